@@ -21,9 +21,6 @@ const FAULTS = [
   'test/unit/**/{compiled,crash,kill,failure,forget-people,forget-places,object-store,others,large-object,beside,maintain,publish}.test.ts',
 ];
 
-/** Mutation testing has packages of its own, with tests of theirs. */
-const TOOLS = 'test/mutation/node_modules/**';
-
 export default defineConfig({
   plugins: [
     {
@@ -58,7 +55,7 @@ export default defineConfig({
       // A worker keeps the modules that it has loaded for its next file: a third of the processor time.
       {
         extends: true,
-        test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: [...FAULTS, TOOLS], isolate: false },
+        test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: FAULTS, isolate: false },
       },
       { extends: true, test: { name: 'faults', include: FAULTS, isolate: true } },
     ],

@@ -1,6 +1,6 @@
 // The byte loops of the CSV path with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles this file into
-// src/csv/csv.wasm. Each function handles the plain case alone and hands every other one back to the code in
-// TypeScript, which decides what a row or a cell is. src/csv/layout.ts says what lies where in the memory.
+// src/cells/csv/csv.wasm. Each function handles the plain case alone and hands every other one back to the code in
+// TypeScript, which decides what a row or a cell is. src/cells/csv/layout.ts says what lies where in the memory.
 
 import { BACKSLASH, COMMA, CR, DOT, HYPHEN, LF, LOWER_E, QUOTE, SPACE, UPPER_T } from '../src/base/ascii';
 import {
@@ -21,7 +21,7 @@ import {
   TEXT,
   USED,
   WIDTH,
-} from '../src/csv/layout';
+} from '../src/cells/csv/layout';
 import { copy, NOT_PLAIN, setInfo } from './bytes';
 
 /** Maximum of numbers in the cells before sixteen bytes, which can add eight unquoted cells, and one in quotes. */

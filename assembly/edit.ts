@@ -1,6 +1,6 @@
 // Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm`
-// compiles this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
-// TypeScript. src/csv/layout.ts says what lies where in the memory.
+// compiles this file into src/cells/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
+// TypeScript. src/cells/csv/layout.ts says what lies where in the memory.
 
 import { COMMA } from '../src/base/ascii';
 import {
@@ -25,7 +25,7 @@ import {
   STRIDE,
   TABLES_AT,
   USED,
-} from '../src/csv/layout';
+} from '../src/cells/csv/layout';
 import { copy, getInfo, NOT_PLAIN, setInfo } from './bytes';
 
 const HASH_BYTES: usize = 64;
@@ -116,7 +116,7 @@ function isShort(cell: usize, head: i32, action: i32): bool {
 
 // SHA-256 of four values at once: each 32-bit lane is one of them.
 
-/** Places of words and states, behind the constants of the rounds; src/csv/layout.ts has those of the key and of blocks. */
+/** Places of words and states, behind the constants of the rounds; src/cells/csv/layout.ts has those of the key and of blocks. */
 const WORDS_AT: usize = TABLES_AT + 256;
 const STATE_AT: usize = TABLES_AT + 1_280;
 /** For each lane all bits if it takes part in `compress`, or none. */

@@ -1,5 +1,5 @@
-// All functions of one module, which works on one memory: `npm run wasm` compiles it into src/csv/csv.wasm, and
-// src/csv/csv-memory.ts loads it.
+// All functions of one module, which works on one memory: `npm run wasm` compiles it into src/cells/csv/csv.wasm, and
+// src/cells/csv/csv-memory.ts loads it.
 
 export { copyBytes, nextRow, writeCells, writeText } from './csv';
 export { editRow, hashJobs, prepareKey } from './edit';

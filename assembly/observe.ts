@@ -1,6 +1,6 @@
 // Takes in plain cells of columns whose kind is known, in AssemblyScript: `npm run wasm` compiles this file into
-// src/csv/csv.wasm. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
-// src/schema/columns.ts says what is collected from a cell, src/types what it is.
+// src/cells/csv/csv.wasm. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
+// src/cells/columns/columns.ts says what is collected from a cell, src/types what it is.
 
 import {
   BACKSLASH,
@@ -31,7 +31,7 @@ import {
   LAST_SECOND,
   MODE,
   STRIDE,
-} from '../src/csv/layout';
+} from '../src/cells/csv/layout';
 import {
   BOOL_LOWER,
   BOOL_UPPER,
@@ -45,7 +45,7 @@ import {
   LIST_STRING,
   LONG,
   NULL_TEXT,
-} from '../src/types/evidence';
+} from '../src/cells/types/evidence';
 import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, isKnownHour, micro, NO_TIME, parseTime, seconds } from './times';
 

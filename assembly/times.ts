@@ -1,7 +1,7 @@
-// Dates and times without a zone of their own; src/types/calendar.ts says what they are.
+// Dates and times without a zone of their own; src/cells/types/calendar.ts says what they are.
 
 import { COLON, DOT, HYPHEN, SPACE, UPPER_T, ZERO } from '../src/base/ascii';
-import { HOUR_SLOTS, HOURS_AT } from '../src/csv/layout';
+import { HOUR_SLOTS, HOURS_AT } from '../src/cells/csv/layout';
 import { byteAt, isDigit } from './bytes';
 
 /** Results of `parseTime`: no time, its form, or text that TypeScript must read. */

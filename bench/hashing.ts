@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Secret } from '../src/base/secrets.ts';
-import { columnEdits } from '../src/schema/column-edits.ts';
-import { HashKey } from '../src/schema/hash-key.ts';
+import { columnEdits } from '../src/cells/columns/column-edits.ts';
+import { HashKey } from '../src/cells/columns/hash-key.ts';
 import { median, printGoal } from './measure.ts';
 import { scan } from './scanner.ts';
 import { prepare } from './shapes.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addDays, type Day } from '../src/base/days.ts';
-import { DELTA } from '../src/sinks/delta/log.ts';
+import { DELTA } from '../src/targets/delta/log.ts';
 import { csvOf } from '../test/support/targets/csv.ts';
 import { DeltaFixture } from '../test/support/targets/delta.ts';
 import { median, printGoal } from './measure.ts';

@@ -5,14 +5,14 @@ import { finished } from 'node:stream/promises';
 import { isMainThread } from 'node:worker_threads';
 import { parse } from 'csv-parse';
 import { systemClock } from '../src/base/clock.ts';
+import { Scanner, type ScanResult } from '../src/cells/columns/scanner.ts';
+import { TYPES } from '../src/cells/types/index.ts';
+import type { ColumnType } from '../src/cells/types/type.ts';
 import type { Window } from '../src/extract/window.ts';
-import { Scanner, type ScanResult } from '../src/schema/scanner.ts';
-import { RecordWriter } from '../src/sinks/records/record-writer.ts';
-import { TYPES } from '../src/types/index.ts';
-import type { ColumnType } from '../src/types/type.ts';
+import { RecordWriter } from '../src/targets/records/record-writer.ts';
 
 if (isMainThread) await main();
-else await import('../src/sinks/records/worker.ts');
+else await import('../src/targets/records/worker.ts');
 
 async function main(): Promise<void> {
   const [what, file = '', out = '', workers] = process.argv.slice(2);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
-import type { ColumnEdits } from '../src/schema/column-edits.ts';
-import { Scanner } from '../src/schema/scanner.ts';
+import type { ColumnEdits } from '../src/cells/columns/column-edits.ts';
+import { Scanner } from '../src/cells/columns/scanner.ts';
 import { median, printGoal } from './measure.ts';
 import { prepared } from './prepared.ts';
 

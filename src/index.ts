@@ -10,6 +10,8 @@ export { type Clock, systemClock } from './base/clock.ts';
 export { type ErrorKind, UserError } from './base/errors.ts';
 export { createLogger, type LogEvent, type Logger, silentLogger } from './base/log.ts';
 export { Secret } from './base/secrets.ts';
+export { Scanner, type ScanResult } from './cells/columns/scanner.ts';
+export { COLUMN_TYPES, type ColumnType } from './cells/types/type.ts';
 export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';
 export { parseSourceConfig, type SourceConfig } from './config/source.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/deps.ts';
@@ -18,7 +20,6 @@ export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
 export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
-export { Scanner, type ScanResult } from './schema/scanner.ts';
 export { ExportClient } from './service/export/client.ts';
 export {
   type ExportAnswer,
@@ -28,9 +29,8 @@ export {
 } from './service/export/protocol.ts';
 export { ExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
-export { openDuckDbSink } from './sinks/duckdb/sink.ts';
-export { type LoadCounts, load, newLoadCounts } from './sinks/load.ts';
-export type { Commit, Sink } from './sinks/sink.ts';
 export type { RunHistory } from './table/runs.ts';
 export { priorLoadsOf, type TableState } from './table/state.ts';
-export { COLUMN_TYPES, type ColumnType } from './types/type.ts';
+export { openDuckDbSink } from './targets/duckdb/sink.ts';
+export { type LoadCounts, load, newLoadCounts } from './targets/load.ts';
+export type { Commit, Sink } from './targets/sink.ts';

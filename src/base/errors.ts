@@ -8,7 +8,7 @@ export type ErrorKind = 'config' | 'transient' | 'system';
 export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Exit codes from the least to the most severe (S54); after the least severe failure a later run may succeed. */
+/** Exit codes from the least to the most severe; after the least severe failure a later run may succeed. */
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
 
 /** The rank of an exit code: the exit code of several failures is the most severe one. */

@@ -23,7 +23,7 @@ export type Logger = Readonly<Record<LogLevel, (event: string, message: string, 
 
 /**
  * A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and
- * one line (S65).
+ * one line.
  */
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
   const least = LOG_LEVELS.indexOf(level);

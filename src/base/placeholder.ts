@@ -13,7 +13,7 @@ const MAX_LENGTH = 40;
 /** True for a text in which a reader sees nothing at all. */
 export const isBlank = (text: string): boolean => BLANK.test(text);
 
-/** True for a text that stands for no value: it names nobody, wherever an id is expected (S32, S37). */
+/** True for a text that stands for no value: it names nobody, wherever an id is expected. */
 export function isPlaceholder(text: string): boolean {
   if (isBlank(text)) return true;
   if (text.length > MAX_LENGTH) return false;

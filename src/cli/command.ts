@@ -2,8 +2,8 @@ import { tmpdir } from 'node:os';
 import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode } from '../base/errors.ts';
-import type { PlaceOptions } from '../sinks/place-options.ts';
-import type { Target } from '../sinks/target.ts';
+import type { PlaceOptions } from '../targets/place-options.ts';
+import type { Target } from '../targets/target.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';
 

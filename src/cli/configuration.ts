@@ -5,12 +5,12 @@ import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { MASK } from '../base/secrets.ts';
+import { type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import { type ConfigSchema, FORMS, readEnvironment, variableOf, variablesOf } from '../config/environment.ts';
 import { objectOf, type ParsedConfig } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
-import { type ColumnType, isColumnType } from '../types/type.ts';
 import type { Context } from './context.ts';
 import { tableLines } from './table.ts';
 
@@ -131,7 +131,7 @@ function help(schema: ConfigSchema, omitted: readonly string[] = []): string {
 /** Text at the end of the help of commands that read the source configuration. */
 export const sourceEnvironmentHelp = (): string => help(sourceSchema);
 
-/** Text at the end of the help of `forget`: without `dry_run`, which `--confirm` replaces (S38), and `streams`. */
+/** Text at the end of the help of `forget`: without `dry_run`, which `--confirm` replaces, and `streams`. */
 export const destinationEnvironmentHelp = (): string => help(destinationSchema, ['dry_run', 'streams']);
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
-import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-list.ts';
-import { placeName, type StoredPlace } from '../deletion/place-purge.ts';
-import { HashKey } from '../schema/hash-key.ts';
-import type { EngineOptions } from '../sinks/sql/engine/engine.ts';
-import { STATEFUL_TARGETS } from '../sinks/targets.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
+import type { EngineOptions } from '../engine/session/engine.ts';
+import { idsFrom, idsFromFile, type ListOptions } from '../erasure/input/id-list.ts';
+import { placeName, type StoredPlace } from '../erasure/place-purge.ts';
+import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type PLACE_OPTIONS, targetNamed, text, type ValuesOf } from './command.ts';
 import { type Context, secretOf } from './context.ts';
 
@@ -47,7 +47,7 @@ export function idsOf(
 export const isValidText = (word: string): boolean => !word.includes('\ufffd');
 
 async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>): AsyncGenerator<unknown> {
-  const { queryDuckDb } = await import('../sinks/duckdb/query.ts');
+  const { queryDuckDb } = await import('../targets/duckdb/query.ts');
   const [result] = await queryDuckDb(place, [query]);
   if (result.header.length > 1) {
     throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);

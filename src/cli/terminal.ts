@@ -86,7 +86,7 @@ function refuseLoss(error: unknown): void {
   if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
 }
 
-/** Makes each text one printable line, whatever characters from outside it contains (S65). */
+/** Makes each text one printable line, whatever characters from outside it contains. */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   ...terminal,
   result: (line, on) => terminal.result(printable(line), on),
@@ -97,7 +97,7 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
 const APART_MS = 50;
 
 /**
- * Holds results back until everything else is written (S50): a scheduler takes the last line of both streams as result.
+ * Holds results back until everything else is written: a scheduler takes the last line of both streams as result.
  */
 export function holdResults(outer: Terminal, clock: Clock) {
   const held: (() => void)[] = [];

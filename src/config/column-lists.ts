@@ -1,6 +1,6 @@
 import { isObject } from '../base/json.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
-import { KNOWN_COLUMNS } from '../types/known-columns.ts';
+import { KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
 import type { Problem } from './problems.ts';
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
@@ -11,7 +11,7 @@ const REQUIRED = new Set(
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
 const DATETIME_NAMES = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
-/** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination (S47). */
+/** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination. */
 export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const drop = namesOf(filled.columns_drop);
   const hash = namesOf(filled.columns_hash);

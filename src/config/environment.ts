@@ -24,7 +24,7 @@ const FILE = '_FILE';
 
 export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
-/** Each configuration key as an environment variable, `DFINERY_` and the key in capitals (S48). */
+/** Each configuration key as an environment variable, `DFINERY_` and the key in capitals. */
 export const variablesOf = ({ properties }: ConfigSchema) =>
   Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
 

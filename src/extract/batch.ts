@@ -3,7 +3,7 @@ import { lastContained } from './plan/days.ts';
 import type { Window } from './window.ts';
 
 /**
- * The end of a batch of windows (S53): the window that reaches one of these numbers (`bytes` of CSV), or the time after
+ * The end of a batch of windows: the window that reaches one of these numbers (`bytes` of CSV), or the time after
  * the first window was ready.
  */
 export const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };

@@ -5,7 +5,7 @@ import type { ExportState, Receipt } from './window.ts';
 
 /**
  * The cursor, with the gaps and the rest of the state, while windows are delivered one after the other. It is the first
- * wanted day that no window has completed (S4), and passes no day that is not over everywhere (S3).
+ * wanted day that no window has completed, and passes no day that is not over everywhere.
  */
 export class Cursor {
   /** The state to store with the last window; its cursor is never before that of an earlier window. */
@@ -26,7 +26,7 @@ export class Cursor {
   }
 
   /**
-   * Records a day that the service no longer has (S5). A wanted day becomes a gap; for another day the start moves past
+   * Records a day that the service no longer has. A wanted day becomes a gap; for another day the start moves past
    * it. A day that is complete already, and was to be read again, is no gap, since nothing of it is lost.
    */
   recordLost(day: Day): 'gap' | 'clamped' {

@@ -1,11 +1,11 @@
 import type { Day } from '../base/days.ts';
 import type { UserError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { ColumnEdits } from '../schema/column-edits.ts';
+import type { ColumnEdits } from '../cells/columns/column-edits.ts';
+import type { Suppression } from '../erasure/suppression/list.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { LastRefusal, OnWait, WaitBudget } from '../service/export/retry.ts';
 import type { WaitLimits } from '../service/quota/wait-limits.ts';
-import type { Suppression } from '../suppression/list.ts';
 
 export interface ExtractOptions {
   readonly maxConcurrentExports: number;
@@ -41,7 +41,7 @@ export interface ExtractDeps extends Omit<Runtime, 'env'>, WaitLimits {
   /** Called when a wait that the service asks for begins and ends, of each export that waits. */
   readonly onWait?: OnWait | undefined;
   readonly options: ExtractOptions;
-  /** Set if several targets load the same exports one after the other (S54). */
+  /** Set if several targets load the same exports one after the other. */
   readonly sharing?: Sharing | undefined;
   /** Called with the bytes so far while a body arrives, so that its reader can get ready. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
@@ -54,7 +54,7 @@ export const newExtractCounts = () => ({
   exports: 0,
   /** Bytes of CSV received, also by requests that failed. */
   bytes: 0,
-  /** Whether an export contains its `to_date`, if the extraction has proved it (S2). */
+  /** Whether an export contains its `to_date`, if the extraction has proved it. */
   singleDaysInclusive: undefined as boolean | undefined,
   /** Days that are lost at the service, in no order. */
   gaps: [] as Day[],

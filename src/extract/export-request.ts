@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { sha256 } from '../base/json.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
-import { HashKey } from '../schema/hash-key.ts';
 import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 
 /** The settings that decide what is requested from which service, and what happens to the columns. */
@@ -12,7 +12,7 @@ export interface RequestHashes {
   /** Hash of the service, the filters and the columns together. */
   readonly request: string;
   readonly service: string;
-  /** Hash of the columns that are dropped or hashed, and of the key's check value (S47); absent if there are none. */
+  /** Hash of the columns that are dropped or hashed, and of the key's check value; absent if there are none. */
   readonly columns?: string;
 }
 
@@ -26,7 +26,7 @@ export function hashesOf(source: RequestSettings): RequestHashes {
   };
 }
 
-/** The hashes under the keys of the state, which calls that of the request `question` (S6). */
+/** The hashes under the keys of the state, which calls that of the request `question`. */
 export const stateHashes = ({ request, ...others }: RequestHashes) => ({ question: request, ...others });
 
 const serviceWords = ({ baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>) =>
@@ -70,7 +70,7 @@ export function requestKey(request: ExportRequest): string {
 export const exportName = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;
 
-/** The columns that hold hashes under one key in some rows of a target (S47); without columns, rows of plain values. */
+/** The columns that hold hashes under one key in some rows of a target; without columns, rows of plain values. */
 export interface HashedColumns {
   /** Names in the export, sorted. */
   readonly columns: readonly string[];

@@ -4,7 +4,7 @@
 
 import pLimit from 'p-limit';
 import { sha256 } from '../base/json.ts';
-import { EVIDENCE_BITS } from '../schema/scan.ts';
+import { EVIDENCE_BITS } from '../cells/columns/scan.ts';
 import { Batch, type BatchLimits, ONE_WINDOW } from './batch.ts';
 import type { ExtractDeps } from './deps.ts';
 import { discard, type Extraction } from './download/extraction.ts';
@@ -32,7 +32,7 @@ export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGener
  * Executes a plan; yields batches of verified windows in the order of days. To request the next batch means that the
  * last one is committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or
  * delivered at any time, beside those of a batch. However it ends, only verified files that the next run with the same
- * filters can use (S11), and a broken body whose path was reported, stay on disk. Throws the first UserError when its
+ * filters can use, and a broken body whose path was reported, stay on disk. Throws the first UserError when its
  * window's turn comes, after the windows before it were delivered.
  */
 export async function* extractBatches(

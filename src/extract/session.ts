@@ -1,14 +1,14 @@
 import type { Runtime } from '../base/runtime.ts';
+import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
+import { UNIFIED_ID } from '../cells/columns/groups.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type ColumnEdits, columnEdits } from '../schema/column-edits.ts';
-import { UNIFIED_ID } from '../schema/groups.ts';
-import { HashKey } from '../schema/hash-key.ts';
+import { loadSuppression } from '../erasure/suppression/list.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { OnWait } from '../service/export/retry.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
 import type { WaitLimits } from '../service/quota/wait-limits.ts';
-import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './deps.ts';
 
 /** The clients of the service and its quota for one run. `close` closes both. */

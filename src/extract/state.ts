@@ -6,7 +6,7 @@ import type { HashedColumns, RequestHashes } from './export-request.ts';
 import { latestToday } from './plan/days.ts';
 import type { ExportState } from './window.ts';
 
-/** Why a stored state cannot be used; the Airbyte source handles `filters`, `columns` and `future` itself (S6). */
+/** Why a stored state cannot be used; the Airbyte source handles `filters`, `columns` and `future` itself. */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
 /** A stored state that this run must not use: exit 2. Only the command line shows `advice`. */
@@ -57,7 +57,7 @@ const malformedError = (why: string) =>
   );
 
 /**
- * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future (S6).
+ * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future.
  * `startsOver`: a full refresh meets other filters, or a cursor in the future, so that the target's contents do not
  * count. Throws a StateError if the state must not be used.
  */
@@ -97,7 +97,7 @@ export function checkState(
   return { state, startsOver };
 }
 
-/** True if the rows of a target have another form than this run would give them (S47). */
+/** True if the rows of a target have another form than this run would give them. */
 export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 

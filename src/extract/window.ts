@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
-import type { ColumnScan } from '../schema/scan.ts';
-import type { ScanResult } from '../schema/scanner.ts';
+import type { ColumnScan } from '../cells/columns/scan.ts';
+import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { HashedColumns } from './export-request.ts';
 
 /** The facts about one verified download; all but header and columns are stored beside its data in every target. */
@@ -74,7 +74,7 @@ export interface ExportState {
   readonly service?: string;
   readonly columns?: string;
   readonly hashed?: readonly HashedColumns[];
-  /** Whether an export contains its `to_date`, once it is proved: for single days, and for several (S62). */
+  /** Whether an export contains its `to_date`, once it is proved: for single days, and for several. */
   readonly to_date_inclusive?: boolean;
   readonly ranges_inclusive?: boolean;
   readonly final_newline?: boolean;
@@ -95,7 +95,7 @@ export interface PriorLoads {
   readonly covered: ReadonlySet<Day>;
   /** Event names seen so far, for a day that must be split. */
   readonly eventNames: readonly string[];
-  /** Number of rows of the latest receipt for exactly these days, with which a re-read is compared (S8). */
+  /** Number of rows of the latest receipt for exactly these days, with which a re-read is compared. */
   readonly rowsOf?: ((from: Day, to: Day) => number | undefined) | undefined;
 }
 

@@ -1,11 +1,11 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import { NULL_TEXT } from '../types/evidence.ts';
-import type { ColumnType } from '../types/type.ts';
+import { NULL_TEXT } from '../cells/types/evidence.ts';
+import type { ColumnType } from '../cells/types/type.ts';
 import type { IncomingColumns } from './incoming.ts';
 import { isRetyped, type PlannedColumn } from './plan.ts';
 
-/** A column that was added, widened, or missing for the first time (S49). */
+/** A column that was added, widened, or missing for the first time. */
 export interface ColumnChange {
   /** Instant of the change (ISO, UTC). */
   readonly changedAt: string;

@@ -1,9 +1,9 @@
 // This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what
 // a batch of windows makes of it. Pure: no DuckDB, no disk.
 
-import type { Evidence } from '../types/evidence.ts';
-import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
-import type { ColumnType } from '../types/type.ts';
+import type { Evidence } from '../cells/types/evidence.ts';
+import { type ColumnGroup, KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
+import type { ColumnType } from '../cells/types/type.ts';
 
 /** The tables that a target may have. */
 export const TABLES = ['events', 'event_items', 'event_logs'] as const;

@@ -13,7 +13,7 @@ export interface Difference {
 
 export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
-/** Checks that the rows of each window, counted in the rows themselves, are those of its receipt (S14). */
+/** Checks that the rows of each window, counted in the rows themselves, are those of its receipt. */
 export function checkLiveRows(
   receipts: readonly Pick<StoredReceipt, 'window' | 'from' | 'to' | 'rows' | 'rows_live'>[],
   counted: ReadonlyMap<number, number>,

@@ -1,7 +1,7 @@
+import { type HeaderColumn, headerColumns } from '../cells/columns/groups.ts';
+import type { FirstSeen } from '../cells/columns/scan.ts';
+import type { Evidence } from '../cells/types/evidence.ts';
 import type { FileScan } from '../extract/window.ts';
-import { type HeaderColumn, headerColumns } from '../schema/groups.ts';
-import type { FirstSeen } from '../schema/scan.ts';
-import type { Evidence } from '../types/evidence.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
 export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {

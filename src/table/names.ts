@@ -11,7 +11,7 @@ export const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * Gives one text for all names that DuckDB or Spark takes for the same name (S16). DuckDB ignores ASCII case. Spark
+ * Gives one text for all names that DuckDB or Spark takes for the same name. DuckDB ignores ASCII case. Spark
  * finds duplicates by the lower case of names, but it finds a column by each character's upper case, or by the lower
  * case of that upper case: `ſ` is `s`, `ı` is `i`.
  */
@@ -31,7 +31,7 @@ export function compareBytes(a: string, b: string): number {
   return Buffer.compare(encoder.encode(a), encoder.encode(b));
 }
 
-/** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes (S16). */
+/** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes. */
 export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
   const names = new Array<string>(incoming.length);

@@ -1,10 +1,10 @@
 import { configError } from '../base/errors.ts';
+import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../cells/columns/groups.ts';
+import { type Evidence, NULL_TEXT } from '../cells/types/evidence.ts';
+import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/index.ts';
+import type { ColumnType } from '../cells/types/type.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/window.ts';
-import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
-import { type Evidence, NULL_TEXT } from '../types/evidence.ts';
-import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../types/index.ts';
-import type { ColumnType } from '../types/type.ts';
 import { FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import { type IncomingColumn, incomingColumns } from './incoming.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
@@ -55,7 +55,7 @@ export function isWidening({ before, type, storedEvidence }: Retyped, asInstants
 }
 
 /**
- * As many of these windows, from the first, as one plan stores exactly as a plan for each would (S53). Modes other than
+ * As many of these windows, from the first, as one plan stores exactly as a plan for each would. Modes other than
  * `evolve` compare each window with the columns of those before it.
  */
 export function plannedTogether<W extends { readonly files: readonly FileScan[] }>(
@@ -80,7 +80,7 @@ export function plannedTogether<W extends { readonly files: readonly FileScan[] 
 
 /**
  * True if one plan of several windows stores the cells of a window as its own does. A text that was first stored as
- * another type is written in its canonical form (S21), or not at all if it is `null` (S18).
+ * another type is written in its canonical form, or not at all if it is `null`.
  */
 function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
   const { batchEvidence, readAs } = alone;
@@ -191,7 +191,7 @@ function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, r
   const evidence = column.evidence | batchEvidence;
   const named = namedType(column, rules);
   const fixed = named ?? fixedType(column, incoming, rules.schemaMode);
-  // In a column that is a string already the text `null` is a value (S18).
+  // In a column that is a string already the text `null` is a value.
   const isText = (fixed ?? column.type) === 'string';
   const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
   const decided = { fixed, hasValues, isNew: column.type === null && named === undefined };

@@ -8,7 +8,7 @@ import type { Receipt } from '../extract/window.ts';
  */
 export type StoredReceipt = Omit<Receipt, 'header' | 'columns'> & {
   readonly window: number;
-  /** Rows that this window wrote last and that are still there (S14). */
+  /** Rows that this window wrote last and that are still there. */
   readonly rows_live: number;
   /** Rows whose key has a number, because another row has their id. */
   readonly id_repeats: number;

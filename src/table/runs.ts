@@ -1,4 +1,4 @@
-/** One run that opened a target (S49). `ended` is null while it is running, or if it was killed. */
+/** One run that opened a target. `ended` is null while it is running, or if it was killed. */
 export interface RunRecord {
   /** Instants: ISO, UTC. */
   readonly began: string;

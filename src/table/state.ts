@@ -1,27 +1,27 @@
+import { MAX_SCANNED_NAMES } from '../cells/columns/columns.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type SpoolFile } from '../extract/window.ts';
-import { MAX_SCANNED_NAMES } from '../schema/columns.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
 import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
 
 /** All that a place holds beside its rows and its runs. `applyBatch` alone says what a batch makes of it. */
 export interface TableState {
-  /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load (S19). */
+  /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
   /** `events`, and the tables that are kept with it: those that a load asked for. */
   readonly tables: readonly TableName[];
   /**
-   * Columns in the order of their positions. They are kept so that names never change (S16), and types do not depend on
-   * the order of days (S21).
+   * Columns in the order of their positions. They are kept so that names never change, and types do not depend on
+   * the order of days.
    */
   readonly columns: readonly StoredColumn[];
-  /** Receipts in the order of their windows: for the cursor (S4), superseded rows (S13), and `verify` (S14). */
+  /** Receipts in the order of their windows: for the cursor, superseded rows, and `verify`. */
   readonly receipts: readonly StoredReceipt[];
-  /** Names of events seen, sorted, for a day that must be split (S10). */
+  /** Names of events seen, sorted, for a day that must be split. */
   readonly eventNames: readonly string[];
-  /** The cursor and its companions, as given with the last window: for the next plan, and who may load here (S6). */
+  /** The cursor and its companions, as given with the last window: for the next plan, and who may load here. */
   readonly exportState: ExportState | null;
-  /** Column changes, oldest first: for `report` and `_dfinery_changes` (S49). */
+  /** Column changes, oldest first: for `report` and `_dfinery_changes`. */
   readonly changes: readonly ColumnChange[];
 }
 

@@ -9,7 +9,7 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', ...DOCS.map((name) => `docs/${nam
 /** The folders of the repository: text that begins with one of them is a path. */
 const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
 
-it.each(['source', 'destination'])('the page of the %s connector names every configuration key [R1251]', (kind) => {
+it.each(['source', 'destination'])('the page of the %s connector names every configuration key', (kind) => {
   const { properties } = JSON.parse(readFileSync(join(ROOT, `schemas/${kind}-config.json`), 'utf8'));
   const text = readFileSync(join(ROOT, `connectors/${kind}-dfinery/README.md`), 'utf8');
   expect(Object.keys(properties).filter((key) => !text.includes(`\`${key}\``))).toEqual([]);

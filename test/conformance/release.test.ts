@@ -17,7 +17,7 @@ interface Job {
 }
 
 describe('a release', () => {
-  it('has one version, wherever it is written [R701]', () => {
+  it('has one version, wherever it is written', () => {
     expect(read('CHANGELOG.md')).toContain(`\n## ${version}\n`);
     expect(read('Dockerfile')).toContain(`org.opencontainers.image.version="${version}"`);
     expect(read('examples/scheduling/cronjob.yaml')).toContain(`image: dfinery-elt:${version}\n`);
@@ -27,7 +27,7 @@ describe('a release', () => {
     }
   });
 
-  it('is tested before anything is published, with provenance, and by no token of ours [R701]', () => {
+  it('is tested before anything is published, with provenance, and by no token of ours', () => {
     const workflow = parse(read('.github/workflows/release.yml')) as {
       permissions: Readonly<Record<string, string>>;
       jobs: Readonly<Record<string, Job>>;
@@ -44,7 +44,7 @@ describe('a release', () => {
     expect(JSON.stringify(workflow)).not.toContain('NPM_TOKEN');
   });
 
-  it('packs what package.json promises [R701]', () => {
+  it('packs what package.json promises', () => {
     const tried = read('test/package/run');
     for (const file of [types, bin['dfinery-elt']]) expect(tried).toContain(`package/${file?.replace(/^\.\//, '')}`);
   });

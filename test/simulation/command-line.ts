@@ -5,7 +5,7 @@ import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { failureOf } from '../../src/cli/failure.ts';
 import { optionName, parseCommandLine } from '../../src/cli/parse.ts';
-import { TARGETS } from '../../src/sinks/targets.ts';
+import { TARGETS } from '../../src/targets/targets.ts';
 import { loadConnectors } from './connectors.ts';
 
 /** A command line, its options by their names in the program, its place among them. */

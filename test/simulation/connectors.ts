@@ -1,10 +1,10 @@
 import { Readable, type Writable } from 'node:stream';
-import type { Connector } from '../../src/airbyte/connector.ts';
-import { runConnector } from '../../src/airbyte/entrypoint.ts';
-import { MessageWriter } from '../../src/airbyte/writer.ts';
+import { destination } from '../../src/airbyte/destination/connector.ts';
+import type { Connector } from '../../src/airbyte/protocol/connector.ts';
+import { runConnector } from '../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../src/airbyte/protocol/writer.ts';
+import { sourceConnector } from '../../src/airbyte/source/index.ts';
 import type { Clock } from '../../src/base/clock.ts';
-import { destination } from '../../src/deletion/destination/connector.ts';
-import { sourceConnector } from '../../src/source/index.ts';
 
 /** A verb of a connector with its files, as a platform starts it. */
 export interface Verb {

@@ -209,7 +209,7 @@ class Execution {
 
   /**
    * Nothing stays in the spool folder but the state of the quota. Downloads of a run that did not end well, which nobody asks
-   * for any more, are removed by a load; a platform's read leaves them for seven days, since they may be another stream's (S40).
+   * for any more, are removed by a load; a platform's read leaves them for seven days, since they may be another stream's.
    */
   #leftovers(): string[] {
     const { spool, testCase, history } = this.#simulation;

@@ -70,7 +70,7 @@ function cursorProblems({ cursor }: Held, simulation: Simulation): string[] {
   return [`the cursor is at ${cursor}, and ${openDay(simulation)} is not over yet`];
 }
 
-/** Checks that the exports show of `to_date` what is true: for single days, and for ranges (S62). */
+/** Checks that the exports show of `to_date` what is true: for single days, and for ranges. */
 function ruleProblems({ inclusive, rangesInclusive }: Held, { testCase }: Simulation): string[] {
   const { to_date_inclusive: isInclusive, single_days: form } = parseScenario(testCase.scenario).days;
   // Ranges that are proved to leave their end out serve for single days as well.
@@ -193,7 +193,7 @@ function countOf(ids: readonly string[]): Map<string, number> {
 async function receiptProblems(simulation: Simulation, isMidway: boolean): Promise<string[]> {
   if (!existsSync(simulation.place)) return [];
   const { code, results, log } = await simulation.runOne(verifyLine(simulation));
-  // Tables beside `events` are committed first: one that a dead run left ahead of it is mended by the next window (S41).
+  // Tables beside `events` are committed first: one that a dead run left ahead of it is mended by the next window.
   if (code === 1 && isMidway && differences(results).every((one) => /: sync again, with --tables \w+$/.test(one)))
     return [];
   return code === 0 || log.join(' ').includes('holds no table of this program')

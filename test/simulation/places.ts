@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { delta } from '../../src/sinks/delta/target.ts';
-import { duckdb } from '../../src/sinks/duckdb/target.ts';
-import { ducklake } from '../../src/sinks/ducklake/target.ts';
-import { parquet as parquetTarget } from '../../src/sinks/parquet/target.ts';
-import { identifier } from '../../src/sinks/sql/engine/quote.ts';
-import type { StatefulTarget } from '../../src/sinks/target.ts';
+import { literal } from '../../src/cells/types/sql.ts';
+import type { ColumnType } from '../../src/cells/types/type.ts';
+import { identifier } from '../../src/engine/session/quote.ts';
 import type { StoredColumn } from '../../src/table/columns.ts';
-import { literal } from '../../src/types/sql.ts';
-import type { ColumnType } from '../../src/types/type.ts';
+import { delta } from '../../src/targets/delta/target.ts';
+import { duckdb } from '../../src/targets/duckdb/target.ts';
+import { ducklake } from '../../src/targets/ducklake/target.ts';
+import { parquet as parquetTarget } from '../../src/targets/parquet/target.ts';
+import type { StatefulTarget } from '../../src/targets/target.ts';
 import { type Stored, storedOf } from '../support/targets/stored-rows.ts';
 
 /*

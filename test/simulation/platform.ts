@@ -6,7 +6,7 @@ import { current } from './machine/process.ts';
 import { type Held, NOTHING } from './places.ts';
 import { PROPERTIES, SYSTEM } from './properties.ts';
 
-/** Names that fold alike: all but the first in order of their bytes get the hash of the raw name (S16). */
+/** Names that fold alike: all but the first in order of their bytes get the hash of the raw name. */
 const FOLDED = 'grade';
 const FOLDED_AS = `${FOLDED}_${createHash('sha256').update(FOLDED).digest('hex').slice(0, 6)}`;
 const propertyOf = (name: string): string => (name === FOLDED ? FOLDED_AS : name);

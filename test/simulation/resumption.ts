@@ -39,7 +39,7 @@ export class Runs {
     this.#seen = runs.length;
   }
 
-  /** How many of a list the unfinished run has done that a run at `now` goes on with (S35). */
+  /** How many of a list the unfinished run has done that a run at `now` goes on with. */
   doneOf(ids: readonly string[], now: number): number {
     const hash = this.#hashes.get(keyOf(ids));
     const runs = this.#all();

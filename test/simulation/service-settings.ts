@@ -151,7 +151,7 @@ const NAMES = {
   exclude: ['df_end_session', 'df_view_list'],
 } as const;
 
-/** Columns that are dropped, and those that are hashed (S47). */
+/** Columns that are dropped, and those that are hashed. */
 export interface Hidden {
   readonly dropped: readonly string[];
   readonly hashed: readonly string[];

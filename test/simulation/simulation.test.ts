@@ -84,20 +84,17 @@ async function keepsPromises(one: TestCase): Promise<readonly string[]> {
 }
 
 describe('a simulation of one seed', () => {
-  it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))(
-    'seed %i keeps every promise [R400][R560][R561][R568][R562][R563][R564][R565]',
-    async (seed) => {
-      const began = process.cpuUsage();
-      const { failure, first } = await outcomeOf(seed);
-      const { user, system } = process.cpuUsage(began);
-      const { events, requests, kills } = first;
-      const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
-      if (LOG !== undefined) appendFileSync(LOG, `${JSON.stringify(line)}\n`);
-      if (failure !== undefined) expect.unreachable(failure);
-    },
-  );
+  it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))('seed %i keeps every promise', async (seed) => {
+    const began = process.cpuUsage();
+    const { failure, first } = await outcomeOf(seed);
+    const { user, system } = process.cpuUsage(began);
+    const { events, requests, kills } = first;
+    const line = { seed, events, requests, kills, cpu_ms: Math.round((user + system) / 1_000), failure };
+    if (LOG !== undefined) appendFileSync(LOG, `${JSON.stringify(line)}\n`);
+    if (failure !== undefined) expect.unreachable(failure);
+  });
 
-  it('is identical for the same seed, event for event [R400]', async () => {
+  it('is identical for the same seed, event for event', async () => {
     const killed = actionOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
     const one = caseOf('delta', [stepOf([killed, actionOf('sync')])], { order: 5 });
     const first = await execute(one);
@@ -113,7 +110,7 @@ describe('a full disk', () => {
   ]);
 
   it.each(TARGET_NAMES)(
-    'ends sync %s and forget with exit code 3 for every failing write, and no data is lost [R401]',
+    'ends sync %s and forget with exit code 3 for every failing write, and no data is lost',
     async (target) => {
       const history = await keepsPromises(caseOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
@@ -127,7 +124,7 @@ describe('a killed process', () => {
     stepOf([actionOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
 
   it.each(TARGET_NAMES)(
-    'leaves, while it loads %s, right after any move or commit, either both rows and state or neither [R400]',
+    'leaves, while it loads %s, right after any move or commit, either both rows and state or neither',
     async (target) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
         await keepsPromises(
@@ -143,7 +140,7 @@ describe('a killed process', () => {
     ['delta', 5],
     ['ducklake', 4],
   ] as const satisfies [StoredTarget, number][])(
-    'leaves, while it loads %s, after a power cut after any move or commit (%i), either both rows and state or neither [R566]',
+    'leaves, while it loads %s, after a power cut after any move or commit (%i), either both rows and state or neither',
     async (target, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
         const cut = actionOf('sync', { end: { how: 'power', side: 'after', effect: 'store', nth } });
@@ -152,7 +149,7 @@ describe('a killed process', () => {
     },
   );
 
-  it('has sent no deletion without its line in the ledger [R400]', async () => {
+  it('has sent no deletion without its line in the ledger', async () => {
     const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
       killedAfter('forget', 'send', nth),
       killedAfter('forget', 'any', nth * 3),
@@ -167,7 +164,7 @@ describe('a killed process', () => {
     ['delta', 1],
     ['ducklake', 2],
   ] as const satisfies [StoredTarget, number][])(
-    'leaves, while it loads %s, nothing that names a person whom the next command purges [R564]',
+    'leaves, while it loads %s, nothing that names a person whom the next command purges',
     async (target, nth) => {
       const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;
       const steps = [
@@ -181,7 +178,7 @@ describe('a killed process', () => {
     },
   );
 
-  it('leaves deleted ids that do not count against the cap of the next run of the list [R562]', async () => {
+  it('leaves deleted ids that do not count against the cap of the next run of the list', async () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
     const steps = [

@@ -106,7 +106,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 const withKnownClock = (one: Step, hasDate: boolean): Step =>
   hasDate ? one : { ...one, skewHours: one.skewHours === -1.5 ? -1.5 : 0, jumpHours: 0 };
 
-/** If bodies end without a line end, a body that is cut before one cannot be told from a whole one (S8). */
+/** If bodies end without a line end, a body that is cut before one cannot be told from a whole one. */
 const withCertainEnds = (one: Step, endsLines: boolean): Step =>
   endsLines ? one : { ...one, faults: one.faults.filter(({ at }) => at !== 'row_end') };
 
@@ -174,7 +174,7 @@ export const testCase: fc.Arbitrary<TestCase> = fc
     publishes:
       rest.publishes && rest.target !== 'airbyte' && TARGETS[rest.target].descriptor.options?.publish !== undefined,
     hasLedgerKey: rest.order % 2 === 1,
-    // A platform merges records by their key alone, so that an id may not start again for another row (S13).
+    // A platform merges records by their key alone, so that an id may not start again for another row.
     scenario: scenarioOf({ ...t, repeats: t.repeats && rest.target !== 'airbyte' }, h),
     config: configOf(t, h),
     hidden: hiddenOf(h),

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { identifier } from '../../src/sinks/sql/engine/quote.ts';
-import { literal } from '../../src/types/sql.ts';
+import { literal } from '../../src/cells/types/sql.ts';
+import { identifier } from '../../src/engine/session/quote.ts';
 import type { Planned } from './people.ts';
 import { ask, inDatabase, parquet } from './places.ts';
 import type { Simulation } from './simulation.ts';
 
 type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
 
-/** The places where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
+/** The places where bytes still name people who were purged: target, copies, downloads and temporary files. */
 export async function tracesOf(simulation: Simulation, { people, memberNumbers }: Purged): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
   const places = [

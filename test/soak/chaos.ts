@@ -6,7 +6,7 @@ import { addDays, type Day, dayAt } from '../../src/base/days.ts';
 import { Stopped } from '../../src/base/signals.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
-import { verifyDuckDb } from '../../src/sinks/duckdb/read.ts';
+import { verifyDuckDb } from '../../src/targets/duckdb/read.ts';
 import { EXPORT_FAULTS } from '../simulation/faults.ts';
 import { copyLiving } from '../support/copy-living.ts';
 import { DEAD_PID, ownerText } from '../support/processes/lock-owner.ts';

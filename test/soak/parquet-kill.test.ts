@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { validators } from '../../connectors/validator.mjs';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
-import { literal } from '../../src/types/sql.ts';
+import { literal } from '../../src/cells/types/sql.ts';
 import { type Cells, csvOf } from '../support/targets/csv.ts';
 import { verifyParquet } from '../support/targets/files.ts';
 import { ParquetFixture } from '../support/targets/parquet.ts';

@@ -1,5 +1,5 @@
 import type { Data } from 'apache-arrow';
-import { COLUMN_TYPES, type ColumnType } from '../../src/types/type.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/type.ts';
 import { EVIDENCE_BITS, type EvidenceName } from './evidence.ts';
 import fc from './property.ts';
 

@@ -1,8 +1,8 @@
-import type { Evidence } from '../../src/types/evidence.ts';
-import * as bits from '../../src/types/evidence.ts';
-import { cellFits, TYPES } from '../../src/types/index.ts';
-import type { ColumnType } from '../../src/types/type.ts';
-import type { Zone } from '../../src/types/zone.ts';
+import type { Evidence } from '../../src/cells/types/evidence.ts';
+import * as bits from '../../src/cells/types/evidence.ts';
+import { cellFits, TYPES } from '../../src/cells/types/index.ts';
+import type { ColumnType } from '../../src/cells/types/type.ts';
+import type { Zone } from '../../src/cells/types/zone.ts';
 
 export type EvidenceName = keyof typeof bits;
 

@@ -1,5 +1,5 @@
 import { UserError } from '../../src/base/errors.ts';
-import { MalformedCsv } from '../../src/csv/malformed.ts';
+import { MalformedCsv } from '../../src/cells/csv/malformed.ts';
 
 /** The UserError with which work fails. Throws what else it fails with, or if it succeeds. */
 export async function failureOf(work: Promise<unknown>): Promise<UserError> {

@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync';
-import type { Scanner, ScanResult } from '../../src/schema/scanner.ts';
+import type { Scanner, ScanResult } from '../../src/cells/columns/scanner.ts';
 
 /** Feeds a body to a scanner, cut at these rising offsets; the written bytes are copied at once, as a file would. */
 export function scanIn(

@@ -1,6 +1,6 @@
+import { checkService, type ProbeKind, type ProbeVerdict } from '../../airbyte/source/check.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { checkService, type ProbeKind, type ProbeVerdict } from '../../source/check.ts';
 import { CONFIG_OPTION, command, jsonOption, printResult } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
-import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
 export const commands = STATEFUL_TARGETS.map((target) =>

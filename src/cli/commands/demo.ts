@@ -6,8 +6,8 @@ import { EXIT } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
-import type { QueryResult } from '../../sinks/duckdb/query.ts';
-import type { TargetReport } from '../../sinks/report.ts';
+import type { QueryResult } from '../../targets/duckdb/query.ts';
+import type { TargetReport } from '../../targets/report.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import { targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -65,8 +65,8 @@ export const commands = [
       terminal.result(describeSummary(summary, file));
       terminal.result('');
       const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-      const { queryDuckDb } = await import('../../sinks/duckdb/query.ts');
-      const { reportDuckDb } = await import('../../sinks/duckdb/read.ts');
+      const { queryDuckDb } = await import('../../targets/duckdb/query.ts');
+      const { reportDuckDb } = await import('../../targets/duckdb/read.ts');
       const report = await reportDuckDb(place);
       const sqls = DEMO_QUERIES.map(({ sql }) => sql);
       const answers = await queryDuckDb(place, sqls);
@@ -99,7 +99,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     const { config } = parseSourceConfig(given, () => undefined);
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL };
-    const { openDuckDbSink } = await import('../../sinks/duckdb/sink.ts');
+    const { openDuckDbSink } = await import('../../targets/duckdb/sink.ts');
     const { summary, error } = await sync(
       run,
       () => openDuckDbSink({ ...targetSettings(config, context), file }),

@@ -1,6 +1,6 @@
+import { discoverColumns } from '../../airbyte/source/discover.ts';
 import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
-import { discoverColumns } from '../../source/discover.ts';
 import { CONFIG_OPTION, command, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 

@@ -6,15 +6,15 @@ import { isObject } from '../../base/json.ts';
 import { count } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
-import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/verify.ts';
-import type { PurgeRequest } from '../../deletion/purge.ts';
-import { reportTable } from '../../deletion/report.ts';
+import { type CaseResult, runDeletionCase } from '../../erasure/case.ts';
+import { type Proof, proveErasure, verifyLedger } from '../../erasure/ledger/verify.ts';
+import type { PurgeRequest } from '../../erasure/purge.ts';
+import { reportTable } from '../../erasure/report.ts';
+import { checkSuppression } from '../../erasure/suppression/list.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import type { Target } from '../../sinks/target.ts';
-import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
-import { checkSuppression } from '../../suppression/list.ts';
+import type { Target } from '../../targets/target.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import {
   command,
   flag,
@@ -234,7 +234,7 @@ function suppressionOf(file: string | undefined, context: Context): PurgeRequest
   return { file, key };
 }
 
-/** All spool folders that options, environment and configurations name; the one of this command comes first (S37). */
+/** All spool folders that options, environment and configurations name; the one of this command comes first. */
 function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
   const configured = [config ?? DESTINATION_FILE, SOURCE_FILE].map(spoolDirIn);
   const named = [spoolDir, env('DFINERY_SPOOL_DIR'), ...configured, tmpdir()];

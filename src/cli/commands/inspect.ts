@@ -1,11 +1,11 @@
 import { configError, EXIT } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
+import { TYPES } from '../../cells/types/index.ts';
+import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns.ts';
+import { isZoneName } from '../../cells/types/zone.ts';
+import type { ColumnProfile, FileProfile } from '../../engine/profile.ts';
 import { editsOf } from '../../extract/session.ts';
-import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
-import { TYPES } from '../../types/index.ts';
-import { COLUMN_GROUPS, type ColumnGroup } from '../../types/known-columns.ts';
-import { isZoneName } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig, pinnedTypes } from '../configuration.ts';
 import { tableLines, truncate } from '../table.ts';
@@ -23,7 +23,7 @@ export const commands = [
     },
     async run({ file, schema, timezone, config: path, json }, context) {
       const config = findSourceConfig(path, context);
-      const { profileFile } = await import('../../sinks/sql/profile.ts');
+      const { profileFile } = await import('../../engine/profile.ts');
       const profile = await profileFile({
         edits: config && editsOf(config),
         file,

@@ -1,5 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
-import { MODELS } from '../../sinks/duckdb/models/models.ts';
+import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { argument, command, PLACE_OPTIONS, printResult, required, text } from '../command.ts';
 import { tableLines } from '../table.ts';
 
@@ -14,7 +14,7 @@ export const commands = [
     },
     async run({ file, lockWait, json }, context) {
       const { clock, signal, terminal } = context;
-      const { writeModels } = await import('../../sinks/duckdb/models/write.ts');
+      const { writeModels } = await import('../../targets/duckdb/models/write.ts');
       const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
       const rows = MODELS.map(({ grain, parameters }, i) => [
         parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,

@@ -1,7 +1,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { accessPeople } from '../../deletion/access.ts';
+import { accessPeople } from '../../erasure/access.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';

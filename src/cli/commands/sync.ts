@@ -3,10 +3,10 @@ import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { realPath } from '../../fs/local-path.ts';
-import { checkOutsideTables } from '../../sinks/files/enclosing-place.ts';
-import type { Target, TargetOptions } from '../../sinks/target.ts';
-import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES } from '../../table/columns.ts';
+import { checkOutsideTables } from '../../targets/files/enclosing-place.ts';
+import type { Target, TargetOptions } from '../../targets/target.ts';
+import { TARGETS } from '../../targets/targets.ts';
 import {
   argument,
   CONFIG_OPTION,
@@ -100,7 +100,7 @@ const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_
 
 /**
  * Runs `work` and reports its outcome, or a failure before it, which is in the log already, wherever the user asked for
- * it: in the log, the file of `--xcom`, a notification, and with `--json` the last line of all output (S50).
+ * it: in the log, the file of `--xcom`, a notification, and with `--json` the last line of all output.
  */
 async function reportRun(
   { target, values, context: outer }: Invocation,

@@ -4,11 +4,11 @@
 import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
+import type { countLedger, LedgerCounts } from '../../erasure/ledger/verify.ts';
 import { parseState } from '../../extract/state.ts';
-import type { TargetReport } from '../../sinks/report.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
+import type { TargetReport } from '../../targets/report.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
 import { type Html, html, list } from './html.ts';

@@ -3,7 +3,7 @@ import { EXIT, severityOf, UserError } from '../../base/errors.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { discardShared } from '../../extract/extract.ts';
 import { extractOptions } from '../../extract/session.ts';
-import type { Sink, StreamSink } from '../../sinks/sink.ts';
+import type { Sink, StreamSink } from '../../targets/sink.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { type RunResult, type SyncRun, settingsOf, sync } from './run.ts';
@@ -21,7 +21,7 @@ interface TargetResult extends TargetPlace, RunResult {
 
 /**
  * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the
- * spool (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary
+ * spool. Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary
  * is that of the first, with the others in `also` and the requests of all; the error is the one with the worst exit
  * code.
  */

@@ -86,7 +86,7 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
 }
 
 /**
- * One printable line (S65) without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`.
+ * One printable line without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`.
  */
 const withoutMarkup = (sentence: string): string =>
   printable(sentence)

@@ -6,7 +6,7 @@ import { failureOf } from '../failure.ts';
 import type { Summary } from './summary.ts';
 
 /**
- * Begins the record of a run in its target's history (S49), before the first request; a target without a history keeps
+ * Begins the record of a run in its target's history, before the first request; a target without a history keeps
  * none. Each way out of the run closes it, and a failure after its end changes it.
  */
 export async function beginRecord(runs: RunHistory | undefined, context: Context) {

@@ -7,9 +7,9 @@ import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
 import type { PriorLoads } from '../../extract/window.ts';
-import { load, newLoadCounts } from '../../sinks/load.ts';
-import type { Sink, StreamSink } from '../../sinks/sink.ts';
 import { priorLoadsOf } from '../../table/state.ts';
+import { load, newLoadCounts } from '../../targets/load.ts';
+import type { Sink, StreamSink } from '../../targets/sink.ts';
 import type { Context } from '../context.ts';
 import { createProgress } from './progress.ts';
 import { beginRecord } from './record.ts';
@@ -23,7 +23,7 @@ export interface SyncRun {
   readonly maxWaitMs: number | undefined;
   /** The service address to store in the state instead of the one that is called (the demo's port changes). */
   readonly storedBaseUrl?: string;
-  /** Set if further targets load the same exports (S54). */
+  /** Set if further targets load the same exports. */
   readonly sharing?: Sharing | undefined;
   /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
   readonly publish?: string | undefined;

@@ -3,8 +3,8 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
+import type { LoadCounts } from '../../targets/load.ts';
 
 export interface AlsoSummary {
   readonly target: string;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { abortable } from '../../base/abort.ts';
 import { transientError } from '../../base/errors.ts';
-import { MalformedCsv } from '../../csv/malformed.ts';
-import { Scanner } from '../../schema/scanner.ts';
+import { Scanner } from '../../cells/columns/scanner.ts';
+import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import {
   type ExportAnswer,
   type ExportBody,

@@ -1,7 +1,7 @@
 // This folder: from planned days to verified files: requests with retries, split where they are too large.
 
 import type { Day } from '../../base/days.ts';
-import type { ScanResult } from '../../schema/scanner.ts';
+import type { ScanResult } from '../../cells/columns/scanner.ts';
 import type { DayRange } from '../plan/days.ts';
 
 /*
@@ -20,7 +20,7 @@ export interface ExportFile {
   readonly path: string | undefined;
   readonly scan: Omit<ScanResult, 'tail'>;
   readonly spoolCrc: number;
-  /** True if the length of the body was declared, so that a last row without a line end may be whole (S60). */
+  /** True if the length of the body was declared, so that a last row without a line end may be whole. */
   readonly endDeclared: boolean;
   /** Number of bytes received, and their SHA-256 (hex). */
   readonly bytes: number;

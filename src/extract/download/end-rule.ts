@@ -1,8 +1,8 @@
 import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
-import type { ColumnScan } from '../../schema/scan.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import type { ColumnScan } from '../../cells/columns/scan.ts';
 import type { LastRefusal } from '../../service/export/retry.ts';
 import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
@@ -11,7 +11,7 @@ import { fetchRange, refusalError } from './range.ts';
 import { dayRequest, fetchDays } from './split.ts';
 
 /*
- * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
+ * Whether an export contains its `to_date`. A single day, [D,D], and several days, [D,D+n], are two forms of
  * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
  * [D,D] with rows that are an hour apart: single days are whole (`facts.known.singleDaysInclusive`).
@@ -62,7 +62,7 @@ interface Circumstances extends Pick<Extraction['plan'], 'proveFirst' | 'appends
   readonly rangesInclusive: boolean;
   /** True if D+1 is the next wanted day. */
   readonly isNextWanted: boolean;
-  /** True if D+2 has been over for the settle hours, by both clocks: else it is not delivered in this run (S61). */
+  /** True if D+2 has been over for the settle hours, by both clocks: else it is not delivered in this run. */
   readonly isEndSettled: boolean;
 }
 
@@ -96,7 +96,7 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, circumstances: 
 
   if (twoDays === undefined) return request('twoDays');
   if (twoDays.kind === 'gone' && answer.kind === 'rows' && circumstances.isInHistory) {
-    // The service exports the day: it is no gap (S5), though [D,D] may not have had all of it (S2).
+    // The service exports the day: it is no gap, though [D,D] may not have had all of it.
     if (circumstances.appends) return { kind: 'failure', error: unprovableEnd(day) };
     return { ...windowOf(answer, day), contains: undefined, warning: onlyAlone(day, twoDays.message) };
   }
@@ -342,7 +342,7 @@ const unprovableEnd = (day: Day) =>
     { where: { window: day } },
   );
 
-/** True for an answer that was read, with or without rows; a 400 is not one (S62). */
+/** True for an answer that was read, with or without rows; a 400 is not one. */
 const isRead = (answer: DayAnswer): boolean => answer.kind === 'rows' || answer.kind === 'empty';
 
 /** True for an answer without any row. */

@@ -72,7 +72,7 @@ async function reuse(
   return file;
 }
 
-/** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
+/** True when all days of the file were over, and settled if the plan requires it, when its request was sent. */
 const isReusable = (extraction: Extraction, file: ExportFile, options: FetchOptions): boolean =>
   options.through <= lastSettledDay(file.sentAt, extraction.plan.settleHours ?? 0);
 
@@ -106,7 +106,7 @@ async function requestExport(
 }
 
 /**
- * True if the body is accepted as complete (S60). The last cell of a row without a line end may have been cut. Such a
+ * True if the body is accepted as complete. The last cell of a row without a line end may have been cut. Such a
  * body is accepted if its length was declared, and the service is known to end its bodies in this way. If such a
  * service does send a line end at the end, the body may have been cut between two rows.
  */

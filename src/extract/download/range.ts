@@ -16,7 +16,7 @@ interface RangeOptions {
 
 /**
  * Downloads consecutive days, with fewer days in each export if one is too large. A form of request that is not proved
- * to contain its end (S62) asks for one day more.
+ * to contain its end asks for one day more.
  */
 export async function fetchRange(
   extraction: Extraction,
@@ -61,7 +61,7 @@ export async function fetchRange(
       case 'too_big':
         return fetchHalves(extraction, days, facts.halveWindowDays(days), options);
       case 'invalid': {
-        // The range may end in the future: it is requested again with an earlier end (S3).
+        // The range may end in the future: it is requested again with an earlier end.
         const now = facts.earlierTime();
         const lower = earlierEnds(extraction.deps.clock.now(), now).find((day) => day < to);
         if (lower === undefined || lower < least) {

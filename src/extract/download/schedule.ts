@@ -104,7 +104,7 @@ export class Scheduler {
   }
 
   /**
-   * Frees space on the disk of the spool for the first days (S64). It commits the windows that wait; if none waits, it
+   * Frees space on the disk of the spool for the first days. It commits the windows that wait; if none waits, it
    * removes a file that an ended run left; if there is none, it gives up the last download. False if there is nothing
    * to free.
    */
@@ -133,7 +133,7 @@ export class Scheduler {
     return true;
   }
 
-  /** The last day that has been over for the settle hours at `at` (S61); undefined if days need not be settled. */
+  /** The last day that has been over for the settle hours at `at`; undefined if days need not be settled. */
   #settledThrough(at: number): Day | undefined {
     const { settleHours } = this.#extraction.plan;
     return settleHours === undefined ? undefined : lastSettledDay(at, settleHours);
@@ -199,7 +199,7 @@ export class Scheduler {
   }
 
   /**
-   * The results, in which days that the service has lost are marked as gone (S5). A service may answer a day that is
+   * The results, in which days that the service has lost are marked as gone. A service may answer a day that is
    * too old with what it still has, instead of a refusal. So an answer without rows is no empty day if the day is too
    * old by both clocks. The file of such an answer is discarded for further targets, too: each target judges an answer
    * of its own, by its time.

@@ -7,9 +7,9 @@ import type { ExportState } from '../window.ts';
 
 /** What answers have shown of the service. */
 interface Known {
-  /** True if an export of a single day contains that day (S2); undefined while it is not known. */
+  /** True if an export of a single day contains that day; undefined while it is not known. */
   readonly singleDaysInclusive: boolean | undefined;
-  /** True if an export of several days contains its `to_date` (S62); undefined while it is not known. */
+  /** True if an export of several days contains its `to_date`; undefined while it is not known. */
   readonly rangesInclusive: boolean | undefined;
   /** False if bodies end without a line end, as two identical downloads have shown; true if some end with one. */
   readonly finalNewline: boolean | undefined;
@@ -109,7 +109,7 @@ export class ServiceFacts {
     return count;
   }
 
-  /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */
+  /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much. */
   recordTime(service: number | undefined): void {
     if (service === undefined) return;
     const { clock, logger } = this.#deps;
@@ -125,13 +125,13 @@ export class ServiceFacts {
     );
   }
 
-  /** The time by the earlier of the two clocks (S3), as far as the service's is known (ms since 1970). */
+  /** The time by the earlier of the two clocks, as far as the service's is known (ms since 1970). */
   earlierTime(): number {
     return this.#deps.clock.now() + Math.min(0, this.#aheadMs ?? 0);
   }
 
   /**
-   * True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5).
+   * True if the day can no longer be exported by the service's clock either, so that it need not be requested.
    * Rows of an older day show that it can.
    */
   isSurelyGone(day: Day): boolean {

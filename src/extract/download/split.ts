@@ -7,7 +7,7 @@ import type { DaysRequest, Download, ExportFile } from './download.ts';
 import { type Extraction, waitBudgetOf } from './extraction.ts';
 import { fetchExport } from './fetch.ts';
 
-/** Event names that the service is known to write, from its public pages; a split begins with them (S10). */
+/** Event names that the service is known to write, from its public pages; a split begins with them. */
 const KNOWN_NAMES: readonly string[] = [
   'df_start_session',
   'df_end_session',
@@ -28,7 +28,7 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-/** An event name that `columns_hash` has replaced (S47): the service does not know it. */
+/** An event name that `columns_hash` has replaced: the service does not know it. */
 const HASHED_NAME = /^[0-9a-f]{64}$/;
 
 /** The request for one day of the plan that ends at `to`; it is split by event names if it is too large. */

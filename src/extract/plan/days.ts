@@ -5,13 +5,13 @@ import type { ExportState } from '../window.ts';
 const EAST = 14;
 const WEST = -12;
 
-/** The latest day that has begun in any time zone: the last that may be requested (S3). */
+/** The latest day that has begun in any time zone: the last that may be requested. */
 export const latestToday = (now: number): Day => dayAt(now, EAST);
 
 /** Today in UTC, which is requested after the service has refused a later day. */
 export const todayUtc = (now: number): Day => dayAt(now);
 
-/** The earliest day that is not over in every time zone: the cursor never passes it (S3). */
+/** The earliest day that is not over in every time zone: the cursor never passes it. */
 export const earliestToday = (now: number): Day => dayAt(now, WEST);
 
 /** The last day that is over in every time zone. */
@@ -74,7 +74,7 @@ export class Coverage {
     for (const day of daysOf(first, last)) this.#days.add(day);
   }
 
-  /** The first day from `start` on that is not complete: the cursor (S4), at most today in UTC-12 (S3). */
+  /** The first day from `start` on that is not complete: the cursor, at most today in UTC-12. */
   cursor(start: Day, now: number): Day {
     const from = this.#floor === undefined ? start : laterOf(start, this.#floor);
     let day = this.#found?.from === from ? this.#found.day : from;

@@ -4,7 +4,7 @@ import type { Plan } from './plan.ts';
 
 /**
  * The windows of a plan if nothing fails: the days that each is for, and `to_date` of its request, an assumption while
- * the end-day rule is not proved. Until then the first is a single day, since that export can prove the rule (S2).
+ * the end-day rule is not proved. Until then the first is a single day, since that export can prove the rule.
  */
 export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'singleDaysInclusive'>) {
   const { windowDays, singleDaysInclusive } = plan;

@@ -20,7 +20,7 @@ import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } fr
 /** `fresh`: days through today, read again next time. `settled`: days that have been over for a while, each once. */
 export type Delivery = 'fresh' | 'settled';
 
-/** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
+/** The effective delivery: `auto` is `settled` for a stream that only appends rows, else `fresh`. */
 export const deliveryOf = (configured: SourceConfig['delivery'], { isPlainAppend = false } = {}): Delivery =>
   configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
 
@@ -58,13 +58,13 @@ export interface PlannedDelivery {
   readonly fullRefresh: boolean;
   /** True if no row may be delivered twice: a window whose end is not proved is held back. */
   readonly appends: boolean;
-  /** Hours that a day must have been over before it is delivered (S61); undefined under `fresh`. */
+  /** Hours that a day must have been over before it is delivered; undefined under `fresh`. */
   readonly settleHours: number | undefined;
   /** Number of days before the cursor that every run reads again. */
   readonly lookbackDays: number;
 }
 
-/** What is known of whether an export contains its `to_date`: of single days, and separately of several (S2, S62). */
+/** What is known of whether an export contains its `to_date`: of single days, and separately of several. */
 export interface PlannedRule {
   /** True if an export of a single day contains that day; undefined while it is not proved. */
   readonly singleDaysInclusive: boolean | undefined;
@@ -72,7 +72,7 @@ export interface PlannedRule {
   readonly rangesInclusive: boolean | undefined;
   /** True if the configuration sets the rule: then it is neither proved nor stored. */
   readonly ruleConfigured: boolean;
-  /** True if the rule is proved before the first window is delivered, so that windows do not overlap (S7). */
+  /** True if the rule is proved before the first window is delivered, so that windows do not overlap. */
   readonly proveFirst: boolean;
 }
 
@@ -89,7 +89,7 @@ export interface Plan extends PlannedDelivery, PlannedRule {
   readonly days: readonly Day[];
   /**
    * Days of `days`, in their order, that are gaps unless this machine's clock is ahead: the answer to their request
-   * decides (S5).
+   * decides.
    */
   readonly likelyGaps: ReadonlySet<Day>;
   /**
@@ -113,7 +113,7 @@ export interface Plan extends PlannedDelivery, PlannedRule {
 
 /**
  * Decides which days are read, and in which windows, from the stored state, the receipts and what the service still has
- * (S1-S7). Pure. Throws a StateError when the stored state must not be used, and a configuration failure for impossible
+ *. Pure. Throws a StateError when the stored state must not be used, and a configuration failure for impossible
  * days.
  */
 export function planRun(input: PlanInput): Plan {
@@ -123,7 +123,7 @@ export function planRun(input: PlanInput): Plan {
   const days = planDays(input, state, startsOver);
   const { toDateInclusive: configured } = settings;
   const ruleOf = (proved: boolean | undefined) => (configured === 'auto' ? proved : configured === 'true');
-  // Then each day is read once in the run, without an overlap (S7).
+  // Then each day is read once in the run, without an overlap.
   const readsOnce = delivery === 'settled' || fullRefresh;
   return {
     delivery,
@@ -150,7 +150,7 @@ export function planRun(input: PlanInput): Plan {
   };
 }
 
-/** Number of lookback days; 0 under `settled`, where each day is read once (S7). */
+/** Number of lookback days; 0 under `settled`, where each day is read once. */
 const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
 
 /*

@@ -8,7 +8,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 /** Number of bytes that are collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
 
-/** Space that a spool leaves free on its disk (S64): this share of it, and at least `LEAST_FREE_BYTES`. */
+/** Space that a spool leaves free on its disk: this share of it, and at least `LEAST_FREE_BYTES`. */
 const FREE_SHARE = 0.05;
 const LEAST_FREE_BYTES = 256_000_000;
 /** Number of buffers between two looks at the free space; the first look is before the first buffer. */

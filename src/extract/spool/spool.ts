@@ -32,8 +32,7 @@ interface Sidecar {
 const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
 
 /**
- * The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves (S11,
- * S40).
+ * The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves.
  */
 export class Spool {
   readonly folder: string;

@@ -1,5 +1,5 @@
 import { isObject, objectIn } from '../../base/json.ts';
-import { bodyStart } from '../../csv/body-start.ts';
+import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. */

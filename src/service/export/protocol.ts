@@ -26,7 +26,7 @@ export interface ExportBody {
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
    * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip
-   * stream does not: a generator that dies closes its stream all the same (S60).
+   * stream does not: a generator that dies closes its stream all the same.
    */
   readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */

@@ -36,7 +36,7 @@ export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & {
 export interface Received<T> {
   readonly kind: 'received';
   readonly value: T;
-  /** Set if the body may have been cut although no fault shows: within its last cell (S60). */
+  /** Set if the body may have been cut although no fault shows: within its last cell. */
   readonly truncation?: SuspectedTruncation | undefined;
 }
 
@@ -126,7 +126,7 @@ export async function retrying<T>(
 }
 
 /**
- * Makes a refusal of a body that may have been cut, unless the one before it was the same (S60). `isToConfirm`: it is
+ * Makes a refusal of a body that may have been cut, unless the one before it was the same. `isToConfirm`: it is
  * worth another request without a pause.
  */
 function confirmed<T>(

@@ -141,7 +141,7 @@ export function afterAnswer(state: QuotaState, n: number, head: AnswerHead, cont
 }
 
 /**
- * The state after a refusal. First fewer exports run at once; only then is a refusal taken for the hourly limit (S9).
+ * The state after a refusal. First fewer exports run at once; only then is a refusal taken for the hourly limit.
  * Until then Reset and Retry-After are not waited for: a service that refuses for exports at once may name the end of
  * the hour all the same.
  */

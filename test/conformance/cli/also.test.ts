@@ -19,7 +19,7 @@ const rowsIn = async (folder: string) => {
 const expected = () => fixture.sim.countRows({ from: daysBack(7), to: daysBack(2) });
 
 describe('one download for several targets', () => {
-  it('serves each target with all rows and a cursor of its own [R780]', async () => {
+  it('serves each target with all rows and a cursor of its own', async () => {
     const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
     const ended = await fixture.sync({}, also);
     expect(ended.code, ended.stderr).toBe(0);
@@ -64,7 +64,7 @@ describe('one download for several targets', () => {
     expect(fixture.spooled()).toEqual([]);
   });
 
-  it('names a target that fails, goes on with the others, and exits with the worst code [R781]', async () => {
+  it('names a target that fails, goes on with the others, and exits with the worst code', async () => {
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'theirs');
     const also = ['--also', 'parquet', at('foreign'), '--also', 'parquet', at('lake')];
@@ -88,7 +88,7 @@ describe('one download for several targets', () => {
     ['a token that is not valid', { faults: [{ kind: 'status', status: 401 }] }, 2, 1],
     ['days that are gone', { days: { history_days: 5 } }, 4, 4],
     ['spans that are too large', { too_big: { longest_days: 1, status: 500 } }, 0, 6],
-  ])('sends an export that the service refuses once for all targets: %s [R782]', async (_, scenario, code, least) => {
+  ])('sends an export that the service refuses once for all targets: %s', async (_, scenario, code, least) => {
     const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
     const config = { window_days: 2, to_date_inclusive: 'true' };
     const asked: number[] = [];
@@ -106,7 +106,7 @@ describe('one download for several targets', () => {
     expect(asked[1]).toBe(asked[0]);
   });
 
-  it('asks again for another target where the failure may have passed [R782]', async () => {
+  it('asks again for another target where the failure may have passed', async () => {
     const own = await CliFixture.start({
       faults: [{ kind: 'status', status: 503, when: { day: daysBack(7), times: 5 } }],
     });
@@ -124,7 +124,7 @@ describe('one download for several targets', () => {
     }
   });
 
-  it('reports the error of the first target when another target has a worse one [R781]', async () => {
+  it('reports the error of the first target when another target has a worse one', async () => {
     fixture.sim.setScenario({ days: { history_days: 5 } });
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'not ours');

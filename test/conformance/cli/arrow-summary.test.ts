@@ -6,8 +6,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { suppressionHeader, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
-import { suppressionHeader, suppressionHmac } from '../../../src/suppression/list.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
@@ -50,7 +50,7 @@ async function sync(env: Readonly<Record<string, string>>) {
   return { code, out, summary: JSON.parse(stdout) };
 }
 
-it('the summary of an unfinished Arrow file counts no rows, whatever was received [R558]', async () => {
+it('the summary of an unfinished Arrow file counts no rows, whatever was received', async () => {
   await start([{ kind: 'status', status: 401, body: '{}', content_type: 'application/json', when: { day: back(5) } }]);
   const { code, out, summary } = await sync({});
   expect(code).toBe(2);
@@ -59,7 +59,7 @@ it('the summary of an unfinished Arrow file counts no rows, whatever was receive
   expect(summary.bytes).toBeGreaterThan(0);
 });
 
-it('the summary of an Arrow stream counts the suppressed rows [R558]', async () => {
+it('the summary of an Arrow stream counts the suppressed rows', async () => {
   await start([]);
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);

@@ -31,7 +31,7 @@ function smallDisk(kib: number): string | undefined {
 
 const remount = (at: string, kib: number) => spawnSync('mount', ['-o', `remount,size=${kib}k`, at]);
 
-describe('a full disk [R63]', () => {
+describe('a full disk', () => {
   it('of the spool: exit 3 naming the folder, the table stays whole, the next run continues', async (context) => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(SMALL_KIB);
@@ -49,7 +49,7 @@ describe('a full disk [R63]', () => {
   });
 
   it.for(DISK_TARGETS)(
-    'of %s: exit 3, what was committed stays whole, and the next run does the rest [R901]',
+    'of %s: exit 3, what was committed stays whole, and the next run does the rest',
     async (target, context) => {
       fixture = await CliFixture.start({}, { rowsPerDay: 500 });
       const disk = smallDisk(SMALL_KIB);
@@ -73,7 +73,7 @@ describe('a full disk [R63]', () => {
     },
   );
 
-  it('of the summary file or a report: exit 3 naming the file, the table stays whole [R439]', async (context) => {
+  it('of the summary file or a report: exit 3 naming the file, the table stays whole', async (context) => {
     fixture = await CliFixture.start();
     const disk = smallDisk(4);
     if (disk === undefined) return context.skip();
@@ -104,7 +104,7 @@ describe('a full disk [R63]', () => {
   });
 });
 
-describe('a disk that fails [R921]', () => {
+describe('a disk that fails', () => {
   const failing = (call: string, code: string, part: string, work: () => Promise<Done>) =>
     withCall(
       promises,
@@ -161,7 +161,7 @@ describe('a disk that fails [R921]', () => {
 });
 
 describe('a location that cannot be written', () => {
-  it('is named with exit 2: the spool folder, the folder of the database, a file that is not a database [R63]', async () => {
+  it('is named with exit 2: the spool folder, the folder of the database, a file that is not a database', async () => {
     fixture = await CliFixture.start();
     const plain = join(fixture.dir, 'plain.txt');
     writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
@@ -180,7 +180,7 @@ describe('a location that cannot be written', () => {
 
 describe('a disk that is mounted for reading alone', () => {
   it.for(DISK_TARGETS)(
-    'ends sync %s with exit 2 before its first export, compact too, and nothing is lost [R903]',
+    'ends sync %s with exit 2 before its first export, compact too, and nothing is lost',
     async (target, context) => {
       fixture = await CliFixture.start();
       const disk = smallDisk(65_536);
@@ -212,7 +212,7 @@ describe('a disk that is mounted for reading alone', () => {
 });
 
 describe('a folder named like a Hive partition', () => {
-  it('adds no column and changes no row, wherever it stands in the path [R187]', async () => {
+  it('adds no column and changes no row, wherever it stands in the path', async () => {
     fixture = await CliFixture.start();
     const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
     mkdirSync(folder, { recursive: true });

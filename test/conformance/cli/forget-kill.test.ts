@@ -1,8 +1,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { literal } from '../../../src/cells/types/sql.ts';
 import { TABLES } from '../../../src/table/columns.ts';
-import { literal } from '../../../src/types/sql.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { envOf } from '../../support/env.ts';
 import { CliChild, type Ended, PROGRAM } from '../../support/processes/cli-child.ts';
@@ -95,7 +95,7 @@ async function found(texts: readonly string[]): Promise<string[]> {
 }
 
 it.each<Name>([...DISK_TARGETS, BUCKET])(
-  'after kill -9 at any step of a purge of %s the same command finishes it, and no other row is lost [R626]',
+  'after kill -9 at any step of a purge of %s the same command finishes it, and no other row is lost',
   async (name) => {
     const env = { ...s3.env, DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
     mkdirSync(at('live/spool'), { recursive: true, mode: 0o700 });
@@ -171,7 +171,7 @@ it.each<Name>([...DISK_TARGETS, BUCKET])(
   },
 );
 
-it('after kill -9 within the purge of a file that --query reads the list from the same command finishes it [R1300]', async () => {
+it('after kill -9 within the purge of a file that --query reads the list from the same command finishes it', async () => {
   const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('live/ledger') };
   writeFileSync(at('config.json'), JSON.stringify(config));
   mkdirSync(at('live/spool'), { recursive: true, mode: 0o700 });

@@ -37,7 +37,7 @@ async function mailsIn(target: string, place: string): Promise<unknown[]> {
 
 describe('SIGKILL at any instant, with columns dropped and hashed', () => {
   it.each(['duckdb', 'parquet', 'delta'])(
-    'leaves no byte of a value in sync %s: not in what is stored, in a log, the spool or a temporary folder [R350]',
+    'leaves no byte of a value in sync %s: not in what is stored, in a log, the spool or a temporary folder',
     async (target) => {
       const place = target === 'duckdb' ? fixture.file : join(fixture.dir, 'lake');
       const config = { ...LISTS, start_date: daysBack(14), exports_per_hour: 100_000 };

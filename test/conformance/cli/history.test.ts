@@ -27,7 +27,7 @@ async function killedRun(target: readonly string[]) {
 }
 
 describe('the run history of a target', () => {
-  it('is kept in a DuckDB file for every exit code, and the next run records a killed one [R123]', async () => {
+  it('is kept in a DuckDB file for every exit code, and the next run records a killed one', async () => {
     expect((await fixture.sync()).code).toBe(0);
     expect((await fixture.sync({ export_token: 'wrong', end_date: daysBack(1) })).code).toBe(2);
     await killedRun(['duckdb', fixture.file]);
@@ -45,7 +45,7 @@ describe('the run history of a target', () => {
     expect(String(found[1].cause)).not.toContain('wrong');
   });
 
-  it('is kept beside the manifest of a Parquet dataset [R123]', async () => {
+  it('is kept beside the manifest of a Parquet dataset', async () => {
     const dir = join(fixture.dir, 'set');
     const sync = (more: Record<string, unknown> = {}) =>
       fixture.run(['sync', 'parquet', dir, '--config', fixture.config(more)]);
@@ -66,7 +66,7 @@ describe('the run history of a target', () => {
     expect((await fixture.run(['verify', 'parquet', dir])).code).toBe(0);
   });
 
-  it('is kept beside Delta tables and shown in the report page [R380][R381]', async () => {
+  it('is kept beside Delta tables and shown in the report page', async () => {
     const [dir, page] = [join(fixture.dir, 'lake'), join(fixture.dir, 'report.html')];
     const sync = () => fixture.run(['sync', 'delta', dir, '--config', fixture.config()]);
     expect((await sync()).code).toBe(0);

@@ -53,7 +53,7 @@ it.each([
   ['report', ['report', 'duckdb', file, '-o', join(dir, 'report.html')]],
   ['models', ['models', 'duckdb', file]],
   ['person', ['person', '--id', 'nobody', '--in', 'duckdb', file, '--by-column', 'df_unified_id']],
-])('docs/commands.md names the members of the JSON of %s [R1053]', async (command, argv) => {
+])('docs/commands.md names the members of the JSON of %s', async (command, argv) => {
   const { code, stdout } = await runHere([...argv, '--json'], { env });
   expect(code).toBe(0);
   const { v, also, ...result } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');

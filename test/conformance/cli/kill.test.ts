@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { noTableError } from '../../../src/sinks/failures.ts';
+import { noTableError } from '../../../src/targets/failures.ts';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { compareRows, storedIn } from '../../support/targets/stored-rows.ts';
@@ -18,7 +18,7 @@ describe('SIGKILL at any instant', () => {
   });
   afterAll(() => fixture.close());
 
-  it('loses no row, duplicates no row, and leaves a valid file [R19]', async () => {
+  it('loses no row, duplicates no row, and leaves a valid file', async () => {
     const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
     const random = new SeededRandom(KILLS);
     let [killed, needed, runs] = [0, 1_500, 0];

@@ -44,7 +44,7 @@ describe('with --json', () => {
     ['a plan with a warning', 0, () => ['plan', '--json', '--config', fixture.config()]],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
     ['an Arrow file', 0, () => ['sync', 'arrow', join(fixture.dir, 'x.arrow'), '--json', '--config', fixture.config()]],
-  ])('the last line of stdout and stderr together is the JSON, after %s [R262]', async (_name, wanted, argv) => {
+  ])('the last line of stdout and stderr together is the JSON, after %s', async (_name, wanted, argv) => {
     const { code, lines } = await bothStreams(...argv());
     expect([code, lines]).toEqual([wanted, expect.anything()]);
     expect(JSON.parse(lines.at(-1) ?? '')).toEqual(expect.any(Object));

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
-import { TARGETS } from '../../../src/sinks/targets.ts';
+import { TARGETS } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
@@ -51,7 +51,7 @@ it.each([
   ['the file of --xcom', () => ['sync', 'duckdb', database, '--xcom', database], REPLACED],
   ['an Arrow stream', () => ['sync', 'arrow', database], REPLACED],
   ['an Arrow stream below it', () => ['sync', 'arrow', `${database}/`], /cannot be written \(ENOTDIR\)/],
-] as const)('%s does not replace a database [R972]', async (_what, args, message) => {
+] as const)('%s does not replace a database', async (_what, args, message) => {
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   expect(await run('verify', 'duckdb', database)).toMatchObject({ code: 0 });
@@ -68,18 +68,18 @@ it.each([
   ['a copy for readers', () => ['sync', 'duckdb', database, '--publish', inBucket('copy')], ADDRESS],
   ['the page of a report', () => ['report', 'duckdb', database, '--output', inBucket('page')], ADDRESS],
   ['the file of --xcom', () => ['sync', 'duckdb', database, '--xcom', inBucket('summary')], ADDRESS],
-] as const)('%s is never written below a folder called s3: or gs: [R973]', async (_what, args, message) => {
+] as const)('%s is never written below a folder called s3: or gs:', async (_what, args, message) => {
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   expect(['s3:', 'gs:'].filter((name) => existsSync(name))).toEqual([]);
 });
 
-it('an address is shown without its password [R973]', async () => {
+it('an address is shown without its password', async () => {
   const { code, stderr } = await run('sync', 'duckdb', 'postgres://ann:S3CRET@db/events');
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('postgres://db/events is an address') });
 });
 
-it('a report removes what killed ones left beside its page, also where that is a link [R1022]', async () => {
+it('a report removes what killed ones left beside its page, also where that is a link', async () => {
   const left = ['.page.html.0123456789ab.tmp', '.page.html.ba9876543210.tmp'].map((name) => join(folder, name));
   const [old, young] = left;
   for (const path of left) writeFileSync(path, '<html>');
@@ -90,7 +90,7 @@ it('a report removes what killed ones left beside its page, also where that is a
   expect(left.filter((path) => existsSync(path))).toEqual([young]);
 });
 
-it('a place of one kind of target says which target takes it [R976]', async () => {
+it('a place of one kind of target says which target takes it', async () => {
   const lake = join(folder, 'catalog.ducklake');
   expect(await run('sync', 'ducklake', lake)).toMatchObject({ code: 0 });
   for (const command of [['sync'], ['verify'], ['compact']]) {
@@ -105,7 +105,7 @@ it('a place of one kind of target says which target takes it [R976]', async () =
   }
 });
 
-it('a copy for readers is no place to load beside its database, and none to purge, as the plan says [R977]', async () => {
+it('a copy for readers is no place to load beside its database, and none to purge, as the plan says', async () => {
   const copy = join(folder, 'copy.duckdb');
   const publish = ['sync', 'duckdb', database, '--publish', copy];
   expect(await run(...publish, '--also', 'duckdb', copy)).toMatchObject({
@@ -124,7 +124,7 @@ it('a copy for readers is no place to load beside its database, and none to purg
 });
 
 it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
-  'nothing is loaded into a folder of the tables of %s [R1021]',
+  'nothing is loaded into a folder of the tables of %s',
   async (name) => {
     const lake = join(folder, name, 'lake');
     const data = name === 'ducklake' ? ['--data', join(folder, name, 'data')] : [];
@@ -146,24 +146,21 @@ it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
   },
 );
 
-it.each(['parquet', 'delta', 'ducklake'])(
-  'no tables of %s are made around the files of others [R1071]',
-  async (name) => {
-    const lake = join(folder, `${name}-around`);
-    const data = name === 'ducklake' ? ['--data', join(folder, `${name}-data`)] : [];
-    const events = join(name === 'ducklake' ? join(folder, `${name}-data`, 'main') : lake, 'events');
-    mkdirSync(events, { recursive: true });
-    const other = join(events, 'other.duckdb');
-    expect(await run('sync', 'duckdb', other)).toMatchObject({ code: 0 });
-    expect(await run('sync', name, lake, ...data)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining(`${events} holds files that this program did not write: `),
-    });
-    expect(await run('verify', 'duckdb', other)).toMatchObject({ code: 0 });
-  },
-);
+it.each(['parquet', 'delta', 'ducklake'])('no tables of %s are made around the files of others', async (name) => {
+  const lake = join(folder, `${name}-around`);
+  const data = name === 'ducklake' ? ['--data', join(folder, `${name}-data`)] : [];
+  const events = join(name === 'ducklake' ? join(folder, `${name}-data`, 'main') : lake, 'events');
+  mkdirSync(events, { recursive: true });
+  const other = join(events, 'other.duckdb');
+  expect(await run('sync', 'duckdb', other)).toMatchObject({ code: 0 });
+  expect(await run('sync', name, lake, ...data)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`${events} holds files that this program did not write: `),
+  });
+  expect(await run('verify', 'duckdb', other)).toMatchObject({ code: 0 });
+});
 
-it('a copy for readers at a path that no file can have is refused, and is no defect [R1072]', async () => {
+it('a copy for readers at a path that no file can have is refused, and is no defect', async () => {
   const copy = join(folder, 'n'.repeat(300));
   const { code, stderr } = await run('sync', 'duckdb', join(folder, 'long.duckdb'), '--publish', copy);
   expect({ code, stderr }).toEqual({
@@ -172,7 +169,7 @@ it('a copy for readers at a path that no file can have is refused, and is no def
   });
 });
 
-it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {
+it('the page of a report goes to stdout for -, where no JSON can follow', async () => {
   const page = await run('report', 'duckdb', database, '-o', '-');
   expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>\n.*<\/html>\n$/is) });
   const file = join(folder, 'report.html');

@@ -14,7 +14,7 @@ it.each([
   { argv: ['sync', 'duckdb', 'events.duckdb', '--config', 'no-such-file'], code: EXIT.usage },
   { argv: ['check', '--config', 'no-such-file'], code: EXIT.usage },
   { argv: ['plan', '--config', 'no-such-file'], code: EXIT.usage },
-])('$argv loads no native library: DuckDB is loaded where a place is opened [R897]', async ({ argv, code }) => {
+])('$argv loads no native library: DuckDB is loaded where a place is opened', async ({ argv, code }) => {
   const hook = join(dir, 'no-library.cjs');
   writeFileSync(hook, "process.dlopen = () => { throw new Error('a native library is loaded'); };");
   const { stderr, ...ended } = await new CliChild(PROGRAM, argv, { NODE_OPTIONS: `--require ${hook}` }).ended;

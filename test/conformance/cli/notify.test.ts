@@ -35,7 +35,7 @@ const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []
   fixture.sync(config, ['--notify', url, ...more]);
 
 describe('a notification', () => {
-  it('is one POST for a new column or a failure, and none for a run without news [R125]', async () => {
+  it('is one POST for a new column or a failure, and none for a run without news', async () => {
     const first = await sync({ end_date: daysBack(4) });
     expect(first.code, first.stderr).toBe(0);
     expect(posts).toHaveLength(1);
@@ -58,14 +58,14 @@ describe('a notification', () => {
     expect(failed.stdout.trimEnd().split('\n').at(-1)).toBe(JSON.stringify(summaryIn(failed)));
   });
 
-  it('names days that the service drops within seven days [R125]', async () => {
+  it('names days that the service drops within seven days', async () => {
     await sync({ start_date: daysBack(26), end_date: daysBack(25) });
     expect(posts[0].text).toMatch(/can no longer be exported in \d days?/);
     await sync({ start_date: daysBack(26), end_date: daysBack(25), history_days: 60 }, ['--notify-always']);
     expect(posts[1].text).not.toContain('can no longer be exported');
   });
 
-  it('is retried once, never fails the run, and its URL is not printed [R125]', async () => {
+  it('is retried once, never fails the run, and its URL is not printed', async () => {
     answers = [503, 200];
     expect((await sync()).code).toBe(0);
     expect(posts).toHaveLength(2);
@@ -87,7 +87,7 @@ describe('a notification', () => {
     expect(rude.stderr + dead.stderr).not.toContain(TOKEN);
   });
 
-  it('takes its URL from the environment, and refuses an invalid URL without printing it [R125]', async () => {
+  it('takes its URL from the environment, and refuses an invalid URL without printing it', async () => {
     const args = fixture.syncArgs({ end_date: daysBack(4) });
     expect((await fixture.run(args, { DFINERY_NOTIFY_URL: url })).code).toBe(0);
     expect(posts).toHaveLength(1);

@@ -16,7 +16,7 @@ afterEach(async () => {
 const URL = 's3://bucket/lake';
 
 describe('a target in a bucket', () => {
-  it('is loaded and verified without SDK output on stderr; a refusal is one sentence with its exit code [R383]', async () => {
+  it('is loaded and verified without SDK output on stderr; a refusal is one sentence with its exit code', async () => {
     // A process of its own: the SDK's chain reads its environment.
     const run = (argv: readonly string[], env = {}) => fixture.start(argv, { ...s3.env, ...env }).ended;
     const sync = ['sync', 'delta', URL, '--config', fixture.config(), '--json', '--log-level', 'warn'];

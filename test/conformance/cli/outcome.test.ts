@@ -61,7 +61,7 @@ describe.concurrent('how a run ends', () => {
     return ended;
   }
 
-  it('exits with 0 and prints the summary as the last line of stdout [R261][R62]', async () => {
+  it('exits with 0 and prints the summary as the last line of stdout', async () => {
     const ended = await fixture.start(fixture.syncArgs()).ended;
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stdout.trimEnd().split('\n')).toHaveLength(1);
@@ -91,7 +91,7 @@ describe.concurrent('how a run ends', () => {
     expect(JSON.parse(ended.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ windows: 6, exit: 0 });
   });
 
-  it('exits with 2 for a wrong token, an unknown key, an invalid date or option, and reports its progress [R261][R42]', async () => {
+  it('exits with 2 for a wrong token, an unknown key, an invalid date or option, and reports its progress', async () => {
     await fails(2, /token.*reissued/i, { export_token: 'wrong' });
     await fails(2, /unknown keys: colour/, { colour: 'red' });
     await fails(2, /start_date.*2026-02-30/, { start_date: '2026-02-30' });
@@ -100,7 +100,7 @@ describe.concurrent('how a run ends', () => {
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(/colour/)]);
   });
 
-  it('exits with 3 when the service is down and with 4 when days are lost [R62]', async () => {
+  it('exits with 3 when the service is down and with 4 when days are lost', async () => {
     const down = await fails(
       3,
       /refused the connection/,
@@ -142,7 +142,7 @@ describe.concurrent('a token', () => {
     expect(`${ended.stdout}${ended.stderr}`, `${what} says something`).not.toBe('');
   };
 
-  it('is in no output of any command at any log level or format [R58]', async () => {
+  it('is in no output of any command at any log level or format', async () => {
     const good = { export_token: CANARY, start_date: daysBack(5), end_date: daysBack(4) };
     const configs: Record<string, string> = {
       good: fixture.config(good),

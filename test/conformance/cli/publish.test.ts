@@ -28,7 +28,7 @@ const publish = (config: Record<string, unknown> = {}, to = copy) => fixture.syn
 const rowsIn = async (file: string) => Number((await query(file, 'SELECT count(*) AS n FROM events'))[0].n);
 
 describe('a published copy', () => {
-  it('is complete, keeps its file mode, and leaves readers of the previous copy undisturbed [R124]', async () => {
+  it('is complete, keeps its file mode, and leaves readers of the previous copy undisturbed', async () => {
     const first = await publish({ end_date: daysBack(4) });
     expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('copy for readers')]);
     const before = await rowsIn(copy);
@@ -47,7 +47,7 @@ describe('a published copy', () => {
     expect(existsSync(`${copy}.wal`)).toBe(false);
   });
 
-  it('does not take the place of a link whose file is not there [R974]', async () => {
+  it('does not take the place of a link whose file is not there', async () => {
     const share = join(fixture.dir, 'share', 'copy.duckdb');
     symlinkSync(share, copy);
     const done = await publish({ end_date: daysBack(4) });
@@ -55,7 +55,7 @@ describe('a published copy', () => {
     expect(readlinkSync(copy)).toBe(share);
   });
 
-  it('is unchanged after a run that committed nothing or failed [R124]', async () => {
+  it('is unchanged after a run that committed nothing or failed', async () => {
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
     const { mtimeMs, ino } = statSync(copy);
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
@@ -73,7 +73,7 @@ describe('a published copy', () => {
     expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
   });
 
-  it('is refused at the path of the database itself and at a file that is not its copy [R124]', async () => {
+  it('is refused at the path of the database itself and at a file that is not its copy', async () => {
     const other = join(fixture.dir, 'notes.txt');
     writeFileSync(other, 'mine');
     expect((await fixture.sync()).code).toBe(0);
@@ -125,7 +125,7 @@ describe('a purge', () => {
     return fixture.run([...asked, '--execute', '--confirm', String(hash)]);
   }
 
-  it('purges every copy: no byte of the person remains [R124]', async () => {
+  it('purges every copy: no byte of the person remains', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     expect(readFileSync(copy).includes(String(person))).toBe(true);
@@ -135,7 +135,7 @@ describe('a purge', () => {
     expect(await fixture.verify(copy)).toEqual([]);
   });
 
-  it('replaces no file that is listed as a copy but is not one [R124]', async () => {
+  it('replaces no file that is listed as a copy but is not one', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     const other = join(fixture.dir, 'notes.txt');
@@ -147,7 +147,7 @@ describe('a purge', () => {
     expect(readFileSync(copy).includes(String(person))).toBe(false);
   });
 
-  it('fails and names a copy that it could not replace [R124]', async () => {
+  it('fails and names a copy that it could not replace', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     rmSync(copy);

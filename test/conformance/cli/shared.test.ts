@@ -5,7 +5,7 @@ import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-chi
 let fixture: CliFixture;
 afterEach(() => fixture.close());
 
-it('of two runs on one file the second waits, then names the lock and its owner [R63]', async () => {
+it('of two runs on one file the second waits, then names the lock and its owner', async () => {
   fixture = await CliFixture.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
   const first = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
   await first.says('is committed');
@@ -20,7 +20,7 @@ it('of two runs on one file the second waits, then names the lock and its owner 
   expect((await fixture.sync()).code).toBe(0);
 });
 
-it('three processes share one quota without a 429 or a superfluous export [R20]', async () => {
+it('three processes share one quota without a 429 or a superfluous export', async () => {
   fixture = await CliFixture.start({ limits: { concurrent_exports: 5 } }, { latencyMs: 30, rowsPerDay: 40 });
   const config = fixture.config({ start_date: daysBack(13) });
   const files = ['a', 'b', 'c'].map((name) => join(fixture.dir, `${name}.duckdb`));
@@ -36,7 +36,7 @@ it('three processes share one quota without a 429 or a superfluous export [R20]'
   for (const file of files) expect(await fixture.rows(file)).toBe(wanted);
 });
 
-it('--max-wait commits what was downloaded, exits with 3, and the next hour continues [R20]', async () => {
+it('--max-wait commits what was downloaded, exits with 3, and the next hour continues', async () => {
   fixture = await CliFixture.start({ limits: { exports_per_hour: 4 } });
   const ended = await fixture.sync({}, ['--max-wait', '30s']);
   expect(ended.code, ended.stderr).toBe(3);
@@ -48,7 +48,7 @@ it('--max-wait commits what was downloaded, exits with 3, and the next hour cont
   expect(fixture.refused()).toBe(0);
 });
 
-it('a 503 is requested again when its Retry-After says, or ends with exit 3 where --max-wait is shorter [R1030]', async () => {
+it('a 503 is requested again when its Retry-After says, or ends with exit 3 where --max-wait is shorter', async () => {
   const fault = (retry_after_s: number) => ({ kind: 'status', status: 503, when: { nth: 2 }, retry_after_s });
   fixture = await CliFixture.start({ faults: [fault(30)] });
   const args = ['--max-wait', '10s'];

@@ -30,7 +30,7 @@ const stalled = (fixture: CliFixture) => fixture.sim.requests().some(({ fault, d
 
 describe.concurrent('a stopped run', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends within 5 s of %s during a download, by that signal, with whole windows committed [R43]',
+    'ends within 5 s of %s during a download, by that signal, with whole windows committed',
     (signal) =>
       withFixture({ faults: [stallAt(4)] }, async (fixture) => {
         const child = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));

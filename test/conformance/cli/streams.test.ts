@@ -33,7 +33,7 @@ function processorSeconds(pid: number | undefined): number {
 }
 
 describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () => {
-  it('costs no processor time, and a signal still stops the run [R184]', async () => {
+  it('costs no processor time, and a signal still stops the run', async () => {
     fixture = await CliFixture.start(stall);
     const child = withFullStderr(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
     await until(isStalled);
@@ -47,7 +47,7 @@ describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () =>
     expect(performance.now() - asked).toBeLessThan(5_500);
   });
 
-  it('does not keep the run from ending with its result [R184]', async () => {
+  it('does not keep the run from ending with its result', async () => {
     fixture = await CliFixture.start();
     const ended = await withFullStderr(fixture.syncArgs({}, ['--log-level', 'debug'])).ended;
     expect(ended.code).toBe(0);
@@ -56,7 +56,7 @@ describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () =>
 });
 
 describe('an Arrow stream on stdout', () => {
-  it('whose reader leaves before the first window says that, and counts nothing as taken [R1343]', async () => {
+  it('whose reader leaves before the first window says that, and counts nothing as taken', async () => {
     fixture = await CliFixture.start();
     const child = fixture.start(fixture.syncInto('arrow', '-', {}));
     child.process.stdout?.destroy();
@@ -87,7 +87,7 @@ describe('a ledger written to stderr', () => {
   };
   const deletions = () => fixture.sim.requests().filter(({ path }) => !path.includes('export')).length;
 
-  it('whose reader is gone stops the run before its first request [R185]', async () => {
+  it('whose reader is gone stops the run before its first request', async () => {
     fixture = await CliFixture.start();
     const child = fixture.start(await confirmed(), SECRETS);
     child.process.stderr?.destroy();
@@ -95,7 +95,7 @@ describe('a ledger written to stderr', () => {
     expect(deletions()).toBe(0);
   });
 
-  it('that a full disk truncates stops the run: no request is sent without its complete line [R185]', async () => {
+  it('that a full disk truncates stops the run: no request is sent without its complete line', async () => {
     fixture = await CliFixture.start();
     const words = await confirmed();
     mkdirSync(join(fixture.dir, 'log'));

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
-import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { bundleConnector, type Json, Output } from '../../support/airbyte/connector.ts';
 import { formProblems } from '../../support/airbyte/message-rules.ts';
 import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/deletion/deletions.ts';
@@ -83,7 +83,7 @@ describe('the destination as a process', () => {
     ]);
   });
 
-  it('check connects to the host and sends no deletion [R55]', async () => {
+  it('check connects to the host and sends no deletion', async () => {
     const output = await start(['check', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     expect(output.code).toBe(0);

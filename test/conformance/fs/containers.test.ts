@@ -67,7 +67,7 @@ describe.skipIf(!isPermitted)('two containers with one host name and one folder'
     ['the host', 'a container', HOST, CONTAINER],
     ['a container', 'the host', CONTAINER, HOST],
     ['a container', 'another container', CONTAINER, CONTAINER],
-  ])('a lock held by %s is not stolen by %s [R180]', async (_one, _other, holding, trying) => {
+  ])('a lock held by %s is not stolen by %s', async (_one, _other, holding, trying) => {
     const at = mkdtempSync(join(folder, 'shared-'));
     const holder = await hold(holding, at);
     expect(tryAll(trying, at, holder.run)).toEqual(TAKEN);
@@ -80,7 +80,7 @@ describe.skipIf(!isPermitted)('two containers with one host name and one folder'
 });
 
 describe.runIf(process.platform === 'linux')('two processes of one machine', () => {
-  it('processes in two containers see at once whether the other is alive [R180]', async () => {
+  it('processes in two containers see at once whether the other is alive', async () => {
     const at = mkdtempSync(join(folder, 'shared-'));
     const holder = await hold(HOST, at);
     expect(tryAll(HOST, at, holder.run)).toEqual(TAKEN);

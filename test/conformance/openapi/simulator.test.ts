@@ -121,7 +121,7 @@ const deleteCases: readonly (Case & { wants: { code?: string } })[] = [
   { name: 'HTML', scenario: { faults: [{ kind: 'status', status: 502 }] }, wants: { status: 502 } },
 ];
 
-describe('answers of the simulator follow openapi.yaml [R21]', () => {
+describe('answers of the simulator follow openapi.yaml', () => {
   it.each(exportCases)('export: $name', async ({ scenario, body, headers, wants }) => {
     sim = await startTestSimulator(scenario);
     const answer = await judged('exportEvents', await exportRequest(sim, body ?? asked, headers));

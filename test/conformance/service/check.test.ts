@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/airbyte/source/check.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/source/check.ts';
 import {
   CHUNKED,
   chunks,
@@ -72,7 +72,7 @@ describe('the verdict on one minimal export', () => {
       true,
     ],
     ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'inconclusive', true],
-    ['400 for the day, without JSON [R971]', () => whole(400, 'exceed_date_range_limit'), 'inconclusive', true],
+    ['400 for the day, without JSON', () => whole(400, 'exceed_date_range_limit'), 'inconclusive', true],
     ['another table', () => whole(200, 'id,name\n1,2\n'), 'not_this_service', false],
     ['a page', () => whole(200, '<!doctype html>'), 'not_this_service', false],
     ['404', () => whole(404, 'no'), 'not_this_service', false],
@@ -89,7 +89,7 @@ describe('the verdict on one minimal export', () => {
     expect(server?.requests).toHaveLength(1);
   });
 
-  it('for a 429 that has Retry-After and no Reset, with the time of the next request [R1260]', async () => {
+  it('for a 429 that has Retry-After and no Reset, with the time of the next request', async () => {
     const verdict = await probe(() => json(429, fail('too_many_api_requests'), { 'Retry-After': '90' }));
     expect(verdict.message).toMatch(/It may be asked again at \d{4}-/);
   });
@@ -101,22 +101,19 @@ describe('the verdict on one minimal export', () => {
     ['everything, without a reason', () => whole(400, 'no'), 'wrong_service', false],
     ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
     ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'quota_spent', true],
-  ] as [string, Script, ProbeKind, boolean][])(
-    'when the service refuses %s [R200]',
-    async (_name, second, kind, usable) => {
-      const verdict = await probe((request, count) =>
-        forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
-      );
-      expect(verdict).toMatchObject({ kind, usable });
-      expect(verdict.message).toMatch(/[.?]$/);
-      const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
-      expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
-      expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
-      expect(bodies[1]).not.toHaveProperty('events');
-    },
-  );
+  ] as [string, Script, ProbeKind, boolean][])('when the service refuses %s', async (_name, second, kind, usable) => {
+    const verdict = await probe((request, count) =>
+      forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
+    );
+    expect(verdict).toMatchObject({ kind, usable });
+    expect(verdict.message).toMatch(/[.?]$/);
+    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+    expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
+    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+    expect(bodies[1]).not.toHaveProperty('events');
+  });
 
-  it('counts the second request too, and disconnects after its header [R200]', async () => {
+  it('counts the second request too, and disconnects after its header', async () => {
     const endless: Script = () => [{ send: head(200, CHUNKED) }, { send: chunks(`${HEADER}\n`) }, { hold: true }];
     server = await startFaultyServer((request, count) =>
       forEvent(request.body) ? json(400, fail('invalid_parameter')) : endless(request, count),

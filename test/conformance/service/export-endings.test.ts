@@ -56,7 +56,7 @@ describe('a connection without bytes', () => {
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
   });
 
-  it('stalls in the middle of a body [R17]', async () => {
+  it('stalls in the middle of a body', async () => {
     const { clock, asking, quota } = await stalling([
       { send: head(200, CHUNKED) },
       { send: chunks(CSV) },
@@ -68,7 +68,7 @@ describe('a connection without bytes', () => {
     expect((await failing).internal).toMatch(/^stall/);
   });
 
-  it('does not stall while bytes arrive, however slowly [R17]', async () => {
+  it('does not stall while bytes arrive, however slowly', async () => {
     let go = () => {};
     const later = new Promise<void>((resolve) => {
       go = resolve;
@@ -141,7 +141,7 @@ describe('closing an export', () => {
 });
 
 describe('the token', () => {
-  it('is sent to one origin only: a redirect is not followed, and only its origin is printed [R58]', async () => {
+  it('is sent to one origin only: a redirect is not followed, and only its origin is printed', async () => {
     const other = await startFaultyServer(() => whole(200, CSV, CSV_HEAD));
     const { answer } = await ask(
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),

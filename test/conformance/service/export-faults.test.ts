@@ -73,7 +73,7 @@ describe('complete bodies', () => {
   });
 });
 
-describe('incomplete bodies [R15]', () => {
+describe('incomplete bodies', () => {
   const cut = CSV.length - 300;
   const cases: Record<string, { steps: Step[]; code: string }> = {
     'a FIN before the declared length': {
@@ -129,7 +129,7 @@ describe('incomplete bodies [R15]', () => {
     await endsInReset(answer, (bytes) => bytes === cut && go());
   });
 
-  it('a corrupt gzip trailer is an error [R15]', async () => {
+  it('a corrupt gzip trailer is an error', async () => {
     const corrupt = Buffer.from(GZIP);
     corrupt[corrupt.length - 6] ^= 1;
     const { answer } = await ask(whole(200, corrupt, GZIP_HEAD));
@@ -186,7 +186,7 @@ describe('requests without an answer', () => {
     expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
   });
 
-  it('an untrusted certificate is refused although Node is configured to accept any [R189]', async () => {
+  it('an untrusted certificate is refused although Node is configured to accept any', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
       const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });

@@ -50,7 +50,7 @@ const sendThrough = (proxy: string) => {
 };
 
 describe('through a proxy', () => {
-  it('requests a tunnel by host name; the proxy never sees the token [R58]', async () => {
+  it('requests a tunnel by host name; the proxy never sees the token', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'), { tls: selfSigned() });
     const proxy = await startProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);

@@ -54,7 +54,7 @@ function child(sim: Simulator, spool: string, count: number) {
 const refusals = (sim: Simulator) => sim.requests().filter(({ status }) => status === 429).length;
 
 describe('processes of one machine on one quota', () => {
-  it.each(['fixed', 'sliding'])('send no more exports than allowed and get no 429 (%s) [R20]', async (window) => {
+  it.each(['fixed', 'sliding'])('send no more exports than allowed and get no 429 (%s)', async (window) => {
     const limits = { exports_per_hour: 25, concurrent_exports: 5, window };
     const sim = await startTestSimulator({ limits }, { clock: systemClock });
     const spool = mkdtempSync(join(folder, 'spool-'));
@@ -70,7 +70,7 @@ describe('processes of one machine on one quota', () => {
     await sim.close();
   });
 
-  it('the slots of a killed process are released [R12]', async () => {
+  it('the slots of a killed process are released', async () => {
     const sim = await startTestSimulator(
       { faults: [{ kind: 'stall', when: { nth: [1, 2, 3, 4, 5] } }] },
       { clock: systemClock },

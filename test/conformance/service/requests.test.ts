@@ -30,7 +30,7 @@ function problems(id: OperationId, request: RawRequest): string[] {
   });
 }
 
-describe('the request for an export [R1]', () => {
+describe('the request for an export', () => {
   const ask = async (selection: ExportRequest, serviceId = 'svc-1') => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
@@ -120,7 +120,7 @@ describe('the request for a deletion', () => {
     return { answers, requests: server.requests };
   };
 
-  it('follows openapi.yaml for any id, which is sent unchanged [R21]', async () => {
+  it('follows openapi.yaml for any id, which is sent unchanged', async () => {
     const ids = ['m-1', '../x', 'a b', '"', '🙂', '0', ' 가 ', 'x'.repeat(200_000)];
     const { answers, requests } = await remove(ids);
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true);
@@ -146,7 +146,7 @@ describe('the request for a deletion', () => {
   });
 });
 
-it('a clock that stands still never aborts an export [R17]', async () => {
+it('a clock that stands still never aborts an export', async () => {
   server = await startFaultyServer(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });

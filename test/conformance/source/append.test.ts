@@ -30,7 +30,7 @@ const truth = (through: string): string[] =>
   [...fixture.sim.truth({ from: START, to: through })].map((row) => row.get('df_event_detail_log_id') ?? '').sort();
 
 describe('append', () => {
-  it.each([6, 24, 72])('sends no row twice when the clock of the service is %i hours behind [R720]', async (hours) => {
+  it.each([6, 24, 72])('sends no row twice when the clock of the service is %i hours behind', async (hours) => {
     const { ids, state } = await append({ answers: { date_skew_s: -hours * 3_600 } }, {}, 8);
     expect(ids.length).toBeGreaterThan(100);
     expect([...ids].sort()).toEqual(truth(addDays(String(state.from_date), -1)));
@@ -43,7 +43,7 @@ describe('append', () => {
   );
 
   it.each(services)(
-    'sends each row once when ranges include their end (%s) and single days are %s, in windows of %i days [R721]',
+    'sends each row once when ranges include their end (%s) and single days are %s, in windows of %i days',
     async (inclusive, single, days) => {
       const scenario = {
         days: { to_date_inclusive: inclusive, single_days: single },

@@ -6,7 +6,7 @@ describe('a read that fails', () => {
   let fixture: SourceFixture;
   afterEach(() => fixture.close());
 
-  it('leaves the state of the last complete window, and a retry requests nothing before it again [R40]', async () => {
+  it('leaves the state of the last complete window, and a retry requests nothing before it again', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
     fixture.sim.setScenario({
@@ -53,7 +53,7 @@ describe('a read that fails', () => {
     expect(await days(3 * 86_400_000)).toBe('2026-01-17');
   });
 
-  it('lets the next read look back when its last days have not begun [R487]', async () => {
+  it('lets the next read look back when its last days have not begun', async () => {
     fixture = await SourceFixture.start({ days: { future: 'error' } });
     const catalog = await fixture.catalog({}, ['events']);
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
@@ -64,7 +64,7 @@ describe('a read that fails', () => {
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });
 
-  it('resumes a full refresh from the oldest exportable day when the history has become shorter [R488]', async () => {
+  it('resumes a full refresh from the oldest exportable day when the history has become shorter', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
     const catalog = await fixture.catalog(mode, ['events']);
@@ -102,7 +102,7 @@ describe('a read that fails', () => {
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
-  it('names a day that one of two streams has lost, in any order of the catalog [R724]', async () => {
+  it('names a day that one of two streams has lost, in any order of the catalog', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 4 } });
     const catalog = await fixture.catalog({}, ['events', 'event_logs']);
     const stateFrom = (name: string, from_date: string) => ({
@@ -124,7 +124,7 @@ describe('a read that fails', () => {
     }
   });
 
-  it('reports a wait for the quota as RATE_LIMITED with its reset and repeats the last state [R41]', async () => {
+  it('reports a wait for the quota as RATE_LIMITED with its reset and repeats the last state', async () => {
     fixture = await SourceFixture.start({ limits: { exports_per_hour: 4 } });
     const catalog = await fixture.catalog();
     // One at a time: a wait that this clock passes while records of another window are written is not told.
@@ -142,7 +142,7 @@ describe('a read that fails', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
-  it('reports a wait for the Retry-After of a failed export like one for the quota [R1080]', async () => {
+  it('reports a wait for the Retry-After of a failed export like one for the quota', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({}, ['events']);
     fixture.sim.setScenario({
@@ -161,7 +161,7 @@ describe('a read that fails', () => {
     expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
   });
 
-  it('discovers no schema from a service that asks for a longer pause than a minute [R1080]', async () => {
+  it('discovers no schema from a service that asks for a longer pause than a minute', async () => {
     fixture = await SourceFixture.start();
     fixture.sim.setScenario({ faults: [{ kind: 'status', status: 503, retry_after_s: 900 }] });
     const began = fixture.clock.now();
@@ -174,7 +174,7 @@ describe('a read that fails', () => {
     expect(output.text).not.toContain('--max-wait');
   });
 
-  it('discovers no schema while the limit is spent for longer than the platform waits, and says until when [R1321]', async () => {
+  it('discovers no schema while the limit is spent for longer than the platform waits, and says until when', async () => {
     fixture = await SourceFixture.start({ limits: { exports_per_hour: 3 } });
     for (let i = 0; i < 3; i++) await fixture.run('check', fixture.config());
     const began = fixture.clock.now();
@@ -190,7 +190,7 @@ describe('a read that fails', () => {
     expect(fixture.clock.now() - began).toBeLessThan(60_000);
   });
 
-  it('discovers no schema once waits that are shorter each are longer in all than the platform waits [R1321]', async () => {
+  it('discovers no schema once waits that are shorter each are longer in all than the platform waits', async () => {
     fixture = await SourceFixture.start({ faults: [{ kind: 'rate_limit', reset_in_s: 300 }] });
     const began = fixture.clock.now();
     const output = await fixture.run('discover', fixture.config());

@@ -25,7 +25,7 @@ describe('columns whose names differ only in case', () => {
       },
     });
 
-  it('get a hash of the raw name in the catalog, and a description [R204]', async () => {
+  it('get a hash of the raw name in the catalog, and a description', async () => {
     fixture = await start();
     const [events] = (await fixture.run('discover', fixture.config())).catalog().streams;
     const { properties } = events.json_schema;
@@ -39,7 +39,7 @@ describe('columns whose names differ only in case', () => {
     expect(properties.plain).not.toHaveProperty('description');
   });
 
-  it('keep their cells apart in the records, also on days that lack one of them [R204]', async () => {
+  it('keep their cells apart in the records, also on days that lack one of them', async () => {
     fixture = await start();
     const catalog = await fixture.catalog();
     const output = await fixture.read(catalog);
@@ -55,7 +55,7 @@ describe('columns whose names differ only in case', () => {
     expect(values(withHash('df_event_name'))).toContain('df_login');
   });
 
-  it('keep the names that an older catalog has [R204]', async () => {
+  it('keep the names that an older catalog has', async () => {
     fixture = await start();
     const catalog = await fixture.catalog();
     const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');
@@ -65,7 +65,7 @@ describe('columns whose names differ only in case', () => {
     expect(values('Color')).toEqual(new Set([null]));
   });
 
-  it('leave cursor and key of the streams their names [R1170]', async () => {
+  it('leave cursor and key of the streams their names', async () => {
     const theirs = ['DF_SERVER_DATETIME', 'Df_Event_Log_Id'];
     fixture = await SourceFixture.start({ columns: { own: theirs.map((name) => ({ name, values: ['theirs'] })) } });
     const { streams } = (await fixture.run('discover', fixture.config())).catalog();

@@ -72,7 +72,7 @@ describe('the source as a process', () => {
     expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
   });
 
-  it('loses no message when its reader is slow [R44]', async () => {
+  it('loses no message when its reader is slow', async () => {
     const output = await runChild(file, read(), ({ stdout }) => {
       let pauses = 0;
       const pause = () => {
@@ -92,7 +92,7 @@ describe('the source as a process', () => {
     expect(output.code).not.toBe(0);
   });
 
-  it('dies by SIGTERM with whole messages written [R43]', async () => {
+  it('dies by SIGTERM with whole messages written', async () => {
     const output = await runChild(file, read({ start_date: day(20), end_date: day(1) }), ({ stdout, kill }) => {
       let seen = 0;
       let killed = false;

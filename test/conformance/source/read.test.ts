@@ -18,7 +18,7 @@ describe('read', () => {
   });
   afterAll(() => fixture.close());
 
-  it('writes every row once, in three streams, from one export a day [R44]', async () => {
+  it('writes every row once, in three streams, from one export a day', async () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
@@ -34,7 +34,7 @@ describe('read', () => {
     expect(output.records('event_items').every((data) => keys.includes(data._key))).toBe(true);
   });
 
-  it('begins with STARTED, the first wanted day and RUNNING, and ends with the last state and COMPLETE [R41]', async () => {
+  it('begins with STARTED, the first wanted day and RUNNING, and ends with the last state and COMPLETE', async () => {
     const output = await fixture.read(catalog, []);
     const ofEvents = output.messages.filter(
       ({ state: one, trace }) =>
@@ -84,7 +84,7 @@ describe('read', () => {
     }
   });
 
-  it('writes each day once for a plain append, after it has settled [R10]', async () => {
+  it('writes each day once for a plain append, after it has settled', async () => {
     const appending = await fixture.catalog({ destination_sync_mode: 'append' });
     const first = await fixture.read(appending);
     expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
@@ -96,7 +96,7 @@ describe('read', () => {
     expect(second.states('events')).toHaveLength(1);
   });
 
-  it('writes only configured properties, and names the others once [R36]', async () => {
+  it('writes only configured properties, and names the others once', async () => {
     const half = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
     for (const { stream } of half.streams) {
       const kept = Object.entries(stream.json_schema.properties).filter(
@@ -115,7 +115,7 @@ describe('read', () => {
     ).toHaveLength(1);
   });
 
-  it('reports a stream that does not exist, reads the others, and fails [R40]', async () => {
+  it('reports a stream that does not exist, reads the others, and fails', async () => {
     const [events] = (catalog as { streams: Json[] }).streams;
     const unknown = { ...events, stream: { ...(events.stream as Json), name: 'nobody' }, sync_mode: 'INVALID' };
     const output = await fixture.read({ streams: [unknown, events] });
@@ -126,7 +126,7 @@ describe('read', () => {
     expect(output.records('events').length).toBeGreaterThan(100);
   });
 
-  it('reads for each stream its own days when the states differ [R40]', async () => {
+  it('reads for each stream its own days when the states differ', async () => {
     const whole = await fixture.read(catalog);
     const { reading_since: _none, ...later } = whole
       .states('events')
@@ -148,7 +148,7 @@ describe('read', () => {
     ]);
   });
 
-  it('stops at end_date [R1]', async () => {
+  it('stops at end_date', async () => {
     const output = await fixture.read(catalog, undefined, { end_date: '2026-01-16' });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.states('events').at(-1)?.from_date).toBe('2026-01-17');
@@ -157,13 +157,13 @@ describe('read', () => {
     expect(again.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
   });
 
-  it('warns of unknown configuration keys [R42]', async () => {
+  it('warns of unknown configuration keys', async () => {
     const output = await fixture.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
     expect(output.code).toBe(0);
     expect(output.logs('config.unknown_keys')[0]).toContain('page_size');
   });
 
-  it('rescues cells that do not fit the configured types [R434]', async () => {
+  it('rescues cells that do not fit the configured types', async () => {
     const narrowed = structuredClone(catalog) as {
       streams: { stream: { name: string; json_schema: { properties: Json } } }[];
     };

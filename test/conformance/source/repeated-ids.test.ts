@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { IdHashes } from '../../../src/schema/id-hashes.ts';
-import { RepeatedIds, type WindowIds } from '../../../src/source/repeated-ids.ts';
+import { RepeatedIds, type WindowIds } from '../../../src/airbyte/source/repeated-ids.ts';
+import { IdHashes } from '../../../src/cells/columns/id-hashes.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
 let fixture: SourceFixture;
@@ -15,7 +15,7 @@ const warnings = async (scenario: unknown, config = {}) => {
 };
 
 describe('an id that repeats on another day', () => {
-  it('is warned about once a read, without printing it [R726]', async () => {
+  it('is warned about once a read, without printing it', async () => {
     const reported = await warnings({ ids: { reused_share: 0.2 } });
     expect(reported).toHaveLength(1);
     expect(reported[0].log).toMatchObject({
@@ -25,7 +25,7 @@ describe('an id that repeats on another day', () => {
     expect(reported[0].log?.message).not.toMatch(/202601\d\d-/);
   });
 
-  it('is not warned about for distinct ids, or when windows share a day because nothing is proved [R726]', async () => {
+  it('is not warned about for distinct ids, or when windows share a day because nothing is proved', async () => {
     expect(await warnings({})).toEqual([]);
     expect(await warnings({ ids: { repeat_share: 0.3, duplicate_share: 0.1 } })).toEqual([]);
     const oneRow = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`2026-01-${15 + i}`, 1]));
@@ -43,14 +43,14 @@ describe('samples of ids', () => {
   };
   const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
 
-  it('find the ids that large windows share, and no others [R726]', () => {
+  it('find the ids that large windows share, and no others', () => {
     const seen = new RepeatedIds();
     expect(seen.add(windowOf('2026-01-01', ids('a', 50_000)))).toBeUndefined();
     expect(seen.add(windowOf('2026-01-02', ids('b', 70_000)))).toBeUndefined();
     expect(seen.add(windowOf('2026-01-03', [...ids('c', 500), ...ids('a', 3_000)]))).toBe('2026-01-01');
   });
 
-  it('are bounded in memory [R726]', () => {
+  it('are bounded in memory', () => {
     const seen = new RepeatedIds();
     for (let day = 10; day < 99; day++) seen.add(windowOf(`2026-01-${day}`, ids(`d${day}`, 9_000)));
     expect(seen.add(windowOf('2026-02-01', ids('d20', 9_000)))).toBe('2026-01-20');

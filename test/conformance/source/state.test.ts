@@ -70,7 +70,7 @@ describe('a saved state', () => {
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
-  it('gives no record and stays unchanged when it lies in the future [R9]', async () => {
+  it('gives no record and stays unchanged when it lies in the future', async () => {
     const future = { ...last, from_date: '2099-01-01' };
     const output = await fixture.read(events, saved(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -79,20 +79,20 @@ describe('a saved state', () => {
     expect(output.logs('state.future')).toHaveLength(1);
   });
 
-  it('never moves back, also after the clock was set back [R487]', async () => {
+  it('never moves back, also after the clock was set back', async () => {
     const output = await fixture.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
-  it('makes the read look back instead of resuming when the clock was set back [R487]', async () => {
+  it('makes the read look back instead of resuming when the clock was set back', async () => {
     const before = fixture.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
     await fixture.read(events, saved(since, 'events'));
     expect(fixture.requested(before)[0]).toMatch(/^2026-01-18/);
   });
 
-  it('is dropped with a warning when the filters differ [R9]', async () => {
+  it('is dropped with a warning when the filters differ', async () => {
     const output = await fixture.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
@@ -118,7 +118,7 @@ describe('a saved state', () => {
     expect(fixture.requested(before)).toEqual([]);
   });
 
-  it('resumes a full refresh only within its job, without a lookback [R488][R41]', async () => {
+  it('resumes a full refresh only within its job, without a lookback', async () => {
     // The limit of exports, which the tests before have spent, is reset: discovery does not wait so long for it.
     fixture.clock.advance(3_600_000);
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {

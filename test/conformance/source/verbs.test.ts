@@ -60,7 +60,7 @@ describe('discover', () => {
     return output;
   };
 
-  it('costs two exports, says so, and gives the same catalog twice [R37]', async () => {
+  it('costs two exports, says so, and gives the same catalog twice', async () => {
     fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
@@ -124,7 +124,7 @@ describe('discover', () => {
       { df_event_name: 'df_login', event_name: '5' },
       { event_name: { type: ['integer', 'null'] } },
     ],
-  ])('joins event_name of some days with df_event_name of others, beside %s [R940]', async (_, later, custom) => {
+  ])('joins event_name of some days with df_event_name of others, beside %s', async (_, later, custom) => {
     fixture = await SourceFixture.start();
     const ids = { df_api_version: '1', df_unified_id: 'u', df_event_log_id: 'e', df_event_detail_log_id: 'e' };
     const server = await startFaultyServer(({ body }) => {
@@ -147,7 +147,7 @@ describe('discover', () => {
   });
 
   it.each(['error', 'empty'] as const)(
-    'types the columns of one day when the service refuses or empties single days: %s [R37]',
+    'types the columns of one day when the service refuses or empties single days: %s',
     async (single_days) => {
       fixture = await SourceFixture.start({
         days: { to_date_inclusive: false, single_days },
@@ -159,7 +159,7 @@ describe('discover', () => {
   );
 
   it.each(['invalid_parameter', 'exceed_date_range_limit'])(
-    'and read take all days from a service that refuses more than three at once with %s [R1320]',
+    'and read take all days from a service that refuses more than three at once with %s',
     async (reason) => {
       fixture = await SourceFixture.start();
       const catalog = await fixture.catalog({}, ['events']);

@@ -59,7 +59,7 @@ def cron(check, environment: dict[str, str]) -> None:
     (commands / "dfinery-elt").write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
     (commands / "dfinery-elt").chmod(0o755)
     done = subprocess.run(["sh", "-c", command], env={"PATH": f"{commands}:{os.environ['PATH']}"}, timeout=300)
-    check("the cron command syncs [R703]", done.returncode == 0 and (SCRATCH / "cron.duckdb").exists(), (SCRATCH / "cron.txt").read_text()[-1000:])
+    check("the cron command syncs", done.returncode == 0 and (SCRATCH / "cron.duckdb").exists(), (SCRATCH / "cron.txt").read_text()[-1000:])
 
 
 def systemd(check) -> None:
@@ -69,7 +69,7 @@ def systemd(check) -> None:
     units = [str(SCHEDULING / name) for name in ("dfinery.service", "dfinery.timer")]
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=120)
     ours = [line for line in done.stderr.splitlines() if "dfinery" in line]
-    check("systemd takes the service and the timer [R703]", done.returncode == 0 and not ours, done.stderr[-1000:])
+    check("systemd takes the service and the timer", done.returncode == 0 and not ours, done.stderr[-1000:])
 
 
 def pods(check) -> None:
@@ -89,7 +89,7 @@ def pods(check) -> None:
     check("the pod's root is read-only and its user is no root", base["securityContext"]["readOnlyRootFilesystem"] and pod["spec"]["securityContext"]["runAsUser"] == 1000)
     mounts = {mount["mountPath"] for mount in base["volumeMounts"]}
     check("the pod has /data, /tmp and the sidecar's folder", mounts >= {"/data", "/tmp", "/airflow/xcom"} and "xcom" in sidecar["name"], mounts)
-    check("the pod is not deferred [R703]", operator.deferrable is False)
+    check("the pod is not deferred", operator.deferrable is False)
     for code, wanted in ((3, module.TryLater), (1, module.WillNotHelp), (2, module.WillNotHelp), (4, module.WillNotHelp), (5, module.WillNotHelp)):
         found = raised(operator, code)
         check(f"exit {code} of a pod is {wanted.__name__}", isinstance(found, wanted), repr(found))

@@ -113,10 +113,10 @@ def killed(airflow: Airflow) -> None:
         task = int((Path("/proc") / str(command) / "stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(task, signal.SIGKILL)
         airflow.until("the command ends with its task", lambda: command not in commands(), 15)
-        check("a killed task leaves no process behind [R702]", True)
+        check("a killed task leaves no process behind", True)
     with service():
         state = airflow.ended(dag, run_id)
-    check("and is made good by the next try [R702]", state == "success", airflow.tasks(dag, run_id))
+    check("and is made good by the next try", state == "success", airflow.tasks(dag, run_id))
     left = sorted(path.name for path in DATA.iterdir())
     check("with nothing beside the file", left == ["events.duckdb"], left)
     run("verify", "duckdb", str(TARGET))
@@ -129,10 +129,10 @@ def mapped(airflow: Airflow) -> None:
         run_id = airflow.start(dag, {"first": first.isoformat(), "last": LAST.isoformat()})
         state = airflow.ended(dag, run_id)
     windows = airflow.tasks(dag, run_id)["sync"]
-    check("ten windows are ten mapped tasks [R702]", state == "success" and len(windows) == 10, (state, len(windows)))
+    check("ten windows are ten mapped tasks", state == "success" and len(windows) == 10, (state, len(windows)))
     run("verify", "duckdb", str(TARGET))
     cursor = max(summary["next_from_date"] or "" for summary in airflow.results(dag, run_id, "sync"))
-    check("they end with one contiguous cursor, and verify [R702]", cursor == (LAST + timedelta(days=1)).isoformat(), cursor)
+    check("they end with one contiguous cursor, and verify", cursor == (LAST + timedelta(days=1)).isoformat(), cursor)
 
 
 # A person reads before answering. An answer within the second can overtake the scheduler, which then fails the try.
@@ -167,11 +167,11 @@ def forgotten(airflow: Airflow) -> None:
         (plan,) = airflow.results(dag, run_id, "plan")
         check("the plan is shown to the person", plan["hash"] in (asked["body"] or ""), asked)
         waiting = airflow.tasks(dag, run_id)["execute"][0]["state"]
-        check("the execution waits for the approval [R702]", waiting is None and airflow.results(dag, run_id, "execute") == [], waiting)
+        check("the execution waits for the approval", waiting is None and airflow.results(dag, run_id, "execute") == [], waiting)
         state = airflow.until("the approved run ended", approver(airflow, dag, run_id, address))
     (done,) = airflow.results(dag, run_id, "execute") or [{}]
     states = {task: [(one["state"], one["try_number"]) for one in tries] for task, tries in airflow.tasks(dag, run_id).items()}
-    check("after it the people are deleted [R702]", (state, done.get("mode"), done.get("done")) == ("success", "executed", 3), (state, done, states))
+    check("after it the people are deleted", (state, done.get("mode"), done.get("done")) == ("success", "executed", 3), (state, done, states))
 
 
 def without_providers() -> None:
@@ -187,7 +187,7 @@ def without_providers() -> None:
             print(name)
     """
     done = subprocess.run([sys.executable, "-c", script, str(EXAMPLES)], capture_output=True, text=True, timeout=120)
-    check("every example is imported without its provider [R761]", done.stdout.split()[-5:] == ["worker", "docker", "kubernetes", "backfill", "forget"], done.stderr[-1000:])
+    check("every example is imported without its provider", done.stdout.split()[-5:] == ["worker", "docker", "kubernetes", "backfill", "forget"], done.stderr[-1000:])
 
 
 def attempt(case, *words) -> None:

@@ -41,7 +41,7 @@ async function inParquet(days: ThreeDays, order: readonly number[], names: reado
   }
 }
 
-/** The text `null` is a value where the column is a string already, which does depend on the order (S18). */
+/** The text `null` is a value where the column is a string already, which does depend on the order. */
 const orderless = (rows: readonly Record<string, unknown>[]) =>
   rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, v]) => [k, v === '"null"' ? null : v])));
 
@@ -105,7 +105,7 @@ describe('a column whose type changes over three days', () => {
   });
 
   for (const [c, name] of NAMES.entries()) {
-    it(`has the same type and values in every order: ${name} [R32]`, () => {
+    it(`has the same type and values in every order: ${name}`, () => {
       const { days, type, values } = CASES[name];
       const keys = days.flatMap((cells, d) => cells.map((_, i) => `${d}-${i}`));
       for (const { columns, rows } of found) {
@@ -137,7 +137,7 @@ const threeDays = fc
   }));
 
 describe('columns of arbitrary cells over three days', () => {
-  it('have the same types and values in every order, in DuckDB and in Parquet [R32]', async () => {
+  it('have the same types and values in every order, in DuckDB and in Parquet', async () => {
     await fc.assert(
       fc.asyncProperty(threeDays, async ({ days, timezone }) => {
         const first = await inOrder(days, ORDERS_OF_THREE[0], timezone);

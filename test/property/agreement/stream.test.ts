@@ -16,14 +16,14 @@ const days = fc.record({
   timezone: fc.constantFrom(undefined, 'America/New_York'),
 });
 
-/** The text `null` is a value where the column is a string already: in the stream from the first window on (S18). */
+/** The text `null` is a value where the column is a string already: in the stream from the first window on. */
 const withoutNullTexts = (held: Held) =>
   [...held]
     .map(([key, row]) => [key, { ...row, values: row.values.map((v) => (v === 'null' ? null : v)) }] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
 
 describe('an Arrow stream over windows in which a column has different types', () => {
-  it('holds the same rows as a DuckDB file loaded from them [R420]', async () => {
+  it('holds the same rows as a DuckDB file loaded from them', async () => {
     await fc.assert(
       fc.asyncProperty(days, async ({ columns, timezone }) => {
         const fixture = new AgreementFixture();

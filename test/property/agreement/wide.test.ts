@@ -24,7 +24,7 @@ const valueAt = (column: number, row: number): string =>
   [`${row}`, `${row}.5`, `t${row}`, 'null', `2026-01-${10 + (row % 20)}`][column % 5];
 
 describe('five thousand columns, mostly empty', () => {
-  it('have the same values in DuckDB and in the records [R34]', async () => {
+  it('have the same values in DuckDB and in the records', async () => {
     const fixture = new AgreementFixture();
     try {
       const window = fixture.exported(Buffer.from(wideCsv()), [], undefined);

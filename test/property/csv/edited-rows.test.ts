@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc from '../../support/property.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
@@ -33,7 +33,7 @@ const table = fc.integer({ min: 2, max: 8 }).chain((width) =>
 const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 });
 
 describe('rows with dropped and hashed columns', () => {
-  it('equal those of csv-parse, a filter and an HMAC for any CSV and any chunks [R351]', () => {
+  it('equal those of csv-parse, a filter and an HMAC for any CSV and any chunks', () => {
     fc.assert(
       fc.property(table, fractions, ({ header, rows, end, drop, hash: listed, bareCr }, where) => {
         const hash = listed.filter((name) => !drop.includes(name));
@@ -69,7 +69,7 @@ describe('rows with dropped and hashed columns', () => {
     );
   });
 
-  it('are the same in a large body and for a row that is longer than the row buffer [R351]', () => {
+  it('are the same in a large body and for a row that is longer than the row buffer', () => {
     const row = (n: number) => [
       `id-${n}`,
       `mail-${n}@example.com`,
@@ -89,7 +89,7 @@ describe('rows with dropped and hashed columns', () => {
     }
   });
 
-  it('are the same for repeated values and for another key in the same memory [R351]', () => {
+  it('are the same for repeated values and for another key in the same memory', () => {
     // Two rows of each id apart, more ids than hashes are kept of, and one id in every other row.
     const ids = Array.from({ length: 60_000 }, (_, n) => (n % 2 === 0 ? 'again' : `u${(n * 7) % 20_011}`));
     const body = Buffer.from(['a,b', ...ids.map((id, n) => `${id},${n % 3}`), ''].join('\n'));
@@ -102,7 +102,7 @@ describe('rows with dropped and hashed columns', () => {
     }
   });
 
-  it('are the same for values of every length, short ones beside long ones [R351]', () => {
+  it('are the same for values of every length, short ones beside long ones', () => {
     const long = 'erna@example.com, '.repeat(20);
     const values = Array.from({ length: 300 }, (_, n) => [n, (n * 37) % 300].map((length) => long.slice(0, length)));
     const body = Buffer.from(['a,b', ...values.map(([a, b]) => `"${a}","${b}"`), ''].join('\n'));

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { DATA_AT } from '../../../src/csv/layout.ts';
-import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
-import { Columns } from '../../../src/schema/columns.ts';
-import { headerColumns } from '../../../src/schema/groups.ts';
-import { Zone } from '../../../src/types/zone.ts';
+import { Columns } from '../../../src/cells/columns/columns.ts';
+import { headerColumns } from '../../../src/cells/columns/groups.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
+import { DATA_AT } from '../../../src/cells/csv/layout.ts';
+import { RowTokenizer, SENTINEL } from '../../../src/cells/csv/tokenizer.ts';
+import { Zone } from '../../../src/cells/types/zone.ts';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { quoted } from '../../support/targets/csv.ts';
@@ -93,7 +93,7 @@ const fineColumn = fc.oneof(
 const fine = fc.array(fineColumn, { minLength: 6, maxLength: 12 });
 
 describe('cells read by SIMD', () => {
-  it('give the same evidence for their columns as cells read by TypeScript [R580]', () => {
+  it('give the same evidence for their columns as cells read by TypeScript', () => {
     fc.assert(
       fc.property(fc.oneof(columns, columns, fine), fc.constantFrom(...ZONES), (cells, timezone) => {
         const names = cells.map((_, i) => NAMES[i] ?? `x${i}`);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { DATA_AT, DOUBLED, LIST, MAX_COLUMNS, OUT_END, QUOTED, STRIDE, TEXT } from '../../../src/csv/layout.ts';
-import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
-import { TYPES } from '../../../src/types/index.ts';
-import { writeString } from '../../../src/types/json-text.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
+import { DATA_AT, DOUBLED, LIST, MAX_COLUMNS, OUT_END, QUOTED, STRIDE, TEXT } from '../../../src/cells/csv/layout.ts';
+import { RowTokenizer, SENTINEL } from '../../../src/cells/csv/tokenizer.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { writeString } from '../../../src/cells/types/json-text.ts';
 import fc from '../../support/property.ts';
 
 const SIZE = 1 << 16;
@@ -51,7 +51,7 @@ const body = fc.record({
 });
 
 describe('rows read by SIMD', () => {
-  it('are the rows that TypeScript reads, wherever they begin and whatever follows them [R18]', () => {
+  it('are the rows that TypeScript reads, wherever they begin and whatever follows them', () => {
     const memory = CsvMemory.open(SIZE);
     const heap = CsvMemory.withoutSimd(SIZE);
     const [plain, simd] = [new RowTokenizer(heap), new RowTokenizer(memory)];

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import { MalformedCsv } from '../../../src/csv/malformed.ts';
-import { Scanner, type ScanResult } from '../../../src/schema/scanner.ts';
+import { Scanner, type ScanResult } from '../../../src/cells/columns/scanner.ts';
+import { MalformedCsv } from '../../../src/cells/csv/malformed.ts';
 import fc from '../../support/property.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
@@ -58,7 +58,7 @@ const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLeng
 const withoutTail = ({ tail: _, ...rest }: ScanResult) => rest;
 
 describe('the tokenizer', () => {
-  it('reads what csv-parse reads from any RFC 4180 text, in any chunks [R18]', () => {
+  it('reads what csv-parse reads from any RFC 4180 text, in any chunks', () => {
     fc.assert(
       fc.property(table, fractions, (t, where) => {
         const body = document(t);
@@ -118,7 +118,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('replaces invalid bytes as WHATWG decoding does [R39]', () => {
+  it('replaces invalid bytes as WHATWG decoding does', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fractions, (junk, where) => {
         const inner = junk.filter((c) => c !== 0x22);

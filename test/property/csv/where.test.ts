@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MalformedCsv } from '../../../src/csv/malformed.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { MalformedCsv } from '../../../src/cells/csv/malformed.ts';
 import fc from '../../support/property.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { membersOf, withMember } from '../../../src/deletion/input/json-member.ts';
+import { membersOf, withMember } from '../../../src/erasure/input/json-member.ts';
 import fc from '../../support/property.ts';
 
 const object = fc.dictionary(fc.string({ unit: 'binary', maxLength: 8 }), fc.jsonValue());

@@ -67,11 +67,11 @@ async function loaded(cells: readonly string[][][], order: readonly number[]): P
   }
 }
 
-/** The text `null` is a value where the column is a string already, which does depend on the order (S18). */
+/** The text `null` is a value where the column is a string already, which does depend on the order. */
 const orderless = (value: unknown) => (value === 'null' ? null : (value ?? null));
 
 describe('the order of days', () => {
-  it('never changes a type or a value [R32]', async () => {
+  it('never changes a type or a value', async () => {
     const property = fc.asyncProperty(table, orders, orders, async (cells, one, other) => {
       const [first, second] = [await loaded(cells, one), await loaded(cells, other)];
       for (const [name, found] of first) {

@@ -143,7 +143,7 @@ function check(fixture: Fixture, before: string): void {
   }
 }
 
-it('committed rows are the rows of the service, for any service and any interruption [R19]', async () => {
+it('committed rows are the rows of the service, for any service and any interruption', async () => {
   await fc.assert(
     fc.asyncProperty(setup, async (given) => {
       // Where no row may come twice, few rows a day prove nothing of a service that gives no single days.

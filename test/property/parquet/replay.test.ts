@@ -25,7 +25,7 @@ const cellsOf = ({ id, day, n, person }: Row): Cells => ({
   df_items_k: n,
 });
 
-/** What S12, S13 and S29 say is there: windows of one day, so that by base id the rows of the last one that had it. */
+/** What is there: windows of one day, so that by base id the rows of the last one that had it. */
 class Model {
   readonly #rows = new Map<string, Row[]>();
 

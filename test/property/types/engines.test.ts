@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES } from '../../../src/types/type.ts';
-import { Zone } from '../../../src/types/zone.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, jsonOf } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
@@ -17,7 +17,7 @@ describe('the SQL and the bytes of a codec', () => {
   afterAll(() => duck.close());
 
   for (const name of ZONES) {
-    it(`accept the same cells and give them the same values (${name ?? 'no zone'}) [R33]`, async () => {
+    it(`accept the same cells and give them the same values (${name ?? 'no zone'})`, async () => {
       const zone = name === undefined ? undefined : new Zone(name);
       await fc.assert(
         fc.asyncProperty(fc.array(cells, { minLength: 150, maxLength: 200 }), async (batch) => {

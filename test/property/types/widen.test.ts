@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sqlWiden, TYPES, widenings } from '../../../src/types/index.ts';
-import { COLUMN_TYPES } from '../../../src/types/type.ts';
-import { Zone } from '../../../src/types/zone.ts';
+import { sqlWiden, TYPES, widenings } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';
 
@@ -13,14 +13,14 @@ describe('widening a stored column', () => {
   afterAll(() => duck.close());
 
   for (const { from, to, cells, texts } of WIDENINGS) {
-    it(`${from} becomes ${to} by its canonical text [R32]`, async () => {
+    it(`${from} becomes ${to} by its canonical text`, async () => {
       await duck.load(cells);
       const sql = sqlWiden(TYPES[from].sql('c'), from, to);
       expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(texts);
     });
   }
 
-  it('is shown by a case for each type and each that it widens to [R32]', () => {
+  it('is shown by a case for each type and each that it widens to', () => {
     const all = COLUMN_TYPES.flatMap((from) => widenings(from).map((to) => `${from} ${to}`));
     expect(WIDENINGS.map(({ from, to }) => `${from} ${to}`).sort()).toEqual(all.sort());
   });

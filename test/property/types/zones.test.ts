@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DATETIME_DASH, DATETIME_GAP } from '../../../src/types/evidence.ts';
-import { cellFits, TYPES } from '../../../src/types/index.ts';
-import { Zone } from '../../../src/types/zone.ts';
-import { sqlWall } from '../../../src/types/zone-sql.ts';
+import { DATETIME_DASH, DATETIME_GAP } from '../../../src/cells/types/evidence.ts';
+import { cellFits, TYPES } from '../../../src/cells/types/index.ts';
+import { Zone } from '../../../src/cells/types/zone.ts';
+import { sqlWall } from '../../../src/cells/types/zone-sql.ts';
 import { jsonOf } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
@@ -56,7 +56,7 @@ describe('a time zone', () => {
   const micros = (sql: string) => duck.column(`CAST(epoch_us(${sql}) AS VARCHAR)`);
 
   for (const name of ZONES) {
-    it(`maps a local time to the same instant in every engine (${name}) [R740]`, async () => {
+    it(`maps a local time to the same instant in every engine (${name})`, async () => {
       const zone = new Zone(name);
       const shown = clockOf(name);
       await fc.assert(
@@ -85,7 +85,7 @@ describe('a time zone', () => {
       );
     });
 
-    it(`shows an instant as the same local time in every engine (${name}) [R740]`, async () => {
+    it(`shows an instant as the same local time in every engine (${name})`, async () => {
       const zone = new Zone(name);
       const shown = clockOf(name);
       await fc.assert(

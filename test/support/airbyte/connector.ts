@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
-import type { Connector } from '../../../src/airbyte/connector.ts';
-import { runConnector } from '../../../src/airbyte/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/writer.ts';
+import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
+import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemEnv } from '../../../src/base/env.ts';
 

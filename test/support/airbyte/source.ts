@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
+import { sourceConnector } from '../../../src/airbyte/source/index.ts';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
 import { parseScenario } from '../../../src/simulator/scenario.ts';
-import { sourceConnector } from '../../../src/source/index.ts';
 import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach } from 'vitest';
-import { runConnector } from '../../../src/airbyte/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/writer.ts';
+import { destination } from '../../../src/airbyte/destination/connector.ts';
+import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { destination } from '../../../src/deletion/destination/connector.ts';
 import { InputFiles, type Json, Output } from '../airbyte/connector.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };

@@ -1,6 +1,6 @@
 import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { proveErasure, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { proveErasure, verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { InputFiles, type Json } from '../airbyte/connector.ts';
 import {
   type Answer,

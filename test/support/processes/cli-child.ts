@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
 import { parseScenario } from '../../../src/simulator/scenario.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
 import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
 
 /** Commits the windows of a list, from the first that the file's receipts lack on; one byte to stdout before each. */
 async function main(file: string, list: string): Promise<void> {

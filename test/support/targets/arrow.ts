@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
+import { type ColumnType, isColumnType } from '../../../src/cells/types/type.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { type ArrowOptions, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
-import type { Streamed } from '../../../src/sinks/sink.ts';
-import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
+import { type ArrowOptions, writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
+import type { Streamed } from '../../../src/targets/sink.ts';
 import { arrowAt } from '../column-types.ts';
 import { DuckDbFixture } from './duckdb.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
-import { type DuckDbSinkOptions, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { type DuckDbSinkOptions, openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
+import type { Commit, Sink } from '../../../src/targets/sink.ts';
 import { filesBelow, PlaceFixture } from './place.ts';
 import { query } from './query.ts';
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { identifier } from '../../../src/engine/session/quote.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
-import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
-import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
-import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { DUCKLAKE } from '../../../src/targets/ducklake/log.ts';
+import type { FilesSinkOptions } from '../../../src/targets/files/load.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/targets/files/stored-files.ts';
+import type { Commit, Sink } from '../../../src/targets/sink.ts';
 import { placeOf } from './files.ts';
 import { FolderFixture } from './place.ts';
 import { inDatabase, query } from './query.ts';

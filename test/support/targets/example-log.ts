@@ -3,9 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../../../src/base/errors.ts';
 import { jsonOf } from '../../../src/base/json.ts';
-import { type DataFile, liveRows } from '../../../src/sinks/files/data-file.ts';
-import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
-import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/files-format.ts';
+import { openStorage } from '../../../src/storage/open.ts';
+import type { Storage } from '../../../src/storage/storage.ts';
+import { TABLES, type TableName } from '../../../src/table/columns.ts';
+import { receiptsWith } from '../../../src/table/receipts.ts';
+import { type DataFile, liveRows } from '../../../src/targets/files/data-file.ts';
+import { openWithoutLock } from '../../../src/targets/files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/targets/files/files-format.ts';
 import {
   entryChanges,
   type FileNote,
@@ -13,7 +17,7 @@ import {
   noteOf,
   stateEntries,
   stateFrom,
-} from '../../../src/sinks/files/log-entries.ts';
+} from '../../../src/targets/files/log-entries.ts';
 import {
   DEFAULT_RETENTION_MS,
   eraseFiles,
@@ -22,7 +26,7 @@ import {
   refuseForeignFiles,
   storeFiles,
   tryEraseFiles,
-} from '../../../src/sinks/files/stored-files.ts';
+} from '../../../src/targets/files/stored-files.ts';
 import {
   type FileChange,
   filesAfter,
@@ -30,12 +34,8 @@ import {
   LostRace,
   type Snapshot,
   type TableLog,
-} from '../../../src/sinks/files/table-log.ts';
-import { type VersionNames, Versions } from '../../../src/sinks/files/versions.ts';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
-import type { Storage } from '../../../src/sinks/storage/storage.ts';
-import { TABLES, type TableName } from '../../../src/table/columns.ts';
-import { receiptsWith } from '../../../src/table/receipts.ts';
+} from '../../../src/targets/files/table-log.ts';
+import { type VersionNames, Versions } from '../../../src/targets/files/versions.ts';
 import { FolderFixture } from './place.ts';
 import { query } from './query.ts';
 

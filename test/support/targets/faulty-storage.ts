@@ -1,5 +1,5 @@
 import { transientError } from '../../../src/base/errors.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 
 /** The outcome of a request that changes something, by the number of such requests from 1. */
 export type Outcome = 'normal' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';

@@ -1,13 +1,13 @@
-import { DELTA } from '../../../src/sinks/delta/log.ts';
-import { readFilesState } from '../../../src/sinks/files/file-table.ts';
-import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/files-format.ts';
-import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
-import { peopleInFiles, purgeFiles, tryPurgeFiles } from '../../../src/sinks/files/purge.ts';
-import { reportFiles } from '../../../src/sinks/files/report.ts';
-import { compactFiles } from '../../../src/sinks/files/rewrite.ts';
-import { verifyFiles } from '../../../src/sinks/files/verify.ts';
-import { PARQUET } from '../../../src/sinks/parquet/log.ts';
-import type { PeopleFound, PeopleQuery } from '../../../src/sinks/people.ts';
+import { DELTA } from '../../../src/targets/delta/log.ts';
+import { readFilesState } from '../../../src/targets/files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/targets/files/files-format.ts';
+import { type FilesSinkOptions, openFilesSink } from '../../../src/targets/files/load.ts';
+import { peopleInFiles, purgeFiles, tryPurgeFiles } from '../../../src/targets/files/purge.ts';
+import { reportFiles } from '../../../src/targets/files/report.ts';
+import { compactFiles } from '../../../src/targets/files/rewrite.ts';
+import { verifyFiles } from '../../../src/targets/files/verify.ts';
+import { PARQUET } from '../../../src/targets/parquet/log.ts';
+import type { PeopleFound, PeopleQuery } from '../../../src/targets/people.ts';
 
 type Found = (found: PeopleFound) => Promise<void>;
 

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { vi } from 'vitest';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
 
 /** Runs `work` while DuckDB has memory for one statement beside others at a time: a second one runs out of it. */
 export async function withMemoryForOneStatement<T>(work: () => Promise<T>): Promise<T> {

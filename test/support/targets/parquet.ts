@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '../../../src/base/log.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
-import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
-import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import { literal } from '../../../src/types/sql.ts';
+import type { FilesSinkOptions } from '../../../src/targets/files/load.ts';
+import type { Manifest } from '../../../src/targets/parquet/manifest.ts';
+import type { Commit, Sink } from '../../../src/targets/sink.ts';
 import { openParquetSink } from './files.ts';
 import { FolderFixture } from './place.ts';
 import { query } from './query.ts';

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
 import type { SpoolFile, Window } from '../../../src/extract/window.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
-import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import type { ColumnType } from '../../../src/types/type.ts';
+import type { Commit, Sink } from '../../../src/targets/sink.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import type { Clock } from '../../../src/base/clock.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
 import type { SpoolFile, Window } from '../../../src/extract/window.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
-import type { StreamName } from '../../../src/sinks/records/property-names.ts';
-import type { RecordStream } from '../../../src/sinks/records/record-plan.ts';
-import { RecordWriter, type WrittenWindow } from '../../../src/sinks/records/record-writer.ts';
-import { TYPES } from '../../../src/types/index.ts';
-import type { ColumnType } from '../../../src/types/type.ts';
+import type { StreamName } from '../../../src/targets/records/property-names.ts';
+import type { RecordStream } from '../../../src/targets/records/record-plan.ts';
+import { RecordWriter, type WrittenWindow } from '../../../src/targets/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -151,7 +151,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 export async function workerEntry(dir: string): Promise<URL> {
   const outfile = join(dir, 'worker.mjs');
   await build({
-    entryPoints: [join(ROOT, 'src/sinks/records/worker.ts')],
+    entryPoints: [join(ROOT, 'src/targets/records/worker.ts')],
     bundle: true,
     platform: 'node',
     format: 'esm',

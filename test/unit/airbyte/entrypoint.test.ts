@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Connector } from '../../../src/airbyte/connector.ts';
-import { runConnector } from '../../../src/airbyte/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/writer.ts';
+import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
+import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/random.ts';
@@ -49,7 +49,7 @@ async function check(work: Check, uncaught: (tell: (error: unknown) => void) => 
 }
 
 describe('the process of a connector', () => {
-  it('reports a problem of the user or of the network without secrets, and fails for a defect [R557]', async () => {
+  it('reports a problem of the user or of the network without secrets, and fails for a defect', async () => {
     const user = await check(async () => {
       throw configError('the token canary-token is wrong.');
     });
@@ -61,7 +61,7 @@ describe('the process of a connector', () => {
     expect(machine).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
   });
 
-  it('fails for an uncaught error, however its work ended [R557]', async () => {
+  it('fails for an uncaught error, however its work ended', async () => {
     let tell: (error: unknown) => void = () => {};
     const ended = await check(
       async () => {
@@ -78,7 +78,7 @@ describe('the process of a connector', () => {
     });
   });
 
-  it('closes what it opened after an uncaught error [R557]', async () => {
+  it('closes what it opened after an uncaught error', async () => {
     let isClosed = false;
     let tell: (error: unknown) => void = () => {};
     const ended = await check(
@@ -97,7 +97,7 @@ describe('the process of a connector', () => {
     expect([ended.code, isClosed]).toEqual([1, true]);
   });
 
-  it('fails when its answer could not be written [R557]', async () => {
+  it('fails when its answer could not be written', async () => {
     expect(await check(async () => 'done', undefined, true)).toMatchObject({ code: 1, text: '' });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseConnectorArguments } from '../../../src/airbyte/entrypoint.ts';
-import { parseConfiguredCatalog, parseStateInput, savedState } from '../../../src/airbyte/input.ts';
+import { parseConnectorArguments } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { parseConfiguredCatalog, parseStateInput, savedState } from '../../../src/airbyte/protocol/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
   type: 'STREAM',
@@ -21,7 +21,7 @@ describe('a saved state', () => {
     expect([streams.size, legacy]).toEqual([0, undefined]);
   });
 
-  it('is found by stream, with any spelling of an absent namespace [R547]', () => {
+  it('is found by stream, with any spelling of an absent namespace', () => {
     const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
     expect(savedState(found, { name: 'a' })).toEqual({ n: 1 });
     expect(savedState(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
@@ -55,7 +55,7 @@ describe('a saved state', () => {
     }
   });
 
-  it.each([[1], ['x'], [[1]], [true]])('must be an object or absent for each stream: %j is refused [R440]', (state) => {
+  it.each([[1], ['x'], [[1]], [true]])('must be an object or absent for each stream: %j is refused', (state) => {
     const message = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } };
     expect(() => parseStateInput([message])).toThrow(/item 1: the state of its stream events is not an object/);
     const unset = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: null } };

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { log, traceOf } from '../../../src/airbyte/messages.ts';
-import { ClosedPipe, MessageWriter } from '../../../src/airbyte/writer.ts';
+import { log, traceOf } from '../../../src/airbyte/protocol/messages.ts';
+import { ClosedPipe, MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { configError } from '../../../src/base/errors.ts';
 
 /** Takes a chunk only when told to. */
@@ -48,7 +48,7 @@ describe('the writer', () => {
     expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one"}}\ntwo\nthree\n');
   });
 
-  it('returns a buffer only after it was written [R44]', async () => {
+  it('returns a buffer only after it was written', async () => {
     const { out, take } = slowReader();
     const written = new MessageWriter(out).writeBytes(Buffer.from('x\n'));
     expect(await settled(written)).toBe(false);
@@ -56,7 +56,7 @@ describe('the writer', () => {
     expect(await settled(written)).toBe(true);
   });
 
-  it('makes callers wait once a megabyte is queued [R44]', async () => {
+  it('makes callers wait once a megabyte is queued', async () => {
     const { out, take } = slowReader();
     const writer = new MessageWriter(out);
     const line = 'x'.repeat(100_000);

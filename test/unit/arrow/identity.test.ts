@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ColumnType } from '../../../src/types/type.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
 import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 

@@ -15,7 +15,7 @@ afterEach(() => fixture.close());
 const valuesOf = (wanted: string) => streamedColumns(fixture.out).find(({ name }) => name === wanted)?.values;
 
 describe('the windows of an Arrow stream', () => {
-  it('keep their own rows and keys, whatever the previous window held [R556]', async () => {
+  it('keep their own rows and keys, whatever the previous window held', async () => {
     const first = csvOf(['x', 'x', 'y'].map((id) => ({ id, b: 'TRUE', n: '4711' })));
     const second = csvOf(['p', 'q', 'r'].map((id) => ({ id, b: 'FALSE', n: '' })));
     await fixture.write([fixture.window('2026-01-01', first), fixture.window('2026-01-02', second)]);
@@ -28,21 +28,21 @@ describe('the windows of an Arrow stream', () => {
     expect([...(batches.at(-1)?.data.children[n].values.slice(-3) ?? [])]).toEqual([0n, 0n, 0n]);
   });
 
-  it('count a cell that does not fit once, in files of any length [R556]', async () => {
+  it('count a cell that does not fit once, in files of any length', async () => {
     const rows = Array.from({ length: 700 }, (_, i) => ({ id: `k${i}`, memo: 'x'.repeat(1_000) }));
     const csv = csvOf([{ id: 'first', df_server_datetime: 'no time' }, ...rows]);
     const { rescued } = await fixture.write([fixture.window('2026-01-01', csv)]);
     expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
   });
 
-  it('are sent with memory for a single one of them, also while others are being written [R982]', async () => {
+  it('are sent with memory for a single one of them, also while others are being written', async () => {
     const day = (n: number, cells: Cells) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...cells }]));
     await withMemoryForOneStatement(() => fixture.write([day(1, {}), day(2, {}), day(3, { late: '1' })]));
     expect(valuesOf('_key')).toEqual(['r1', 'r2', 'r3']);
     expect(valuesOf('late')).toEqual([null, null, '1']);
   });
 
-  it.each(['ENOSYS', 'EXDEV'])('are copied on a file system that answers a link by %s [R1193]', async (code) => {
+  it.each(['ENOSYS', 'EXDEV'])('are copied on a file system that answers a link by %s', async (code) => {
     const link = () => Promise.reject(systemError(code));
     await withCall(promises, 'link', link, () => fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'x' }]))]));
     expect(valuesOf('_key')).toEqual(['x']);

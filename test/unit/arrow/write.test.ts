@@ -18,8 +18,8 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import type { ColumnType } from '../../../src/types/type.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { ArrowFixture, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
@@ -90,7 +90,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(field?.metadata ?? [])).toEqual({ source: 'n', group: 'custom', type: 'long' });
   });
 
-  it('has one schema over all windows, found before the first row is sent [R47]', async () => {
+  it('has one schema over all windows, found before the first row is sent', async () => {
     const day = (n: number, more: Cells) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...more }]));
     async function* windows(): AsyncGenerator<Window> {
       for (const window of [day(1, { n: '1.50' }), day(2, { n: 'x', late: 'TRUE' }), day(3, { n: '7' })]) {
@@ -110,7 +110,7 @@ describe('an Arrow stream', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
   });
 
-  it('has the pinned schema and rescues what does not fit it [R47]', async () => {
+  it('has the pinned schema and rescues what does not fit it', async () => {
     const pinned = new Map([
       ['n', 'long' as const],
       ['never', 'date' as const],
@@ -129,7 +129,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(result.rescued)).toEqual({ other: 1, n: 1 });
   });
 
-  it('has batches of bounded size, with rows in the order of the export [R422]', async () => {
+  it('has batches of bounded size, with rows in the order of the export', async () => {
     const rows = Array.from({ length: 70_000 }, (_, i) => ({
       id: `r${i}`,
       df_event_name: i < 69_000 ? 'early' : 'late',
@@ -203,14 +203,14 @@ describe('the reader of a stream', () => {
     expect(await fixture.write([many()], { out })).toMatchObject({ rows: 0 });
   });
 
-  it('keeps no run from stopping while it stands still, whose files are removed [R987]', async () => {
+  it('keeps no run from stopping while it stands still, whose files are removed', async () => {
     const controller = new AbortController();
     const out = new Writable({ write: () => void setTimeout(500).then(() => controller.abort(new Error('stopped'))) });
     await expect(fixture.write([many()], { out, signal: controller.signal })).rejects.toThrow('stopped');
     expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([]);
   });
 
-  it('has taken all rows of the windows that count, also when a later one fails [R988]', async () => {
+  it('has taken all rows of the windows that count, also when a later one fails', async () => {
     async function* broken(): AsyncGenerator<Window> {
       yield fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
       yield fixture.window('2026-01-02', csvOf([]));
@@ -268,7 +268,7 @@ describe('the reader of a stream', () => {
 });
 
 describe('writing an Arrow stream', () => {
-  it('removes the temporary file of a killed run after a day [R472]', async () => {
+  it('removes the temporary file of a killed run after a day', async () => {
     const temporaries = ['0123456789ab', 'ba9876543210'].map((id) => join(fixture.dir, `.events.arrows.${id}.tmp`));
     for (const temporary of temporaries) writeFileSync(temporary, 'rows of somebody');
     const yesterday = Date.now() / 1_000 - 90_000;
@@ -305,7 +305,7 @@ describe('writing an Arrow stream', () => {
     });
   });
 
-  it('leaves no unfinished file when the spool folder cannot be used [R990]', async () => {
+  it('leaves no unfinished file when the spool folder cannot be used', async () => {
     const blocked = join(fixture.dir, 'blocked');
     writeFileSync(blocked, '');
     for (let i = 0; i < 20; i++) {
@@ -330,7 +330,7 @@ describe('writing an Arrow stream', () => {
 });
 
 describe('a record batch', () => {
-  it('stays small when the schema has very many columns [R422]', async () => {
+  it('stays small when the schema has very many columns', async () => {
     const columns = 1_500;
     const pinned = new Map(Array.from({ length: columns }, (_, i) => [`n${i}`, 'long'] as [string, ColumnType]));
     const rows = 4_000;
@@ -343,7 +343,7 @@ describe('a record batch', () => {
 });
 
 describe('a column that the pinned schema lacks', () => {
-  it('is rescued, whatever its column_types [R423]', async () => {
+  it('is rescued, whatever its column_types', async () => {
     const pinned = new Map([['n', 'long' as const]]);
     const columnTypes = new Map([['x', 'boolean' as const]]);
     const csv = csvOf([

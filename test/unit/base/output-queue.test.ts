@@ -29,7 +29,7 @@ function stillReader() {
 }
 
 describe('a log whose reader is blocked', () => {
-  it('stays bounded: it drops the oldest debug lines, then the oldest other lines, and never those marked to be kept [R184]', async () => {
+  it('stays bounded: it drops the oldest debug lines, then the oldest other lines, and never those marked to be kept', async () => {
     const { out, goOn, lines } = stillReader();
     const queue = new OutputQueue(out, leftOut);
     queue.add(LINE.repeat(300), 'kept');

@@ -29,7 +29,7 @@ describe('a text from an untrusted source', () => {
     for (const text of ['', 'df_event_name', '상품 😀 é', 'a\u00a0b', '"\\u000a"']) expect(printable(text)).toBe(text);
   });
 
-  it('is one printable line of the log, in message and fields [R760]', () => {
+  it('is one printable line of the log, in message and fields', () => {
     const events: LogEvent[] = [];
     const logger = createLogger(
       (event) => events.push(event),

@@ -7,6 +7,6 @@ it.each([
   [99_999, '100 kB'],
   [100_000, '0.1 MB'],
   [12_345_678, '12.3 MB'],
-])('shows %d bytes as %s [R1054]', (bytes, shown) => {
+])('shows %d bytes as %s', (bytes, shown) => {
   expect(formatBytes(bytes)).toBe(shown);
 });

@@ -23,7 +23,7 @@ const REQUIRED = {
 const run = (env: Readonly<Record<string, string>>, ...argv: string[]) => runHere(argv, { env });
 
 describe('the configuration of the command line', () => {
-  it('comes from the environment, which overrides the file; plan --json shows the origin of each key [R160][R544]', async () => {
+  it('comes from the environment, which overrides the file; plan --json shows the origin of each key', async () => {
     process.chdir(folder);
     const alone = await run(REQUIRED, 'plan', '--json');
     expect(alone).toMatchObject({ code: 0 });
@@ -59,7 +59,7 @@ describe('the configuration of the command line', () => {
     expect(Object.keys(configuration)).toEqual(Object.keys(schema.properties));
   });
 
-  it('is required: the message names init and what is missing [R161]', async () => {
+  it('is required: the message names init and what is missing', async () => {
     process.chdir(folder);
     const { code, stderr } = await run({ DFINERY_SERVICE_ID: 'x' }, 'sync', 'duckdb', 'x.duckdb');
     expect(code).toBe(2);
@@ -84,7 +84,7 @@ describe('the configuration of the command line', () => {
     },
   );
 
-  it('that sync refuses is reported in its JSON, as are unknown arguments [R435]', async () => {
+  it('that sync refuses is reported in its JSON, as are unknown arguments', async () => {
     const xcom = join(folder, 'xcom.json');
     const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
     const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
@@ -109,7 +109,7 @@ describe('the configuration of the command line', () => {
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
   });
 
-  it('keeps its secrets out of a refusal that quotes values, in whichever key they were written [R545]', async () => {
+  it('keeps its secrets out of a refusal that quotes values, in whichever key they were written', async () => {
     const secrets = ['export_token', 'suppression_key', 'hash_key'].map((key) => `canary/${key}/of 32 characters`);
     const [export_token, suppression_key, hash_key] = secrets;
     const suppression_file = join(folder, ...secrets, encodeURIComponent(hash_key));
@@ -124,7 +124,7 @@ describe('the configuration of the command line', () => {
     expect(`${stdout}${stderr}`).not.toContain('canary');
   });
 
-  it('is listed by the help of sync and of each target [R160]', async () => {
+  it('is listed by the help of sync and of each target', async () => {
     for (const argv of [['sync'], ['sync', 'duckdb']]) {
       const { code, stdout } = await run({}, ...argv, '--help');
       expect(code).toBe(0);

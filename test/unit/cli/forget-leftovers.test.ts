@@ -56,7 +56,7 @@ const bytesUnder = (folder: string): string =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     .join('\n');
 
-it('a purge removes the person from the spools of earlier runs and the folders of dead ones [R53]', async () => {
+it('a purge removes the person from the spools of earlier runs and the folders of dead ones', async () => {
   await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const spool = at('spool', 'dfinery-elt-0123456789abcdef');
   const dead = at('spool', 'dfinery-arrow-abc123');
@@ -76,7 +76,7 @@ it('a purge removes the person from the spools of earlier runs and the folders o
   expect(bytesUnder(at('spool'))).not.toContain('the-person');
 });
 
-it('a purge removes the person from the downloads of a live run that a later run would load [R932]', async () => {
+it('a purge removes the person from the downloads of a live run that a later run would load', async () => {
   await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const open = () => Spool.open(at('spool'), 'request hash', 'fingerprint', systemClock);
   const live = await open();
@@ -92,7 +92,7 @@ it('a purge removes the person from the downloads of a live run that a later run
   expect(readdirSync(at('spool'), { recursive: true }).filter((name) => String(name).endsWith('.csv'))).toEqual([]);
 });
 
-it('a purge removes rows that name the person by the external id alone [R53]', async () => {
+it('a purge removes rows that name the person by the external id alone', async () => {
   const rows = [
     { id: 'e1', df_unified_id: 'the-person', member: 'm-1' },
     { id: 'e2', df_unified_id: 'the-person', member: '' },

@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Sink } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
+import type { Sink } from '../../../src/targets/sink.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf } from '../../support/targets/csv.ts';
@@ -57,7 +57,7 @@ const contents = () => files().map((file) => [file, readFileSync(file).toString(
 
 describe('forget, with hard links to the files of a target', () => {
   it.each(['parquet', 'delta'])(
-    'deletes nobody while a file of %s has a second name, and every byte once it has none [R385]',
+    'deletes nobody while a file of %s has a second name, and every byte once it has none',
     async (name) => {
       const sink = await openPlace(name);
       const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];

@@ -3,8 +3,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import type { Sink } from '../../../src/sinks/sink.ts';
-import { loadSuppression } from '../../../src/suppression/list.ts';
+import { loadSuppression } from '../../../src/erasure/suppression/list.ts';
+import type { Sink } from '../../../src/targets/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
@@ -74,7 +74,7 @@ const holding = (text: string) =>
     .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
 
-it('a purge that fails after the deletion says that the deletion is done, and the next run only purges [R454][R490]', async () => {
+it('a purge that fails after the deletion says that the deletion is done, and the next run only purges', async () => {
   await load('delta', '2026-01-01', [{ id: 'e1', df_unified_id: 'marked-person', member: 'm-1' }, { id: 'e2' }]);
   const log = join(placeOf('delta'), 'events/_delta_log');
   const last = readdirSync(log).sort().at(-1) ?? '';
@@ -105,7 +105,7 @@ it('a purge that fails after the deletion says that the deletion is done, and th
 
 describe('a person whom a purge looks up', () => {
   it.each(DISK_TARGETS)(
-    'is found in %s by a cell that did not fit its column, and removed completely; the files are counted [R450]',
+    'is found in %s by a cell that did not fit its column, and removed completely; the files are counted',
     async (target) => {
       await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
       const person = 'marked-person';
@@ -125,7 +125,7 @@ describe('a person whom a purge looks up', () => {
     },
   );
 
-  it('is found by a cell that was refused under freeze before the column was added, and removed completely [R499]', async () => {
+  it('is found by a cell that was refused under freeze before the column was added, and removed completely', async () => {
     const target = 'delta';
     const person = 'marked-person';
     await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody' }]);
@@ -141,24 +141,21 @@ describe('a person whom a purge looks up', () => {
     expect([...holding(person), ...holding('A-77')]).toEqual([]);
   });
 
-  it.each(DISK_TARGETS)(
-    'is found in %s by an id that the column holds as a number or a boolean [R520]',
-    async (target) => {
-      const rows = [
-        { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
-        { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
-        { id: 'e3', df_unified_id: '', member: '12', letter: '' },
-      ];
-      await load(target, '2026-01-01', rows);
-      const { result } = await forget(target, '12');
-      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
-      expect(holding('marked-person')).toEqual([]);
-      const { result: second } = await forget(target, 'TRUE', 'letter');
-      expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
-    },
-  );
+  it.each(DISK_TARGETS)('is found in %s by an id that the column holds as a number or a boolean', async (target) => {
+    const rows = [
+      { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
+      { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
+      { id: 'e3', df_unified_id: '', member: '12', letter: '' },
+    ];
+    await load(target, '2026-01-01', rows);
+    const { result } = await forget(target, '12');
+    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
+    expect(holding('marked-person')).toEqual([]);
+    const { result: second } = await forget(target, 'TRUE', 'letter');
+    expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
+  });
 
-  it('is found by a mapping read from a pipe [R520]', async () => {
+  it('is found by a mapping read from a pipe', async () => {
     await load('duckdb', '2026-01-01', [{ id: 'e1', df_unified_id: 'u-2', member: 'x' }, { id: 'e2' }]);
     const pairs = Array.from({ length: 20_000 }, (_, i) => `${i},u-${i}`);
     writeFileSync(at('mapping.csv'), `external_id,df_unified_id\n${pairs.join('\n')}\n`);
@@ -172,7 +169,7 @@ describe('a person whom a purge looks up', () => {
   });
 
   it.each(DISK_TARGETS)(
-    'is found in %s when no row has a unified id, and the report says who may come back [R451]',
+    'is found in %s when no row has a unified id, and the report says who may come back',
     async (target) => {
       const rows = [
         { id: 'e1', df_unified_id: '', member: 'marked-member' },
@@ -187,7 +184,7 @@ describe('a person whom a purge looks up', () => {
     },
   );
 
-  it.each(DISK_TARGETS)('inside a list of %s is not found, and the report says so [R1159]', async (target) => {
+  it.each(DISK_TARGETS)('inside a list of %s is not found, and the report says so', async (target) => {
     const rows = [
       { id: 'e1', df_unified_id: 'u1', members: '["m-1","m-2"]', member: 'm-1' },
       { id: 'e2', df_unified_id: 'u2', members: '["m-3"]', member: 'm-3' },
@@ -205,7 +202,7 @@ describe('a person whom a purge looks up', () => {
 it.each([
   ['given twice', { DFINERY_HASH_KEY: 'a', DFINERY_HASH_KEY_FILE: '/b' }, /are both set, wanted one of them/],
   ['in a file that is not there', { DFINERY_HASH_KEY_FILE: '/none' }, /DFINERY_HASH_KEY_FILE names cannot be read/],
-])('a hash key %s is refused [R1195]', async (_how, env, message) => {
+])('a hash key %s is refused', async (_how, env, message) => {
   const argv = ['person', '--id', 'a', '--in', 'duckdb', at('x.duckdb'), '--by-column', 'c'];
   const { code, stderr } = await runHere(argv, { env });
   expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);

@@ -13,13 +13,13 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
+import { loadSuppression } from '../../../src/erasure/suppression/list.ts';
 import { serviceHash } from '../../../src/extract/export-request.ts';
 import { RunFolder } from '../../../src/extract/spool/run-folder.ts';
-import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
-import type { Sink } from '../../../src/sinks/sink.ts';
-import { loadSuppression } from '../../../src/suppression/list.ts';
 import type { Rules } from '../../../src/table/plan.ts';
-import type { ColumnType } from '../../../src/types/type.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/targets/files/stored-files.ts';
+import type { Sink } from '../../../src/targets/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
@@ -112,7 +112,7 @@ const lines = () =>
 const person = (id: string, unified: string, member: string): Cells => ({ id, df_unified_id: unified, member });
 
 describe('a purge', () => {
-  it('takes several locations, each with its own line of the ledger, and --proof lists what was removed where [R611]', async () => {
+  it('takes several locations, each with its own line of the ledger, and --proof lists what was removed where', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e3', 'u1', ''), person('e4', 'u3', 'm3')]);
     const { report, code } = await forget(['m1', 'm9', 'm3'], ...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER);
@@ -152,7 +152,7 @@ describe('a purge', () => {
     expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
   });
 
-  it('leaves the file that --query reads the list from until every other location is purged [R1156]', async () => {
+  it('leaves the file that --query reads the list from until every other location is purged', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     await load('b.duckdb', [person('e1', 'u1', 'm1')]);
     symlinkSync(at('a.duckdb'), at('link.duckdb'));
@@ -175,7 +175,7 @@ describe('a purge', () => {
     expect([written, server.ids()]).toEqual([[b, a, b, a], ['m1']]);
   });
 
-  it('leaves that file also until the downloads of dead runs are removed [R1231]', async () => {
+  it('leaves that file also until the downloads of dead runs are removed', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     // A folder cannot be removed as a file is.
     const download = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`, `r${'0'.repeat(16)}-000001.csv`);
@@ -198,7 +198,7 @@ describe('a purge', () => {
     at(file),
   ];
 
-  it('is finished by the same command where the file of --query no longer has those who were deleted [R1300]', async () => {
+  it('is finished by the same command where the file of --query no longer has those who were deleted', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2'), person('e3', 'u3', 'm3')]);
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('a.duckdb', "member <= 'm2'")];
     const confirmed = [...words, '--execute', '--confirm', JSON.parse((await run(words)).stdout).hash];
@@ -226,7 +226,7 @@ describe('a purge', () => {
   });
 
   it.each([[[]], [['--purge-only']]])(
-    'is finished by the same command where that file is purged and a copy for readers of it is not: %j [R1300]',
+    'is finished by the same command where that file is purged and a copy for readers of it is not: %j',
     async (more) => {
       await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')], DAY, { copy: at('copy.duckdb') });
       const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('a.duckdb', "member = 'm1'"), ...more];
@@ -243,7 +243,7 @@ describe('a purge', () => {
     },
   );
 
-  it('takes no confirmation for the rest of a list for another person, place or column [R1300]', async () => {
+  it('takes no confirmation for the rest of a list for another person, place or column', async () => {
     const rows = [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')];
     for (const name of ['a.duckdb', 'b.duckdb']) await load(name, rows, DAY, { copy: at(`copy of ${name}`) });
     const query = queryOf('a.duckdb', "member = 'm1' OR _key = 'e7'");
@@ -272,7 +272,7 @@ describe('a purge', () => {
     // Held back: nobody is removed from the file of the list, and m2 is in the other place, too.
     { lost: 'm2, who is deleted and not purged', other: 'b.duckdb', code: 2, answer: SUCCESS },
     { lost: 'm2, who is undecided', other: undefined, code: 3, answer: UNCLEAR },
-  ])('takes no confirmation for a list that has lost $lost [R1360]', async ({ other, code, answer }) => {
+  ])('takes no confirmation for a list that has lost $lost', async ({ other, code, answer }) => {
     for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const query = queryOf('a.duckdb', "member NOT IN (SELECT member FROM events WHERE _key = 'e9')");
     const words = [...placeWords('a.duckdb', ...(other === undefined ? [] : [other])), ...BY_MEMBER, ...query];
@@ -290,7 +290,7 @@ describe('a purge', () => {
     expect([server.ids().length, await keysIn('b.duckdb')]).toEqual([requests, ['e1', 'e2']]);
   });
 
-  it('is refused before anything is done for a list that is read from a copy for readers of a location [R1301]', async () => {
+  it('is refused before anything is done for a list that is read from a copy for readers of a location', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
     symlinkSync(at('copy.duckdb'), at('link.duckdb'));
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('link.duckdb', 'true')];
@@ -300,7 +300,7 @@ describe('a purge', () => {
     });
   });
 
-  it('warns of people whom the suppression list cannot hold, since no row has them yet [R1155]', async () => {
+  it('warns of people whom the suppression list cannot hold, since no row has them yet', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const list = ['--suppression-file', at('suppressed.jsonl')];
     const both = await forget(['m1', 'm9'], ...placeWords('a.duckdb'), ...BY_MEMBER, ...list);
@@ -319,7 +319,7 @@ describe('a purge', () => {
     ['a.duckdb', 'boolean', 'TRUE'],
     ['a.duckdb', 'datetime', '2026-01-02 03:04:05'],
     ['parquet', 'double', '1.50'],
-  ])('refuses a suppression list for %s where df_unified_id is a %s [R1302]', async (name, type, unified) => {
+  ])('refuses a suppression list for %s where df_unified_id is a %s', async (name, type, unified) => {
     await load(name, [person('e1', unified, 'm1')], DAY, { types: new Map([['df_unified_id', type]]) });
     const words = ['--id', 'm1', ...placeWords(name), ...BY_MEMBER];
     const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -337,7 +337,7 @@ describe('a purge', () => {
     expect(isSuppressed(Buffer.from(unified), 0, unified.length)).toBe(true);
   });
 
-  it('lists people by a df_unified_id of whole numbers, which have one spelling [R1302]', async () => {
+  it('lists people by a df_unified_id of whole numbers, which have one spelling', async () => {
     await load('a.duckdb', [person('e1', '15', 'm1')], DAY, { types: new Map([['df_unified_id', 'long']]) });
     const list = ['--suppression-file', at('suppressed.jsonl')];
     expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER, ...list)).code).toBe(0);
@@ -348,7 +348,7 @@ describe('a purge', () => {
   it.each([
     ['{"external_id":"m1","df_unified_id":7}', /^.*Row 2 of \S+ holds a value of df_unified_id that is no text/],
     ['{"external_id":1,"df_unified_id":"7"}', /^.*Row 2 of \S+ holds a value of external_id that is no text/],
-  ])('is refused for a mapping with a value that is no text: %s [R1157]', async (line, sentence) => {
+  ])('is refused for a mapping with a value that is no text: %s', async (line, sentence) => {
     await load('a.duckdb', [person('e1', '7', 'm1')]);
     writeFileSync(at('map.jsonl'), `{"external_id":"m2","df_unified_id":null}\n${line}\n`);
     const words = ['--id', 'm1', ...placeWords('a.duckdb'), '--mapping', at('map.jsonl')];
@@ -358,7 +358,7 @@ describe('a purge', () => {
     expect(await run(words)).toMatchObject({ code: 2, stderr: expect.stringContaining('has df_unified_id: nothing') });
   });
 
-  it('is open in the proof where the run that deleted the person ended before it [R1158]', async () => {
+  it('is open in the proof where the run that deleted the person ended before it', async () => {
     for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     answerTo = (id) => (id === 'm1' ? SUCCESS : { ...REJECTED, code: '40201' });
     const words = [...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER];
@@ -383,7 +383,7 @@ describe('a purge', () => {
     expect((await proofOf('m2')).purges.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['done', 'done']);
   });
 
-  it('is open in the proof where it broke off without a result [R1158]', async () => {
+  it('is open in the proof where it broke off without a result', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER)).code).toBe(0);
     const [name] = readdirSync(at('ledger')).filter((file) => file.endsWith('.jsonl'));
@@ -397,7 +397,7 @@ describe('a purge', () => {
     });
   });
 
-  it('purges each location once, also when a symbolic link leads to it [R931]', async () => {
+  it('purges each location once, also when a symbolic link leads to it', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('lake', [person('e1', 'u1', 'm1')]);
     for (const name of ['a.duckdb', 'lake']) {
@@ -413,7 +413,7 @@ describe('a purge', () => {
     }
   });
 
-  it('continues with the other locations when one fails, and the same list finishes it [R611]', async () => {
+  it('continues with the other locations when one fails, and the same list finishes it', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const kept = readFileSync(at('a.duckdb'));
@@ -434,7 +434,7 @@ describe('a purge', () => {
   });
 
   it.each(['a hard link', 'no database'])(
-    'once its people are deleted purges the other locations although one has %s, and names that one [R960]',
+    'once its people are deleted purges the other locations although one has %s, and names that one',
     async (obstacle) => {
       for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1')]);
       const [first, second] = ['a.duckdb', 'b.duckdb'].map((name) => readFileSync(at(name)));
@@ -476,7 +476,7 @@ describe('a purge', () => {
   );
 
   it.each(['could not purge', 'did not come to purge'])(
-    'names a location that an unfinished run %s, if it is not given again [R963]',
+    'names a location that an unfinished run %s, if it is not given again',
     async (how) => {
       for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1')]);
       if (how === 'could not purge')
@@ -492,7 +492,7 @@ describe('a purge', () => {
     },
   );
 
-  it('looks people up at the moment of their removal: rows loaded during the deletion are removed too [R612]', async () => {
+  it('looks people up at the moment of their removal: rows loaded during the deletion are removed too', async () => {
     for (const name of ['a.duckdb', 'lake']) await load(name, [person('e1', 'u1', 'm1')]);
     onDeletion = async () => {
       for (const name of ['a.duckdb', 'lake']) {
@@ -507,7 +507,7 @@ describe('a purge', () => {
     expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it('covers only people whom the service has deleted, and suppresses nobody else [R613][R620]', async () => {
+  it('covers only people whom the service has deleted, and suppresses nobody else', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2'), person('e3', 'u3', 'm3')]);
     answerTo = (id) => (id === 'm1' ? SUCCESS : id === 'm2' ? REJECTED : UNCLEAR);
     const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -525,7 +525,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual(['e2']);
   });
 
-  it('removes nobody whom the service rejected [R613]', async () => {
+  it('removes nobody whom the service rejected', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     answerTo = () => REJECTED;
     const { report, code, stderr } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
@@ -534,7 +534,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual(['e1']);
   });
 
-  it('with --purge-only covers a further location without a request, and is recorded in the ledger [R614]', async () => {
+  it('with --purge-only covers a further location without a request, and is recorded in the ledger', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
     const { report, plan, code } = await forget(['m1'], ...words, '--purge-only');
@@ -556,7 +556,7 @@ describe('a purge', () => {
     expect(proof).toMatchObject({ erased: false, purges: [{ counts: { rows: 1 } }] });
   });
 
-  it('with --purge-only does not count as a deletion: undecided ids are still requested alone [R614][R620]', async () => {
+  it('with --purge-only does not count as a deletion: undecided ids are still requested alone', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
     answerTo = (id) => (id === 'm1' ? SUCCESS : UNCLEAR);
@@ -571,7 +571,7 @@ describe('a purge', () => {
     expect([code, server.ids()]).toEqual([0, ['m1', 'm2', 'm2', 'm2']]);
   });
 
-  it('is warned of in the plan where a location has the data of another service, whose people have the same ids [R898]', async () => {
+  it('is warned of in the plan where a location has the data of another service, whose people have the same ids', async () => {
     const sentences = async (baseUrl: string, name: string) => {
       await load(name, [{ id: 'a', member: 'erna' }], DAY, { service: serviceHash({ baseUrl, serviceId: 's' }) });
       const plan = await run(['--id', 'erna', ...placeWords(name), ...BY_MEMBER]);
@@ -586,7 +586,7 @@ describe('a purge', () => {
     }
   });
 
-  it('does not begin, and no id is deleted, when the suppression list is not writable [R620]', async () => {
+  it('does not begin, and no id is deleted, when the suppression list is not writable', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     mkdirSync(at('suppressed.jsonl.lock'));
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER, '--suppression-file', at('suppressed.jsonl')];
@@ -597,7 +597,7 @@ describe('a purge', () => {
     expect([server.ids(), await keysIn('a.duckdb')]).toEqual([[], ['e1']]);
   });
 
-  it('stops before any request for more people than --max-people, and for shared people [R610]', async () => {
+  it('stops before any request for more people than --max-people, and for shared people', async () => {
     await load('a.duckdb', [
       ...Array.from({ length: 11 }, (_, n) => person(`e${n}`, `u${n}`, 'm1')),
       person('s1', 'shared', 'm2'),
@@ -618,7 +618,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual([]);
   });
 
-  it('is confirmed by a hash of its locations, its column and the content of the mapping [R615]', async () => {
+  it('is confirmed by a hash of its locations, its column and the content of the mapping', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const mapping = (people: string) => {
       writeFileSync(at('map.csv'), `external_id,df_unified_id\n${people}\n`);
@@ -634,7 +634,7 @@ describe('a purge', () => {
     expect(new Set([planned, ...others]).size).toBe(4);
   });
 
-  it('suppresses people of the mapping without rows, and counts their ids [R616]', async () => {
+  it('suppresses people of the mapping without rows, and counts their ids', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     writeFileSync(at('map.csv'), 'external_id,df_unified_id\nm1,u1\nm2,u2\nm3,null\n');
     const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -644,7 +644,7 @@ describe('a purge', () => {
     expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it('empties every configured spool folder [R617]', async () => {
+  it('empties every configured spool folder', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('elsewhere'), `dfinery-elt-${'0'.repeat(16)}`);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -654,7 +654,7 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
-  it('does not end well while a download of a dead run cannot be removed, and names it [R617]', async () => {
+  it('does not end well while a download of a dead run cannot be removed, and names it', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
     // A folder cannot be removed as a file is.
@@ -669,7 +669,7 @@ describe('a purge', () => {
     expect([again.code, again.report.requests, lines().at(-1)?.kind]).toEqual([0, 0, 'close']);
   });
 
-  it('names a spool directory that cannot be read any more when the people are deleted [R617]', async () => {
+  it('names a spool directory that cannot be read any more when the people are deleted', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     onDeletion = async () => {
       rmSync(at('spool'), { recursive: true });
@@ -679,7 +679,7 @@ describe('a purge', () => {
     expect([report.unreached, await keysIn('a.duckdb')]).toEqual([[expect.stringContaining(at('spool'))], []]);
   });
 
-  it('purges the places also where a lease of a spool folder cannot be read, and names the folder [R952]', async () => {
+  it('purges the places also where a lease of a spool folder cannot be read, and names the folder', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
     const lease = join(folder, `r${'0'.repeat(16)}.lease`);
@@ -693,7 +693,7 @@ describe('a purge', () => {
     expect((await forget(['m1'], ...words)).code).toBe(0);
   });
 
-  it('names the folder in which a run that is under way keeps rows, also one without downloads [R617]', async () => {
+  it('names the folder in which a run that is under way keeps rows, also one without downloads', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('a.ducklake', [person('e1', 'u1', 'm1')]);
     const roots = [at('spool'), at('a.ducklake.files/main/_dfinery/tmp')];
@@ -706,7 +706,7 @@ describe('a purge', () => {
     }
   });
 
-  it('does not end well while the folder of a dead run in a place cannot be removed, and names it [R991]', async () => {
+  it('does not end well while the folder of a dead run in a place cannot be removed, and names it', async () => {
     await load('a.ducklake', [person('e1', 'u1', 'm1')]);
     const folder = at('a.ducklake.files/main/_dfinery/tmp/dfinery-files-abcdef');
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -720,7 +720,7 @@ describe('a purge', () => {
     expect((await forget(['m1'], ...words)).code).toBe(0);
   });
 
-  it('reports unknown options and environment variables in its JSON [R618]', async () => {
+  it('reports unknown options and environment variables in its JSON', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
       const wrong = await runHere([command, '--id', 'm1', '--jsno', '--json'], { env: ENV });
@@ -730,7 +730,7 @@ describe('a purge', () => {
     }
   });
 
-  it('reports an early failure in its JSON [R618]', async () => {
+  it('reports an early failure in its JSON', async () => {
     const { code, stdout } = await run(['--id', 'm1', '--purge', 'duckdb', at('none.duckdb'), ...BY_MEMBER]);
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -741,7 +741,7 @@ describe('a purge', () => {
   });
 });
 
-it('--query reports an error of the engine without any cell [R265]', async () => {
+it('--query reports an error of the engine without any cell', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'secret-member')]);
   const sql = 'SELECT CAST(CAST(member AS INTEGER) AS VARCHAR) FROM events';
   const { code, stdout, stderr } = await run(['--query', sql, '--duckdb', at('a.duckdb')]);
@@ -749,7 +749,7 @@ it('--query reports an error of the engine without any cell [R265]', async () =>
   expect(stderr).toContain('Conversion Error');
 });
 
-it('--forget-copy removes a copy of a place from the list of copies [R881]', async () => {
+it('--forget-copy removes a copy of a place from the list of copies', async () => {
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([code, stderr]).toEqual([2, expect.stringContaining('exactly one duckdb FILE or ducklake FILE')]);
@@ -758,7 +758,7 @@ it('--forget-copy removes a copy of a place from the list of copies [R881]', asy
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
 });
 
-it('names a copy for readers that has a second hard link, and why it is kept [R714]', async () => {
+it('names a copy for readers that has a second hard link, and why it is kept', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   linkSync(at('copy'), at('other'));
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
@@ -767,7 +767,7 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
 
-it('is not done while a copy for readers, into which somebody has loaded, is a database of its own [R714]', async () => {
+it('is not done while a copy for readers, into which somebody has loaded, is a database of its own', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
   await load('copy.duckdb', [person('e2', 'u2', 'm2')], '2026-01-02');
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
@@ -776,7 +776,7 @@ it('is not done while a copy for readers, into which somebody has loaded, is a d
   expect([report.purged, lines().at(-1)]).toMatchObject([undefined, { kind: 'purge', outcome: 'open' }]);
 });
 
-it('names what readers of a copy for readers have spilled, until it is gone [R964]', async () => {
+it('names what readers of a copy for readers have spilled, until it is gone', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   const spilled = at('copy.tmp-0123456789ab');
   mkdirSync(spilled);
@@ -789,7 +789,7 @@ it('names what readers of a copy for readers have spilled, until it is gone [R96
 });
 
 it.each(['a.duckdb', 'a.ducklake'])(
-  'of a restored plain copy, %s, names the copies for readers that it cannot replace [R880]',
+  'of a restored plain copy, %s, names the copies for readers that it cannot replace',
   async (name) => {
     await load(name, [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
     copyFileSync(at(name), at('backup'));
@@ -801,7 +801,7 @@ it.each(['a.duckdb', 'a.ducklake'])(
 );
 
 describe('person', () => {
-  it('writes every row of the people, found as by a purge, and a line of the ledger [R619][R996]', async () => {
+  it('writes every row of the people, found as by a purge, and a line of the ledger', async () => {
     await load('a.duckdb', [
       person('e1', 'u1', 'm1'),
       { id: 'e2', df_unified_id: 'u1', note: 'no member' },

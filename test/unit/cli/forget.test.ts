@@ -63,7 +63,7 @@ describe('forget, from a query', () => {
     }
   });
 
-  it('refuses JSON, whose texts are quoted [R522]', async () => {
+  it('refuses JSON, whose texts are quoted', async () => {
     const file = await database(`CREATE TABLE p AS SELECT '{"id":"007"}' AS r`);
     const plan = await forget('--query', "SELECT r->>'$.id' FROM p", '--duckdb', file, '--json');
     expect(JSON.parse(plan.result)).toMatchObject({ received: 1, ids: 1 });
@@ -85,7 +85,7 @@ describe('forget, with a query that is no SELECT', () => {
     [' -- nothing', 'not usable'],
     ["SELECT * FROM read_text('%')", 'not usable'],
     ['SELECT id, id FROM p', '2 columns'],
-  ])('runs no statement: %s [R265]', async (sql, sentence) => {
+  ])('runs no statement: %s', async (sql, sentence) => {
     const file = await database("CREATE TABLE p AS SELECT 'me' AS id");
     const before = readFileSync(file);
     const found = await forget('--query', sql.replaceAll('%', file), '--duckdb', file);
@@ -95,7 +95,7 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
-  it('refuses an ID of the command line that is no UTF-8, and takes the same character from a file [R997]', async () => {
+  it('refuses an ID of the command line that is no UTF-8, and takes the same character from a file', async () => {
     expect(await forget('--id', 'k\ufffd')).toMatchObject({
       code: 2,
       said: expect.stringContaining('is not valid UTF-8'),
@@ -106,7 +106,7 @@ describe('forget, from a file', () => {
     expect((await forget('--file', at('list.txt'))).code).toBe(0);
   });
 
-  it('reads a CSV of any file name if a column is given [R54]', async () => {
+  it('reads a CSV of any file name if a column is given', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
     const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
     const plan = JSON.parse((await forget(...words)).result);
@@ -118,7 +118,7 @@ describe('forget, from a file', () => {
 });
 
 describe('forget, with a ledger in a bucket', () => {
-  it('is refused before anybody is deleted: it would be a folder called s3: [R973]', async () => {
+  it('is refused before anybody is deleted: it would be a folder called s3:', async () => {
     const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: 's3://bucket/ledger' };
     writeFileSync(at('config.json'), JSON.stringify(config));
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
@@ -129,7 +129,7 @@ describe('forget, with a ledger in a bucket', () => {
 });
 
 describe('forget, asked for a proof', () => {
-  it('covers the configured service alone, and names it [R52]', async () => {
+  it('covers the configured service alone, and names it', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     const done = await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     expect(done.result).toMatch(/^ledger head: [0-9a-f]{64}$/m);
@@ -148,7 +148,7 @@ describe('forget, asked for a proof', () => {
     });
   });
 
-  it('or for a verification with --head, detects a truncated ledger [R546]', async () => {
+  it('or for a verification with --head, detects a truncated ledger', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     const verdict = async (...more: string[]) => await forget('--verify-ledger', at('ledger'), ...more, '--json');
@@ -270,7 +270,7 @@ describe('forget, with a purge', () => {
       `CREATE TABLE theirs (a INTEGER PRIMARY KEY); CREATE TABLE mine (a INTEGER REFERENCES theirs (a));
        INSERT INTO theirs VALUES (1); INSERT INTO mine VALUES (1)`,
     ],
-  ])('deletes nobody when %s prevents the file from being rewritten [R267]', async (_what, sql) => {
+  ])('deletes nobody when %s prevents the file from being rewritten', async (_what, sql) => {
     const file = await target();
     await fixture.query(sql);
     const words = [
@@ -293,7 +293,7 @@ describe('forget, with a purge', () => {
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('names what it cannot reach, and counts the ids without a row [R267]', async () => {
+  it('names what it cannot reach, and counts the ids without a row', async () => {
     const file = await target();
     await fixture.query("CREATE TABLE notes AS SELECT 'a' AS who");
     mkdirSync(at('spool'));

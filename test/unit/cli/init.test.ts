@@ -46,7 +46,7 @@ function person(answers: Readonly<Record<string, string | boolean>>) {
 }
 
 describe('init', () => {
-  it('asks, checks, and writes the file with mode 0600 and without the token [R263]', async () => {
+  it('asks, checks, and writes the file with mode 0600 and without the token', async () => {
     const { asked, prompts } = person({ Address: sim.url, Service: SERVICE_ID, Export: TOKENS.export });
     const { code, text } = await run(given(), [], prompts);
     expect([code, text]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
@@ -56,7 +56,7 @@ describe('init', () => {
     expect(text).not.toContain(TOKENS.export);
   });
 
-  it('says how to go on in lines of 80 columns at most [R1250]', async () => {
+  it('says how to go on in lines of 80 columns at most', async () => {
     const { code, stdout } = await runHere(['init', '--config', written(), ...whole()], {
       env: given({ DFINERY_EXPORT_TOKEN: TOKENS.export }),
     });
@@ -65,7 +65,7 @@ describe('init', () => {
     expect(shown.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('does not overwrite a file that was created while it asked [R559]', async () => {
+  it('does not overwrite a file that was created while it asked', async () => {
     const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
     const secret = async () => {
       writeFileSync(written(), 'theirs');
@@ -83,7 +83,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(true);
   });
 
-  it('asks nothing with --yes: options and environment suffice, and missing keys are named [R263]', async () => {
+  it('asks nothing with --yes: options and environment suffice, and missing keys are named', async () => {
     expect(await run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole())).toMatchObject({ code: 0 });
     expect(existsSync(written())).toBe(true);
     rmSync(written());
@@ -94,7 +94,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(false);
   });
 
-  it('writes nothing when the check fails [R263]', async () => {
+  it('writes nothing when the check fails', async () => {
     const { code, text } = await run(given({ DFINERY_EXPORT_TOKEN: 'canary-wrong' }), whole());
     expect([code, text]).toEqual([2, expect.stringContaining('was not written')]);
     expect(text).not.toContain('canary-wrong');
@@ -103,7 +103,7 @@ describe('init', () => {
     expect(existsSync(written())).toBe(false);
   });
 
-  it('replaces a file only with --overwrite [R263]', async () => {
+  it('replaces a file only with --overwrite', async () => {
     const env = given({ DFINERY_EXPORT_TOKEN: TOKENS.export });
     writeFileSync(written(), '{"mine": true}');
     expect(await run(env, whole())).toMatchObject({ code: 2, text: expect.stringContaining('--overwrite') });
@@ -125,7 +125,7 @@ describe('init', () => {
     return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
   }
 
-  it('prompts in a terminal, repeats a prompt after an invalid answer, and never prints the token [R263]', async () => {
+  it('prompts in a terminal, repeats a prompt after an invalid answer, and never prints the token', async () => {
     const first = asking();
     const address = first.prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
     await first.until('Address');

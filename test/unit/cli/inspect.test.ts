@@ -39,7 +39,7 @@ const EXPORT = csvOf([
 ]);
 
 describe('inspect', () => {
-  it('prints group, type, values and fill of every column [R38]', async () => {
+  it('prints group, type, values and fill of every column', async () => {
     const { result, column } = await json(fileOf(EXPORT));
     expect(result).toMatchObject({ v: 1, rows: 4, bytes: Buffer.byteLength(EXPORT), missing_columns: [] });
     expect(column('n')).toMatchObject({
@@ -66,7 +66,7 @@ describe('inspect', () => {
   });
 
   it.each(['text', 'json'])(
-    'prints names and values with escapes, one line each, beside a log as %s [R760]',
+    'prints names and values with escapes, one line each, beside a log as %s',
     async (format) => {
       const evil = 'x\u001b[2J\n  forged';
       const path = fileOf(
@@ -86,7 +86,7 @@ describe('inspect', () => {
     },
   );
 
-  it('counts the cells that a declared type and a pinned schema would rescue [R64]', async () => {
+  it('counts the cells that a declared type and a pinned schema would rescue', async () => {
     const path = fileOf(EXPORT);
     const declared = await json(path);
     expect(declared.result.rescued_cells).toBe(1);
@@ -153,7 +153,7 @@ describe('inspect', () => {
     expect(await ids('df_event_detail_log_id,x\na,1\nb,1\na,1\na,1\n,1\n')).toEqual([5, 2, 1]);
   });
 
-  it('accepts datetimes with a zone when a timezone is configured, by its name [R1192]', async () => {
+  it('accepts datetimes with a zone when a timezone is configured, by its name', async () => {
     const path = fileOf(csvOf([{ id: 'a', at: '2026-01-02T03:04:05Z' }]));
     expect((await json(path)).column('at')).toMatchObject({ type: 'string' });
     const zoned = (await json(path, '--timezone', 'Asia/Seoul')).column('at');
@@ -163,7 +163,7 @@ describe('inspect', () => {
     }
   });
 
-  it('reports repeated or missing ids, invalid UTF-8 and missing system columns [R39]', async () => {
+  it('reports repeated or missing ids, invalid UTF-8 and missing system columns', async () => {
     const body = Buffer.from('df_event_detail_log_id,v\na,1\na,\xff2\n,\n', 'latin1');
     const path = fileOf(body);
     const { result } = await json(path);
@@ -182,7 +182,7 @@ describe('inspect', () => {
     expect((await json(fileOf('a,b\n1,2'))).result.final_newline).toBe(false);
   });
 
-  it('names row and byte of invalid CSV, and exits with 2 [R64]', async () => {
+  it('names row and byte of invalid CSV, and exits with 2', async () => {
     const { code, err, out } = await run([fileOf('a,b\n1,2\n3\n4,5\n')]);
     expect([code, out]).toEqual([2, []]);
     expect(err).toMatch(/Row 3 of the export \(byte 8\) has too few cells: expected 2 cells, found 1 cells\.$/);

@@ -14,7 +14,7 @@ import { envOf } from '../../support/env.ts';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-it('a receiver that never answers delays a run by at most two timeouts of ten seconds [R438]', async () => {
+it('a receiver that never answers delays a run by at most two timeouts of ten seconds', async () => {
   let received = 0;
   const server = createServer(() => {
     received++;

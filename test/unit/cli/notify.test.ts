@@ -57,7 +57,7 @@ describe('a notification', () => {
     ],
     ['cells that did not fit', { rescued_cells: 2 }, ['2 cells did not fit their columns; their text is in _rescued.']],
     [
-      'a column whose name has markup, escaped [R760]',
+      'a column whose name has markup, escaped',
       { columns_added: ['<!channel>\n[x](http://y) @here\u001b[2J'] },
       ['1 new column: ‹!channel›\\u000a[x] (http://y) ＠here\\u001b[2J.'],
     ],
@@ -78,13 +78,13 @@ describe('a notification', () => {
       { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(23) }] },
       [`${back(23)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
-  ])('reports %s [R549]', async (_what, summary, reasons) => {
+  ])('reports %s', async (_what, summary, reasons) => {
     const found = await reported(summary);
     expect(found.reasons).toEqual(reasons);
     expect(found.posts).toHaveLength(reasons.length);
   });
 
-  it('counts the days that the service keeps by history_days [R549]', async () => {
+  it('counts the days that the service keeps by history_days', async () => {
     expect((await reported({ next_from_date: back(23) }, { historyDays: 60 })).posts).toEqual([]);
     expect((await reported({ next_from_date: back(53) }, { historyDays: 60 })).posts).toHaveLength(1);
   });
@@ -94,7 +94,7 @@ describe('a notification', () => {
     [500, 2],
     [404, 1],
     [301, 1],
-  ])('is sent, for the answer %i, %i times, and then logs a warning [R549]', async (status, times) => {
+  ])('is sent, for the answer %i, %i times, and then logs a warning', async (status, times) => {
     const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);

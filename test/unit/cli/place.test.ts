@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
@@ -19,36 +19,30 @@ const none = join(folder, 'none');
 const page = join(folder, 'page.html');
 
 describe('a location that does not exist or is of another kind', () => {
-  it.each(STATEFUL_TARGETS.map(({ name }) => name))(
-    '%s: is named, and nothing is created there [R891]',
-    async (target) => {
-      for (const argv of [
-        ['verify', target, none],
-        ['compact', target, none],
-        ['report', target, none, '-o', page],
-      ]) {
-        expect(await runHere(argv, { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(none) });
-        expect([existsSync(none), existsSync(page)], argv.join(' ')).toEqual([false, false]);
-      }
-    },
-  );
+  it.each(STATEFUL_TARGETS.map(({ name }) => name))('%s: is named, and nothing is created there', async (target) => {
+    for (const argv of [
+      ['verify', target, none],
+      ['compact', target, none],
+      ['report', target, none, '-o', page],
+    ]) {
+      expect(await runHere(argv, { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(none) });
+      expect([existsSync(none), existsSync(page)], argv.join(' ')).toEqual([false, false]);
+    }
+  });
 
-  it.each(['parquet', 'delta'])(
-    'sync %s: a file is named by its whole path and stays unchanged [R891]',
-    async (target) => {
-      const file = join(folder, 'notes.txt');
-      writeFileSync(file, 'notes');
-      const given = relative(process.cwd(), file);
-      const { code, stderr } = await runHere(['sync', target, given], { env });
-      expect(code).toBe(2);
-      expect(stderr).toContain(` ${file}/_dfinery`);
-      expect(stderr).toContain('cannot be written (ENOTDIR): a part of its path is no folder, give another');
-      expect(readFileSync(file, 'utf8')).toBe('notes');
-    },
-  );
+  it.each(['parquet', 'delta'])('sync %s: a file is named by its whole path and stays unchanged', async (target) => {
+    const file = join(folder, 'notes.txt');
+    writeFileSync(file, 'notes');
+    const given = relative(process.cwd(), file);
+    const { code, stderr } = await runHere(['sync', target, given], { env });
+    expect(code).toBe(2);
+    expect(stderr).toContain(` ${file}/_dfinery`);
+    expect(stderr).toContain('cannot be written (ENOTDIR): a part of its path is no folder, give another');
+    expect(readFileSync(file, 'utf8')).toBe('notes');
+  });
 
   it.runIf(process.platform === 'linux').each(['duckdb', 'ducklake'])(
-    '%s: a pipe or a device is refused, and not waited for [R1024]',
+    '%s: a pipe or a device is refused, and not waited for',
     async (target) => {
       const pipe = join(folder, `${target}.pipe`);
       execFileSync('mkfifo', [pipe]);

@@ -27,7 +27,7 @@ async function plan(file: string, target = 'duckdb', ...more: string[]) {
 }
 
 describe('plan with a target', () => {
-  it('creates nothing in a file of another program, and no file where there is none [R266]', async () => {
+  it('creates nothing in a file of another program, and no file where there is none', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE theirs AS SELECT 1 AS x');
     const before = readFileSync(file);
@@ -38,12 +38,12 @@ describe('plan with a target', () => {
     expect(readdirSync(dir).filter((name) => name.includes('duckdb'))).toEqual(['theirs.duckdb']);
   });
 
-  it.each(['parquet', 'delta'])('plans a first run of %s without a folder, and creates none [R381]', async (target) => {
+  it.each(['parquet', 'delta'])('plans a first run of %s without a folder, and creates none', async (target) => {
     expect((await plan(join(dir, 'none'), target)).code).toBe(0);
     expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
   });
 
-  it('says that today, which is not over, is read again, and that nothing delays the exports [R1051]', async () => {
+  it('says that today, which is not over, is read again, and that nothing delays the exports', async () => {
     const service = { seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 50 };
     const sim = await startSimulator(service);
     const env = {

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { exitOf } from '../../../src/cli/commands/check.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
-import { STATEFUL_TARGETS, TARGETS } from '../../../src/sinks/targets.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../../src/targets/targets.ts';
 
 const namesOf = (targets: typeof TARGETS) => targets.map(({ name }) => name).join(', ');
 
@@ -107,11 +107,11 @@ describe('the command line', () => {
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
     ],
-  ])('names an option that is empty, repeated or invalid: %j [R205][R1347]', async (argv, sentence) => {
+  ])('names an option that is empty, repeated or invalid: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
-  it('takes swapped letters for the option that has them, not for a longer one that holds the word [R1252]', async () => {
+  it('takes swapped letters for the option that has them, not for a longer one that holds the word', async () => {
     const { text } = await run('sync', 'duckdb', 'x', '--form', '2026-01-01');
     expect(text).toContain('there is no option --form (did you mean --from?)');
   });
@@ -122,7 +122,7 @@ describe('the command line', () => {
       ['inspect', 'x.csv', '--file', 'y.csv'],
       'there is no option --file (did you mean FILE?): see dfinery-elt inspect --help.',
     ],
-  ])('refuses an option with the name of an argument: %j [R998]', async (argv, sentence) => {
+  ])('refuses an option with the name of an argument: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
@@ -131,7 +131,7 @@ describe('the command line', () => {
     [['forget', '--query', '--who\nSELECT 1'], '--query is empty.'],
     [['person', '--in', 'duckdb', '--erna'], '--in lacks a word: wanted a target and its place.'],
     [['forget', '--id=', '--erna'], '--id is empty.'],
-  ])('does not name what may be the value of the option before it: %j [R997]', async (argv, sentence) => {
+  ])('does not name what may be the value of the option before it: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`✗ ${sentence}$`)) });
   });
 
@@ -148,7 +148,7 @@ describe('the command line', () => {
   });
 
   it.each(['--help', 'sync --help', 'sync duckdb --help', 'forget --help', 'plan --help'])(
-    'shows help that fits the terminal and names the exit codes: %s [R1050]',
+    'shows help that fits the terminal and names the exit codes: %s',
     async (words) => {
       for (const columns of [80, 100]) {
         const { text: help } = await runAt(columns, words.split(' '));
@@ -177,7 +177,7 @@ describe('the command line', () => {
     ['sync', '--json=yes', 'duckdb', 'x'],
     ['forget', '--id', 'x', '--json=0'],
     ['verify', 'duckdb', 'x', '--json='],
-  ])('takes no value for --json, and says so as JSON: %j [R980]', async (...argv) => {
+  ])('takes no value for --json, and says so as JSON: %j', async (...argv) => {
     expect(await failureIn(argv)).toContain('--json takes no value.');
   });
 
@@ -189,11 +189,11 @@ describe('the command line', () => {
     ['inspect', '/none'],
     ['plan', '--config', '/none'],
     ['check', '--config', '/none'],
-  ])('gives scripts the failure of any command that has --json: %j [R980]', async (...argv) => {
+  ])('gives scripts the failure of any command that has --json: %j', async (...argv) => {
     expect(await failureIn([...argv, '--json'])).toContain('/none');
   });
 
-  it('gives scripts the failure of an option whose value was forgotten before --json [R980]', async () => {
+  it('gives scripts the failure of an option whose value was forgotten before --json', async () => {
     expect(await failureIn(['sync', 'duckdb', 'x', '--xcom', '--json'])).toBe('--xcom is empty.');
   });
 
@@ -202,7 +202,7 @@ describe('the command line', () => {
     ['--hash-key', 'set DFINERY_HASH_KEY, or DFINERY_HASH_KEY_FILE'],
     ['--ledgerKey', 'there is no option --ledgerKey'],
     ['--window-days=3', 'window_days is a key of the configuration file, or set DFINERY_WINDOW_DAYS.'],
-  ])('says how to give a configuration key that was written as an option: %s [R981]', async (option, sentence) => {
+  ])('says how to give a configuration key that was written as an option: %s', async (option, sentence) => {
     const { code, text: said } = await run('sync', 'duckdb', 'x', option);
     expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining(sentence) });
     expect(said).not.toContain('abc');
@@ -213,7 +213,7 @@ describe('the command line', () => {
     [['sync', '--export-token', 'abc', 'duckdb', 'x']],
     [['check', 'abc', '--hash-key']],
     [['forget', '--import-token', 'abc', 'abc']],
-  ])('repeats no word of a command line that has a secret as an option: %j [R981]', async (argv) => {
+  ])('repeats no word of a command line that has a secret as an option: %j', async (argv) => {
     const { code, text: said } = await run(...argv);
     expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining('so set DFINERY_') });
     expect(said).not.toContain('abc');
@@ -225,7 +225,7 @@ describe('the command line', () => {
     [['sync', '--token', 'abc', 'duckdb', 'x']],
     [['sync', '--token', 'abc']],
     [['verify', '-t', 'abc', 'duckdb', 'x']],
-  ])('repeats no word that may be the value of an unknown option: %j [R1020]', async (argv) => {
+  ])('repeats no word that may be the value of an unknown option: %j', async (argv) => {
     const { code, text: said } = await run(...argv);
     expect({ code, said }).toEqual({ code: 2, said: expect.stringMatching(/ there is no option -(-token|t)\b/) });
     expect(said).not.toContain('abc');
@@ -234,11 +234,11 @@ describe('the command line', () => {
   it.each([
     ['person', '--in', 'events.duckdb', 'abc', '--by-column', 'y', '--id', 'x'],
     ['forget', '--purge', 'events.duckdb', 'abc', '--purge-column', 'y', '--id', 'x'],
-  ])('repeats no word that may be an id behind one that is no target: %s %s [R1083]', async (...argv) => {
+  ])('repeats no word that may be an id behind one that is no target: %s %s', async (...argv) => {
     expect((await run(...argv)).text).not.toContain('abc');
   });
 
-  it('repeats no word where the command is the value of an option [R1082]', async () => {
+  it('repeats no word where the command is the value of an option', async () => {
     const { code, text: said } = await run('--proof', 'forget', 'abc', '--json');
     expect({ code, said }).toEqual({
       code: 2,
@@ -253,7 +253,7 @@ describe('the command line', () => {
     [['sync'], `sync needs a target: wanted ${namesOf(TARGETS)}.`],
     [['verify', 'arrow', 'x'], `verify knows no "arrow": wanted ${namesOf(STATEFUL_TARGETS)}.`],
     [['plan', '--log-level', 'loud'], '--log-level is "loud", wanted one of debug, info, '],
-  ])('names the unknown word and the known ones in one line: %j [R890]', async (argv, sentence) => {
+  ])('names the unknown word and the known ones in one line: %j', async (argv, sentence) => {
     const { code, text: said } = await run(...argv);
     expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining(` ${sentence}`) });
     expect(said.split('\n')).toHaveLength(1);
@@ -261,7 +261,7 @@ describe('the command line', () => {
 });
 
 describe('the port of simulate', () => {
-  it('is refused by name if it cannot be used [R205]', async () => {
+  it('is refused by name if it cannot be used', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     try {

@@ -25,13 +25,13 @@ function lineOf(windows: number, waitingUntil?: number): string {
 /** Columns that the bar takes before the text. */
 const BAR = 11;
 
-it('has all but the exports left within 80 columns, the bar included [R1052]', () => {
+it('has all but the exports left within 80 columns, the bar included', () => {
   const line = lineOf(13);
   expect(line).toBe('13/31 windows · 914.6 MB · 191,666 rows · 9.1 MB/s · 2 min 18 s left · 94 exports left');
   expect(BAR + line.indexOf(' · 94')).toBeLessThanOrEqual(80);
 });
 
-it('begins with the wait for the service [R1052]', () => {
+it('begins with the wait for the service', () => {
   expect(lineOf(13, 160_000)).toBe(
     '13/31 windows · waiting 1 min for the service · 914.6 MB · 191,666 rows · 9.1 MB/s · 94 exports left',
   );
@@ -40,6 +40,6 @@ it('begins with the wait for the service [R1052]', () => {
 it.each([
   [0, 80],
   [132, 132],
-])('a terminal of %i columns is written to as one of %i: without a size it has none [R1081]', (columns, expected) => {
+])('a terminal of %i columns is written to as one of %i: without a size it has none', (columns, expected) => {
   expect(columnsOf({ columns })).toBe(expected);
 });

@@ -16,7 +16,7 @@ const OPTIONS = {
 const section = (page: string, title: string) => page.slice(page.indexOf(`<h2>${title}`)).split('</section>')[0];
 
 describe('the page of a target', () => {
-  it('is one file below 3 MB without scripts, requests or unescaped names [R121]', async () => {
+  it('is one file below 3 MB without scripts, requests or unescaped names', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(page.length).toBeLessThan(3_000_000);
     expect(page).not.toMatch(/<script|<link|<img|<iframe|<[^>]*\son\w+=|javascript:|@import|url\(/i);
@@ -27,7 +27,7 @@ describe('the page of a target', () => {
     expect(page).toContain('\\u202e');
   });
 
-  it('shows the status of each day [R121]', async () => {
+  it('shows the status of each day', async () => {
     const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
     const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
@@ -37,7 +37,7 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
-  it('shows a day that is not over as read so far, and each day under its weekday [R550]', async () => {
+  it('shows a day that is not over as read so far, and each day under its weekday', async () => {
     const report = exampleReport();
     const { receipts } = report.state;
     const today = { from: '2026-02-08', to: '2026-02-10', covers_from: '2026-02-08', covers_to: '2026-02-09' } as const;
@@ -55,7 +55,7 @@ describe('the page of a target', () => {
     );
   });
 
-  it('shows the latest hundred runs, the latest first [R550]', async () => {
+  it('shows the latest hundred runs, the latest first', async () => {
     const report = exampleReport();
     const began = (i: number) => new Date(Date.UTC(2026, 0, 1) + i * 3_600_000).toISOString();
     const runs = Array.from({ length: 150 }, (_, i) => ({ ...report.runs[0], began: began(i) }));
@@ -110,7 +110,7 @@ describe('the page of a target', () => {
   });
 });
 
-it('a report calls a day lost by the given history_days [R559]', async () => {
+it('a report calls a day lost by the given history_days', async () => {
   const fixture = new DuckDbFixture();
   try {
     await fixture.load([fixture.windowOf('2026-01-06')]);
@@ -126,7 +126,7 @@ it('a report calls a day lost by the given history_days [R559]', async () => {
   }
 });
 
-it('a report of a DuckDB file refuses a state that somebody has changed into none [R1232]', async () => {
+it('a report of a DuckDB file refuses a state that somebody has changed into none', async () => {
   const fixture = new DuckDbFixture();
   try {
     await fixture.load([fixture.windowOf('2026-01-06')]);

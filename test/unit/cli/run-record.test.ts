@@ -8,8 +8,8 @@ import { beginRecord } from '../../../src/cli/run/record.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
-import { newLoadCounts } from '../../../src/sinks/load.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
+import { newLoadCounts } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
@@ -23,7 +23,7 @@ const terminal = { result() {}, note() {}, record: nothing, interactive: false, 
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 
-it('the record of a run is closed before its copy is published, and holds a later failure, without secrets [R545]', async () => {
+it('the record of a run is closed before its copy is published, and holds a later failure, without secrets', async () => {
   const ends: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
   const runs = {
     begin: async () => [],
@@ -40,7 +40,7 @@ it('the record of a run is closed before its copy is published, and holds a late
   ]);
 });
 
-it('a run of several targets that is stopped calls none of those loaded that it did not reach [R951]', async () => {
+it('a run of several targets that is stopped calls none of those loaded that it did not reach', async () => {
   const stop = new AbortController();
   const opened: string[] = [];
   const targets = ['first', 'second', 'third'].map((place) => ({
@@ -62,7 +62,7 @@ it('a run of several targets that is stopped calls none of those loaded that it 
   ]);
 });
 
-it('the failure of a further target keeps what is known of it: its window, its detail, its kind [R1031]', async () => {
+it('the failure of a further target keeps what is known of it: its window, its detail, its kind', async () => {
   const targets = ['first', 'second'].map((place) => ({
     target: 'duckdb',
     place,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { configError } from '../../../src/base/errors.ts';
 import { endpointProblem } from '../../../src/config/base-url.ts';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
+import { openStorage } from '../../../src/storage/open.ts';
 
 describe('the endpoint of an object store', () => {
   it.each(['https://store.example', 'http://127.0.0.1:9000', 'http://localhost', 'http://[::1]:9000/path'])(
@@ -21,7 +21,7 @@ describe('the endpoint of an object store', () => {
   });
 
   it.each(['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])(
-    'that is plain http to another machine gets no request: exit 2 [R727]',
+    'that is plain http to another machine gets no request: exit 2',
     async (name) => {
       const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
       await expect(openStorage('s3://bucket', { env })).rejects.toMatchObject({

@@ -138,7 +138,7 @@ describe('the environment as a configuration', () => {
   it.each([
     ['source', source, parseSourceConfig],
     ['destination', destination, parseDestinationConfig],
-  ] as const)('has a variable for every key of the %s, and suffices without a file [R160]', (_name, schema, parse) => {
+  ] as const)('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, property }) => {
       const choice = property.enum?.at(-1);
       const text =
@@ -183,7 +183,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_COLUMN_TYPES', 'null', 'wanted a JSON object'],
     ['DFINERY_COLUMN_TYPES', '{"a":', 'wanted a JSON object'],
     ['DFINERY_EVENTS', '["a"', 'wanted names with commas or JSON array'],
-  ])('refuses %s=%j, by name [R160]', (name, value, sentence) => {
+  ])('refuses %s=%j, by name', (name, value, sentence) => {
     expect(wrong({ ...MINIMAL, [name]: value })).toContain(sentence);
   });
 
@@ -201,7 +201,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it('reads secrets, and no other key, from the file in NAME_FILE [R160]', () => {
+  it('reads secrets, and no other key, from the file in NAME_FILE', () => {
     const path = join(folder, 'token');
     writeFileSync(path, 'canary-token-2\n');
     const { values, names } = readEnvironment(source, envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
@@ -214,7 +214,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it.each(['\n', '\r\n', ''])('reads the same key from a file with any line end: %j [R543]', (end) => {
+  it.each(['\n', '\r\n', ''])('reads the same key from a file with any line end: %j', (end) => {
     const key = 'a key of thirty-two characters !';
     const path = join(folder, 'key');
     writeFileSync(path, `${key}${end}`);
@@ -236,12 +236,12 @@ describe('the environment as a configuration', () => {
     ['dfinery_base_url', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
     ['DFINERY_', 'DFINERY_'],
-  ])('refuses the name %s with the nearest known name [R160]', (name, near) => {
+  ])('refuses the name %s with the nearest known name', (name, near) => {
     const message = refusal(() => refuseUnknownNames(envOf({ ...MINIMAL, [name]: '1' })));
     expect(message).toContain(`${name} (did you mean ${near}`);
   });
 
-  it('accepts every variable that an example or a page names [R1055]', () => {
+  it('accepts every variable that an example or a page names', () => {
     const root = new URL('../../../', import.meta.url);
     const files = ['examples', 'docs', 'connectors'].flatMap((folder) =>
       readdirSync(new URL(folder, root), { recursive: true, withFileTypes: true })
@@ -264,7 +264,7 @@ describe('the environment as a configuration', () => {
 });
 
 describe('docs/configuration.md', () => {
-  it('lists every key with its variable (written by vitest --update) [R160]', async () => {
+  it('lists every key with its variable (written by vitest --update)', async () => {
     await expect(configurationPage()).toMatchFileSnapshot('../../../docs/configuration.md');
   });
 });

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
+import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
-import { COLUMN_TYPES } from '../../../src/types/type.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../schemas');
 /** A list of columns, and no schema. */

@@ -24,7 +24,7 @@ function refusal(value: unknown, env: (name: string) => string | undefined = NON
 }
 
 describe('the source configuration', () => {
-  it('fills in every documented default [R61]', () => {
+  it('fills in every documented default', () => {
     const { config, unknown } = parseSourceConfig(MINIMAL, NONE);
     expect(unknown).toEqual([]);
     expect(config).toMatchObject({
@@ -49,7 +49,7 @@ describe('the source configuration', () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  it('accepts every documented spelling of times and addresses [R543]', () => {
+  it('accepts every documented spelling of times and addresses', () => {
     const given = { ...MINIMAL, base_url: 'https://host/api//', lock_wait: '5m', retention: '48h', stall_minutes: 0.5 };
     expect(parseSourceConfig(given, NONE).config).toMatchObject({
       baseUrl: 'https://host/api',
@@ -60,13 +60,13 @@ describe('the source configuration', () => {
   });
 
   it.each(['127.0.0.1.example.com', '127.example.com', 'localhost.example.com'])(
-    'refuses plain http to a host that only resembles this machine: %s [R543]',
+    'refuses plain http to a host that only resembles this machine: %s',
     (host) => {
       expect(refusal({ ...MINIMAL, base_url: `http://${host}` })).toContain(`base_url is http://${host}, wanted https`);
     },
   );
 
-  it('names every problem at once, each with its key, the value and what is wanted [R61]', () => {
+  it('names every problem at once, each with its key, the value and what is wanted', () => {
     const message = refusal({
       base_url: 'http://example.com',
       service_id: 3,
@@ -106,7 +106,7 @@ describe('the source configuration', () => {
     ['https://kim:canary@example.com/?x=1', 'base_url is "******@example.com/?x=1"'],
     ['https://kim:can@ary@example.com/#x', 'base_url is "******@example.com/#x"'],
     ['kim:canary@example.com?x', 'base_url is "******@example.com?x"'],
-  ])('refuses the address %s [R189]', (base_url, why) => {
+  ])('refuses the address %s', (base_url, why) => {
     expect(refusal({ ...MINIMAL, base_url })).toContain(why);
     expect(refusal({ ...MINIMAL, base_url })).not.toMatch(/kim|canary@/);
   });
@@ -131,7 +131,7 @@ describe('the source configuration', () => {
     expect(unknown).toEqual(['windowdays (did you mean window_days?)', 'zzz']);
   });
 
-  it('finds no other key near one without a letter of the Latin alphabet [R966]', () => {
+  it('finds no other key near one without a letter of the Latin alphabet', () => {
     const { unknown } = parseSourceConfig({ ...MINIMAL, 메모: 'x' }, NONE);
     expect(unknown).toEqual(['메모']);
   });
@@ -149,7 +149,7 @@ describe('the source configuration', () => {
     expect(message).not.toContain(token);
   });
 
-  it.each(['suppression_key', 'hash_key'])('prints no %s, wherever it was written by mistake [R353]', (name) => {
+  it.each(['suppression_key', 'hash_key'])('prints no %s, wherever it was written by mistake', (name) => {
     const key = 'a secret key of 32 characters, at least';
     const message = refusal({ ...MINIMAL, [name]: key, [key]: 1, timezone: key });
     expect(message).toContain('timezone is');
@@ -157,7 +157,7 @@ describe('the source configuration', () => {
     expect(message).not.toContain(key.slice(0, 20));
   });
 
-  it('refuses a secret that two variables give [R1195]', () => {
+  it('refuses a secret that two variables give', () => {
     const { export_token: _, ...rest } = MINIMAL;
     const both = envOf({ DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: '/b' });
     expect(refusal(rest, both)).toContain('DFINERY_EXPORT_TOKEN and DFINERY_EXPORT_TOKEN_FILE are both set');
@@ -168,7 +168,7 @@ describe('the source configuration', () => {
   });
 
   it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])(
-    'refuses an export_token that no header can carry: %j [R205]',
+    'refuses an export_token that no header can carry: %j',
     (token) => {
       const message = refusal({ ...MINIMAL, export_token: token });
       expect(message).toContain('export_token holds a line end, or another character that no HTTP header can carry');
@@ -181,7 +181,7 @@ describe('the source configuration', () => {
       expect(refusal({ ...MINIMAL, export_token: token })).toContain('a blank');
   });
 
-  it('reads the token from the environment or a file, and never prints it [R543]', () => {
+  it('reads the token from the environment or a file, and never prints it', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
     expect(direct.config.exportToken.reveal()).toBe('canary-env');

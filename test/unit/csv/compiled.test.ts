@@ -12,7 +12,7 @@ describe('the compiled module', () => {
     try {
       const compiled = join(folder, 'csv.wasm');
       execFileSync(process.execPath, ['assembly/compile.mjs', compiled], { cwd: ROOT });
-      expect(readFileSync(join(ROOT, 'src/csv/csv.wasm')).equals(readFileSync(compiled))).toBe(true);
+      expect(readFileSync(join(ROOT, 'src/cells/csv/csv.wasm')).equals(readFileSync(compiled))).toBe(true);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { MalformedCsv } from '../../../src/csv/malformed.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { MalformedCsv } from '../../../src/cells/csv/malformed.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 interface DocumentVector {
@@ -44,7 +44,7 @@ describe('an export', () => {
         }
       });
     } else {
-      it(`with ${vector.name} is refused with row and byte, in any chunks [R15]`, () => {
+      it(`with ${vector.name} is refused with row and byte, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
           let thrown: unknown;
           try {

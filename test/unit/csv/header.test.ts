@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { MAX_COLUMNS } from '../../../src/csv/layout.ts';
-import { type RowHandler, RowSource } from '../../../src/csv/row-source.ts';
-import { RowTokenizer } from '../../../src/csv/tokenizer.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { MAX_COLUMNS } from '../../../src/cells/csv/layout.ts';
+import { type RowHandler, RowSource } from '../../../src/cells/csv/row-source.ts';
+import { RowTokenizer } from '../../../src/cells/csv/tokenizer.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { malformedOf } from '../../support/failure.ts';
 
@@ -35,12 +35,12 @@ describe('a long header', () => {
     ['plain', names('x'.repeat(4_000))],
     ['with line ends inside its names', names(`"${'ab\n'.repeat(1_300)}"`)],
     ['with no end', names('x'.repeat(4_000)).replace(/\n.*$/, '')],
-  ])('%s is read in linear time [R201]', (_, header) => {
+  ])('%s is read in linear time', (_, header) => {
     expect(header.length).toBeGreaterThan(3.5 * MIB);
     expect(bytesRead(`${header}\n`, 1_024)).toBeLessThan(4 * header.length);
   });
 
-  it('that begins like JSON is scanned a few times, not once a chunk [R201]', () => {
+  it('that begins like JSON is scanned a few times, not once a chunk', () => {
     const comparisons = vi.spyOn(Uint8Array.prototype, 'every');
     const source = new RowSource(new Rows());
     const chunk = Buffer.from('{a,'.repeat(100));
@@ -67,7 +67,7 @@ describe('a header with too many columns', () => {
   };
   const header = (count: number, name = 'a') => Array.from({ length: count }, () => name).join(',');
 
-  it('is refused with the limit in the message [R201]', () => {
+  it('is refused with the limit in the message', () => {
     for (const text of [header(MAX_COLUMNS + 1), header(MAX_COLUMNS + 1, ''), header(500_000), ','.repeat(MIB)]) {
       const failure = malformedOf(() => parse(`${text}\n`));
       expect(failure.reason).toBe('too_many_columns');

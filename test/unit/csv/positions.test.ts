@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { COLUMN_SHIFT, DATA_AT, DOUBLED, QUOTED } from '../../../src/csv/layout.ts';
-import { CellText, RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
+import { COLUMN_SHIFT, DATA_AT, DOUBLED, QUOTED } from '../../../src/cells/csv/layout.ts';
+import { CellText, RowTokenizer, SENTINEL } from '../../../src/cells/csv/tokenizer.ts';
 
 describe('the positions of a row', () => {
   it.each([
     ['with SIMD', (size: number) => CsvMemory.open(size)],
     ['without', (size: number) => CsvMemory.withoutSimd(size)],
-  ])('are those of the example in src/csv/row-source.ts: %s', (_, open) => {
+  ])('are those of the example in src/cells/csv/row-source.ts: %s', (_, open) => {
     const memory = open(1_000);
     const row = Buffer.from('a,"b""c"\n');
     memory.bytes.set([...row, SENTINEL], DATA_AT);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { DATA_AT, JOBS_AT, TABLES_AT } from '../../../src/csv/layout.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
+import { DATA_AT, JOBS_AT, TABLES_AT } from '../../../src/cells/csv/layout.ts';
 import { scanIn } from '../../support/scan.ts';
 
 describe('the memory of a WebAssembly module', () => {
@@ -18,7 +18,7 @@ describe('the memory of a WebAssembly module', () => {
     expect(CsvMemory.open(10)).toBe(memory);
   });
 
-  it('grows from more than 2 GiB too, where twice as much is more than there can be [R1240]', () => {
+  it('grows from more than 2 GiB too, where twice as much is more than there can be', () => {
     const memory = CsvMemory.open(0);
     memory.grow(2.5 * 2 ** 30);
     memory.grow(memory.bytes.length + 1);
@@ -39,7 +39,7 @@ describe('the memory of a WebAssembly module', () => {
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
-  it('is kept when it has grown for the lines of a block [R1243]', () => {
+  it('is kept when it has grown for the lines of a block', () => {
     const memory = CsvMemory.open(3_000_000);
     memory.grow(6_000_000);
     memory.release();
@@ -54,7 +54,7 @@ describe('the memory of a WebAssembly module', () => {
     expect(reused.size).toBeGreaterThan(1);
   });
 
-  it('holds no hash key and no hash of a value for its next user [R542]', () => {
+  it('holds no hash key and no hash of a value for its next user', () => {
     const left = ['a', 'b'].map((letter) => {
       const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
       const rows = 'x,erna@example.com\n'.repeat(20);
@@ -69,7 +69,7 @@ describe('the memory of a WebAssembly module', () => {
     expect(left[0].includes('erna@')).toBe(false);
   });
 
-  it('holds no hash key once a body was broken or ended early [R1312]', () => {
+  it('holds no hash key once a body was broken or ended early', () => {
     const edits = columnEdits([], ['mail'], new HashKey(new Secret('a'.repeat(32))));
     for (const body of ['id,mail\nx,y,z\n', 'id,mail\nx,y\n']) {
       const memory = CsvMemory.open(10);
@@ -88,7 +88,7 @@ describe('the memory of a WebAssembly module', () => {
     }
   });
 
-  it('does not change results of a scan when the next scan reuses it [R542]', () => {
+  it('does not change results of a scan when the next scan reuses it', () => {
     const scanner = new Scanner({ requireSystem: false });
     scanner.push(Buffer.from('id,memo\n'));
     scanner.push(Buffer.from('x,first\n'));
@@ -97,7 +97,7 @@ describe('the memory of a WebAssembly module', () => {
     expect(Buffer.concat(tail).toString()).toContain('x,first\n');
   });
 
-  it('has no effect on the next body with what the last one left behind it [R1242]', () => {
+  it('has no effect on the next body with what the last one left behind it', () => {
     scanIn(new Scanner({ requireSystem: false }), Buffer.from('three,df_unified_id\nx,y\n'));
     const scanner = new Scanner({ requireSystem: false });
     expect(() => scanIn(scanner, Buffer.from('[1,23,'))).toThrow('text that starts with [, as a JSON message does');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 let records: RecordFixture;

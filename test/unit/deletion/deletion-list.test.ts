@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Decision, DeletionList } from '../../../src/deletion/input/deletion-list.ts';
+import { type Decision, DeletionList } from '../../../src/erasure/input/deletion-list.ts';
 
 type Emitted = readonly [string, number, number];
 

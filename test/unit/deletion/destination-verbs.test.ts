@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { checkHost } from '../../../src/airbyte/destination/check.ts';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { checkHost } from '../../../src/deletion/destination/check.ts';
 import { code, json, people, record, run, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 import { failureOf } from '../../support/failure.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
@@ -104,7 +104,7 @@ describe('check', () => {
     });
   });
 
-  it('is given up after twenty seconds by the clock of the program [R1194]', async () => {
+  it('is given up after twenty seconds by the clock of the program', async () => {
     const silent = createTcpServer().listen(0, '127.0.0.1');
     await once(silent, 'listening');
     try {

@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseConfiguredCatalog } from '../../../src/airbyte/input.ts';
-import { inputStreams } from '../../../src/deletion/destination/catalog.ts';
+import { inputStreams } from '../../../src/airbyte/destination/catalog.ts';
+import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/input.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { code, json, people, record, run, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 

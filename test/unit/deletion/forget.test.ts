@@ -8,11 +8,11 @@ import { transientError } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
-import { reportTable } from '../../../src/deletion/report.ts';
-import type { ProfileDeleter } from '../../../src/deletion/send-requests.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/verify.ts';
+import { reportTable } from '../../../src/erasure/report.ts';
+import type { ProfileDeleter } from '../../../src/erasure/send-requests.ts';
+import { loadSuppression, suppress, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { NO_LIMITS } from '../../../src/service/http/headers.ts';
-import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { type ForgetPlan, planForget } from '../../support/deletion/plans.ts';
@@ -75,7 +75,7 @@ describe('a confirmed deletion', () => {
     return (await plan(ids, more)).hash;
   }
 
-  it('fails if it is stopped after its last request, and the next run finishes it [R402]', async () => {
+  it('fails if it is stopped after its last request, and the next run finishes it', async () => {
     const hash = await hashOf(['a', 'b']);
     const stop = new AbortController();
     const last: ProfileDeleter = {
@@ -99,7 +99,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('has a hash of exactly its ids, its base_url and its service_id [R54]', async () => {
+  it('has a hash of exactly its ids, its base_url and its service_id', async () => {
     const hash = await hashOf(['a', 'b', 'c']);
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(await hashOf(['c', 'a', 'b', 'a', ''])).toBe(hash);
@@ -112,7 +112,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('executes for the hash of the same list only, whatever dry_run says [R54]', async () => {
+  it('executes for the hash of the same list only, whatever dry_run says', async () => {
     const ids = ['a', 'b', 'a', 7];
     const hash = await hashOf(ids);
     const other = await plan([...ids, 'c']);
@@ -154,7 +154,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('reports the head of its ledger also when it is stopped after its deletions [R52]', async () => {
+  it('reports the head of its ledger also when it is stopped after its deletions', async () => {
     const stop = new AbortController();
     const real = await plan(['a'], {}, stop.signal);
     const broken = real.execute(real.hash, deleter, async () => {
@@ -213,7 +213,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('begins its purge with every answer in the ledger on disk [R452]', async () => {
+  it('begins its purge with every answer in the ledger on disk', async () => {
     const real = await plan(['a', 'b']);
     let kinds: unknown[] = [];
     await real.execute(real.hash, deleter, async () => {
@@ -255,7 +255,7 @@ describe('the suppression list', () => {
     expect(holds(path, 'u4')).toBe(false);
   });
 
-  it('loses nobody when several runs append at once [R183]', async () => {
+  it('loses nobody when several runs append at once', async () => {
     const path = join(folders.root, 'sub', 'f.jsonl');
     const people = (run: number) => Array.from({ length: 300 }, (_, i) => `u${run}-${i}`);
     const added = await Promise.all(

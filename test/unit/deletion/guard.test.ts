@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { guardProblem } from '../../../src/deletion/case.ts';
+import { guardProblem } from '../../../src/erasure/case.ts';
 
 const share = (count: number, maxDeletionsPercent: number, knownProfiles: number) =>
   guardProblem(count, { maxDeletionsPerSync: 1_000_000, maxDeletionsPercent, knownProfiles });

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { idsFrom, idsFromFile, type ListOptions, rowsFromFile } from '../../../src/deletion/input/id-list.ts';
+import { idsFrom, idsFromFile, type ListOptions, rowsFromFile } from '../../../src/erasure/input/id-list.ts';
 import { Folders } from '../../support/deletion/deletions.ts';
 
 let folders: Folders;
@@ -27,7 +27,7 @@ describe('a list of ids', () => {
     expect(await read('')).toEqual([]);
   });
 
-  it('may begin with the name of the id field, which is not an id [R930]', async () => {
+  it('may begin with the name of the id field, which is not an id', async () => {
     expect(await read('member\nexternal_id\n', { header: 'member' })).toEqual(['external_id']);
     expect(await read('\n external_id \r\na\nexternal_id\n', { header: 'external_id' })).toEqual([
       '',
@@ -45,14 +45,14 @@ describe('a list of ids', () => {
     ['external_id,name', 'several columns'],
     ['name\tmember_no', 'several columns'],
     ['nr;"id";name', 'several columns'],
-  ])('is refused when its first line is a header in another spelling: %j [R930]', async (text, what) => {
+  ])('is refused when its first line is a header in another spelling: %j', async (text, what) => {
     const refused = read(`${text}\nkim\n`, { header: 'member_no' });
     await expect(refused).rejects.toThrow(`looks like the header of ${what}: name the column with --column`);
     expect(await read(`kim\n${text.trim()}\n`, { header: 'member_no' })).toEqual(['kim', text.trim()]);
   });
 
   it.each(['["kim","lee"]', '[', ' [ "kim",', '[{"external_id":"kim"}]', '"kim"', '"kim",'])(
-    'is refused when its first ID is of JSON or a quoted cell, whose text is nobody: %j [R916]',
+    'is refused when its first ID is of JSON or a quoted cell, whose text is nobody: %j',
     async (text) => {
       await expect(read(`\n${text}\nlee\n`)).rejects.toThrow(/Line 2 of .* looks like JSON or a quoted cell.*--column/);
       await expect(read(`member_no\n${text}\n`, { header: 'member_no' })).rejects.toThrow(/Line 2 of/);
@@ -66,7 +66,7 @@ describe('a list of ids', () => {
     expect(await read(`\ufeff${csv}`, { column: 'n' })).toEqual(['1', '2', '3']);
   });
 
-  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe splits after byte %i [R520]', async (at) => {
+  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe splits after byte %i', async (at) => {
     const cut = (text: string) => {
       const bytes = Buffer.from(`\ufeff${text}`);
       return Readable.from([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -76,7 +76,7 @@ describe('a list of ids', () => {
     expect(await all(idsFrom(cut('{"id":"a"}'), 'list', { column: 'id' }))).toEqual(['a']);
   });
 
-  it('may begin with blank lines [R520]', async () => {
+  it('may begin with blank lines', async () => {
     const json = '\r\n \n{"id":"a"}\n';
     expect(await read(json, { column: 'id' })).toEqual(['a']);
     expect(
@@ -123,7 +123,7 @@ describe('a list of ids', () => {
   });
 
   it.each(['people.txt', 'people', 'people.jsonl', 'people.csv.old'])(
-    'is a CSV when a column is given, in a file called %s [R54]',
+    'is a CSV when a column is given, in a file called %s',
     async (name) => {
       const path = join(folders.root, name);
       writeFileSync(path, 'n,id\n1,a\n2,b\n');
@@ -157,7 +157,7 @@ describe('a list of ids', () => {
     await expect(all(rowsFromFile(join(folders.root, 'none'), ['a']))).rejects.toThrow(/The list .* cannot be read/);
   });
 
-  it('of CSV is read under every line end, with or without a last one [R1143]', async () => {
+  it('of CSV is read under every line end, with or without a last one', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const csv = ['n,id', '1,a', '2,"b', 'c"'].join(end);
       for (const text of [csv, csv + end, `\ufeff${csv}`]) {
@@ -199,7 +199,7 @@ describe('a list of ids', () => {
     ['a long row', ['id\na\n', 'b,c\n'], { column: 'id' }, /not sound CSV near line 3 \(CSV_[A-Z_]+\)/],
     ['no column', ['id\na\n'], { column: 'no' }, /has no column "no"/],
     ['two columns', ['id,id\na,b\n'], { column: 'id' }, /has more than one column "id"/],
-  ])('names the line at fault: %s [R975]', async (_name, parts, options, why) => {
+  ])('names the line at fault: %s', async (_name, parts, options, why) => {
     const input = Readable.from(parts.map((part) => Buffer.from(part)));
     await expect(all(idsFrom(input, 'list', options))).rejects.toThrow(why);
   });

@@ -10,7 +10,7 @@ import fs, {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -42,7 +42,7 @@ describe('the folder of a ledger', () => {
     await expect(setup.plans.plan(['a'])).rejects.toMatchObject(refused);
   });
 
-  it('is verified with a note if other users may have removed files [R52]', async () => {
+  it('is verified with a note if other users may have removed files', async () => {
     await setup.plans.execute(['a'], done);
     expect(await verifyLedger(folder(), undefined)).toMatchObject({ ok: true, notes: [] });
     chmodSync(folder(), 0o777);
@@ -157,7 +157,7 @@ describe('a dry run', () => {
     expect(readdirSync(folder())).toEqual([]);
   });
 
-  it('is refused like a real run when the ledger has lost its key, and creates no key [R574]', async () => {
+  it('is refused like a real run when the ledger has lost its key, and creates no key', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     rmSync(join(folder(), 'ledger.key'));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import { LedgerStore } from '../../../src/deletion/ledger/ledger.ts';
+import { LedgerStore } from '../../../src/erasure/ledger/ledger.ts';
 import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 
@@ -47,7 +47,7 @@ describe('the lock', () => {
     await (await take()).close();
   });
 
-  it('that was stolen stops a suspended run before its next request [R181]', async () => {
+  it('that was stolen stops a suspended run before its next request', async () => {
     await runs.go(['a']);
     const ledger = await (await take()).start({ list: 'l', ids: 1 });
     await ledger.write({ kind: 'purge_only', id: 'a' });

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { fileName } from '../../../src/deletion/ledger/file.ts';
-import { proveErasure, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { fileName } from '../../../src/erasure/ledger/file.ts';
+import { proveErasure, verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { code, json, record, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 
 const KEY = 'k'.repeat(32);

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { proveErasure } from '../../../src/deletion/ledger/verify.ts';
+import { proveErasure } from '../../../src/erasure/ledger/verify.ts';
 import { answerOf, done, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
@@ -37,7 +37,7 @@ describe('the proof of an erasure', () => {
     expect(there).toMatchObject({ erased: false, answers: [], base_url: elsewhere.baseUrl });
   });
 
-  it('has the purge of a run that went on with the one in which the id was deleted [R1141]', async () => {
+  it('has the purge of a run that went on with the one in which the id was deleted', async () => {
     const { plans } = setup;
     await plans.execute(['a', 'b'], done, {}, () => Promise.reject(transientError('in use')));
     const { asked } = await plans.execute(['a', 'b'], done, {}, async () => {});
@@ -49,7 +49,7 @@ describe('the proof of an erasure', () => {
     ]);
   });
 
-  it('has no purge of a run in which the id was requested again and not deleted [R1361]', async () => {
+  it('has no purge of a run in which the id was requested again and not deleted', async () => {
     const { plans } = setup;
     const run = async (
       hours: number,
@@ -69,7 +69,7 @@ describe('the proof of an erasure', () => {
     expect([await outcomes('a'), await outcomes('b')]).toEqual([['open', 'open'], ['done']]);
   });
 
-  it('does not say that people are still in a place from which a run before has removed them [R1230]', async () => {
+  it('does not say that people are still in a place from which a run before has removed them', async () => {
     const { plans } = setup;
     await plans.execute(
       ['a', 'b'],

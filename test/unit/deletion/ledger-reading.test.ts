@@ -11,10 +11,10 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { fileName, ledgerFiles } from '../../../src/deletion/ledger/file.ts';
-import { LedgerKey } from '../../../src/deletion/ledger/key.ts';
-import { GENESIS, type LedgerLine, signLine } from '../../../src/deletion/ledger/line.ts';
-import { countLedger, type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { fileName, ledgerFiles } from '../../../src/erasure/ledger/file.ts';
+import { LedgerKey } from '../../../src/erasure/ledger/key.ts';
+import { GENESIS, type LedgerLine, signLine } from '../../../src/erasure/ledger/line.ts';
+import { countLedger, type VerifyOptions, verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
@@ -212,7 +212,7 @@ describe('the files of a ledger', () => {
 });
 
 describe('the counts of a ledger', () => {
-  it('have no run that only showed people [R1253]', async () => {
+  it('have no run that only showed people', async () => {
     const access = { ...common, kind: 'access', id: 'a'.repeat(64), places: ['duckdb x'] } as const;
     expect((await signed(open, access, close)).ok).toBe(true);
     expect(await countLedger(folder(), SECRET)).toEqual({ runs: [], problems: [] });

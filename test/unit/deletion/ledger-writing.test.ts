@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createLedgerFile } from '../../../src/deletion/ledger/file.ts';
-import { LedgerKey, makeKey, storedKey } from '../../../src/deletion/ledger/key.ts';
-import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
-import { GENESIS, type LedgerOutput, verifyLine } from '../../../src/deletion/ledger/line.ts';
+import { createLedgerFile } from '../../../src/erasure/ledger/file.ts';
+import { LedgerKey, makeKey, storedKey } from '../../../src/erasure/ledger/key.ts';
+import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
+import { GENESIS, type LedgerOutput, verifyLine } from '../../../src/erasure/ledger/line.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 

@@ -19,7 +19,7 @@ import lineSchema from '../../../schemas/ledger-line.json' with { type: 'json' }
 import verdictSchema from '../../../schemas/ledger-verdict.json' with { type: 'json' };
 import proofSchema from '../../../schemas/proof.json' with { type: 'json' };
 import { Secret } from '../../../src/base/secrets.ts';
-import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/verify.ts';
 import { code, json, SUCCESS } from '../../support/deletion/deletions.ts';
 import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
 
@@ -32,14 +32,14 @@ beforeEach(async () => {
 afterEach(() => runs.close());
 
 describe('a ledger', () => {
-  it('holds lines that match their schema, under a key of mode 0600 [R60]', async () => {
+  it('holds lines that match their schema, under a key of mode 0600', async () => {
     await runs.go(['a', 'b']);
     const valid = ajv.compile(lineSchema);
     for (const line of runs.folders.ledgerLines()) expect(valid(line), JSON.stringify(valid.errors)).toBe(true);
     expect(ajv.validate(verdictSchema, await runs.verify())).toBe(true);
   });
 
-  it('reveals every edit of one byte [R52]', async () => {
+  it('reveals every edit of one byte', async () => {
     await runs.go(['a']);
     const whole = readFileSync(runs.pathOf(0));
     expect((await runs.verify()).ok).toBe(true);
@@ -51,7 +51,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('reveals an edit that only makes its bytes invalid UTF-8 [R521]', async () => {
+  it('reveals an edit that only makes its bytes invalid UTF-8', async () => {
     await runs.go(['a'], { reason: 'unknown: \ufffd' });
     const text = readFileSync(runs.pathOf(0), 'latin1');
     expect((await runs.verify()).ok).toBe(true);
@@ -86,7 +86,7 @@ describe('a ledger', () => {
     expect((await runs.verify()).ok).toBe(false);
   });
 
-  it('reveals two files of one number [R453]', async () => {
+  it('reveals two files of one number', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     cpSync(runs.pathOf(1), runs.pathOf(1).replace(/[0-9a-f]{16}/, 'f'.repeat(16)));
@@ -122,7 +122,7 @@ describe('a ledger', () => {
     await expect(runs.prove('a', runs.pathOf(0))).rejects.toThrow('is no folder');
   });
 
-  it('reveals a truncated end to whoever kept the head [R52]', async () => {
+  it('reveals a truncated end to whoever kept the head', async () => {
     const output = await runs.go(['a', 'b']);
     const head = /Head of the ledger: ([0-9a-f]{64})/.exec(output.text)?.[1];
     expect(await runs.verify(head)).toMatchObject({ ok: true, head });
@@ -139,7 +139,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('has a key that no id can reproduce: neither by its hash nor by a derivation label [R52]', async () => {
+  it('has a key that no id can reproduce: neither by its hash nor by a derivation label', async () => {
     const key = 'a-ledger-key-of-32-characters-or-so';
     const ids = [
       'dfinery-elt ledger chain v1',
@@ -160,7 +160,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('is refused when its key is readable by others, missing, or a link [R52]', async () => {
+  it('is refused when its key is readable by others, missing, or a link', async () => {
     await runs.go(['a']);
     const [key, link] = [join(runs.folders.ledger, 'ledger.key'), join(runs.folders.ledger, 'ledger-000002-x.jsonl')];
     chmodSync(key, 0o644);
@@ -175,7 +175,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('is refused in a folder of another user, in a dry run too; a folder of root is accepted [R521]', async () => {
+  it('is refused in a folder of another user, in a dry run too; a folder of root is accepted', async () => {
     mkdirSync(runs.folders.ledger, { mode: 0o755 });
     const { uid } = statSync(runs.folders.ledger);
     const user = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
@@ -192,7 +192,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).not.toContain('b');
   });
 
-  it('requires a key of at least 32 characters, given or in its folder [R52]', async () => {
+  it('requires a key of at least 32 characters, given or in its folder', async () => {
     const output = await runs.go(['a'], { ledger_key: 'k'.repeat(31) });
     expect(output.errors()[0].message).toMatch(/ledger_key .*32/);
     await expect(verifyLedger(runs.folders.root, new Secret('k'.repeat(31)))).rejects.toThrow(/32/);
@@ -216,7 +216,7 @@ describe('a ledger', () => {
     expect(JSON.stringify(proof)).not.toContain('"a"');
   });
 
-  it('proves nothing when its chain is broken, nor with the file of another service [R52]', async () => {
+  it('proves nothing when its chain is broken, nor with the file of another service', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     const first = runs.pathOf(0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type InputMessage, readMessages } from '../../../src/deletion/input/messages.ts';
+import { type InputMessage, readMessages } from '../../../src/erasure/input/messages.ts';
 
 async function* of(...parts: (string | Buffer)[]) {
   for (const part of parts) yield Buffer.from(part);
@@ -33,7 +33,7 @@ describe('the messages of an input', () => {
     expect(sizes).toEqual([2, 1]);
   });
 
-  it('are refused for a record with a member twice, of which one would be lost [R975]', async () => {
+  it('are refused for a record with a member twice, of which one would be lost', async () => {
     const once = '{"type":"RECORD","record":{"stream":"s","data":{"a":":{\\"","b":[{"a":{}},{"a":null}]}}}\n';
     expect((await read(once)).messages).toHaveLength(1);
     const twice = once.replace('"b"', '"\\u0061"');

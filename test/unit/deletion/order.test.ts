@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { runConnector } from '../../../src/airbyte/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/writer.ts';
-import { destination } from '../../../src/deletion/destination/connector.ts';
+import { destination } from '../../../src/airbyte/destination/connector.ts';
+import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 
 import {
   type Answer,
@@ -60,7 +60,7 @@ async function writeSlowly(input: readonly string[], taken: (text: string) => vo
 }
 
 describe('a deletion request', () => {
-  it('is sent only after its ledger line was written, however slow the reader is [R52]', async () => {
+  it('is sent only after its ledger line was written, however slow the reader is', async () => {
     let text = '';
     const linesAtRequest: number[] = [];
     setup.answer = (_d, response) => {
@@ -78,7 +78,7 @@ describe('a deletion request', () => {
 });
 
 describe('a state', () => {
-  it('is emitted only when the answers before it are in the ledger on disk [R52]', async () => {
+  it('is emitted only when the answers before it are in the ledger on disk', async () => {
     const seen: number[] = [];
     const onText = (text: string) => {
       if (!text.includes('"type":"STATE"') || !existsSync(setup.folders.ledger)) return;
@@ -108,7 +108,7 @@ describe('a wait for the rate limit', () => {
   it.each<[string, Answer]>([
     ['HTTP 429', (_d, response) => code(response, '40401', 429)],
     ['40401 in a 200', (_d, response) => code(response, '40401')],
-  ])('is not an attempt: an id that waited many times is still deleted (%s) [R49]', async (_name, wait) => {
+  ])('is not an attempt: an id that waited many times is still deleted (%s)', async (_name, wait) => {
     setup.answer = (deletion, response, nth) => (nth <= 20 ? wait(deletion, response, nth) : json(response, SUCCESS));
     const output = await write({ files: setup.files, config: setup.config(), input: [record('a'), state(1)] });
     expect(output.code).toBe(0);
@@ -121,7 +121,7 @@ describe('a wait for the rate limit', () => {
   it.each([
     ['from the first request on', 'nobody', 0],
     ['after a first deletion', 'a', 1],
-  ])('that does not end stops the run after two hours of one minute each: %s [R455]', async (_name, only, done) => {
+  ])('that does not end stops the run after two hours of one minute each: %s', async (_name, only, done) => {
     setup.answer = ({ id }, response) => (id === only ? json(response, SUCCESS) : code(response, '40401', 429));
     const clock = quickClock();
     const input = [...['a', 'b', 'c', 'd'].map((id) => record(id)), state(1)];
@@ -138,7 +138,7 @@ describe('a wait for the rate limit', () => {
     expect(minutes).toBeLessThan(130);
   });
 
-  it('begins with every answer so far in the ledger on disk [R452]', async () => {
+  it('begins with every answer so far in the ledger on disk', async () => {
     setup.answer = ({ id }, response, nth) => {
       if (id === 'b' && nth < 5) code(response, '40401', 429);
       else if (id === 'a') json(response, SUCCESS);
@@ -169,7 +169,7 @@ describe('a wait for the rate limit', () => {
 });
 
 describe('the cap on deletions', () => {
-  it('counts the ids about to be requested, without those that an unfinished run has deleted [R50]', async () => {
+  it('counts the ids about to be requested, without those that an unfinished run has deleted', async () => {
     const input = [...['a', 'b', 'c'].map((id) => record(id)), state(1)];
     setup.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await write({ files: setup.files, config: setup.config({ max_concurrent_requests: 1 }), input });

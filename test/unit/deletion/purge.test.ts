@@ -2,9 +2,9 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import type { Ledger } from '../../../src/deletion/ledger/ledger.ts';
-import type { LedgerContent } from '../../../src/deletion/ledger/line.ts';
-import { Purge } from '../../../src/deletion/purge.ts';
+import type { Ledger } from '../../../src/erasure/ledger/ledger.ts';
+import type { LedgerContent } from '../../../src/erasure/ledger/line.ts';
+import { Purge } from '../../../src/erasure/purge.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { purgeBy } from '../../support/deletion/plans.ts';
 
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => folders.close());
 
-it('purges the other places after a defect in one, of whose text neither report nor ledger has anything [R950]', async () => {
+it('purges the other places after a defect in one, of whose text neither report nor ledger has anything', async () => {
   const events: LogEvent[] = [];
   const logger = createLogger(
     (event) => events.push(event),
@@ -47,7 +47,7 @@ it('purges the other places after a defect in one, of whose text neither report 
   expect(events.map(({ message }) => message).join()).toContain('TypeError: no cell of member-1');
 });
 
-it('names a spool directory that cannot be read before anybody is deleted [R617]', async () => {
+it('names a spool directory that cannot be read before anybody is deleted', async () => {
   const unreadable = join(folders.root, 'loop');
   symlinkSync(unreadable, unreadable);
   const logger = createLogger(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RateLimiter } from '../../../src/deletion/rate-limiter.ts';
+import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import { quickClock } from '../../support/deletion/deletions.ts';
 
@@ -25,7 +25,7 @@ async function sendsOf(requestsPerMinute: number, count: number): Promise<number
 }
 
 describe('the rate limiter', () => {
-  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never sends more than %i in any minute [R49]', async (rate) => {
+  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never sends more than %i in any minute', async (rate) => {
     const sent = await sendsOf(rate, Math.min(3 * rate, 12_000) + 2);
     let first = 0;
     for (let i = 0; i < sent.length; i++) {
@@ -60,7 +60,7 @@ describe('the rate limiter', () => {
     for (const first of sent) expect(sent.filter((at) => at >= first && at < first + 60_000).length).toBeLessThan(61);
   });
 
-  it('waits no longer when the clock is set back [R1140]', async () => {
+  it('waits no longer when the clock is set back', async () => {
     const clock = quickClock();
     let setBackMs = 0;
     const setBack = { ...clock, now: () => clock.now() - setBackMs };
@@ -111,7 +111,7 @@ describe('the rate limiter', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
-  it('also stops requests that were admitted when the 429 arrived [R497]', async () => {
+  it('also stops requests that were admitted when the 429 arrived', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 5 });
     await limiter.acquire(never);
@@ -134,7 +134,7 @@ describe('the rate limiter', () => {
     expect(clock.now() - start).toBe(60_000);
   });
 
-  it('keeps a fifth of the quota for other clients [R49]', async () => {
+  it('keeps a fifth of the quota for other clients', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
@@ -148,7 +148,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('takes a quota as full after its reset, whatever was left before [R497]', async () => {
+  it('takes a quota as full after its reset, whatever was left before', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;

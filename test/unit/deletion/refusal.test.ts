@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idRefusal } from '../../../src/deletion/input/deletion-list.ts';
+import { idRefusal } from '../../../src/erasure/input/deletion-list.ts';
 
 const accepted = [
   '../x',
@@ -73,7 +73,7 @@ describe('an external id', () => {
     expect(idRefusal(id, 32)).toBeUndefined();
   });
 
-  it.each(refused)('%j is refused as %s [R48]', (id, reason) => {
+  it.each(refused)('%j is refused as %s', (id, reason) => {
     expect(idRefusal(id, 32)).toBe(reason);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { type DeletionReport, deletionFailure, nothingAccepted, reportTable } from '../../../src/deletion/report.ts';
+import { type DeletionReport, deletionFailure, nothingAccepted, reportTable } from '../../../src/erasure/report.ts';
 
 /** The report of a run over six ids, one of which an earlier run has deleted. */
 function executed(more: Partial<DeletionReport> = {}): DeletionReport {

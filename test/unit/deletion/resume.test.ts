@@ -15,13 +15,13 @@ beforeEach(async () => {
 afterEach(() => runs.close());
 
 describe('a run after an earlier run', () => {
-  it('requests an id again when the earlier run was closed [R51]', async () => {
+  it('requests an id again when the earlier run was closed', async () => {
     await runs.go(['a']);
     await runs.go(['a']);
     expect(runs.server.ids()).toEqual(['a', 'a']);
   });
 
-  it('resumes an earlier run of the same list that was killed: proved ids are skipped, the rest is requested, states are exact [R51]', async () => {
+  it('resumes an earlier run of the same list that was killed: proved ids are skipped, the rest is requested, states are exact', async () => {
     runs.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b', 'c']);
     expect(runs.folders.ledgerLines().at(-1)?.kind).not.toBe('close');
@@ -36,7 +36,7 @@ describe('a run after an earlier run', () => {
     expect(runs.server.ids()).toHaveLength(7);
   });
 
-  it('does not fail because the remaining ids are rejected when others were deleted before [R496]', async () => {
+  it('does not fail because the remaining ids are rejected when others were deleted before', async () => {
     runs.answer = ({ id }, response) => (id === 'b' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b']);
     runs.answer = (_d, response) => code(response, '40001');
@@ -61,18 +61,15 @@ describe('a run after an earlier run', () => {
     ['of another list', ['a', 'x'], NOW],
     ['begun a day before', ['a', 'b'], NOW + 24 * HOUR],
     ['begun in what is now the future', ['a', 'b'], NOW - 25 * HOUR],
-  ])(
-    'does not resume one %s: ids are requested again, and it is named with its date [R51]',
-    async (_name, ids, now) => {
-      await runs.go(['a', 'b']);
-      runs.cutShort();
-      const output = await runs.go(ids, {}, now);
-      expect(runs.server.ids()).toEqual(['a', 'b', ...ids]);
-      const { run, at } = runs.folders.ledgerLines()[0];
-      expect(output.text).toContain(`${run} of ${at}`);
-      expect((await runs.verify()).ok).toBe(true);
-    },
-  );
+  ])('does not resume one %s: ids are requested again, and it is named with its date', async (_name, ids, now) => {
+    await runs.go(['a', 'b']);
+    runs.cutShort();
+    const output = await runs.go(ids, {}, now);
+    expect(runs.server.ids()).toEqual(['a', 'b', ...ids]);
+    const { run, at } = runs.folders.ledgerLines()[0];
+    expect(output.text).toContain(`${run} of ${at}`);
+    expect((await runs.verify()).ok).toBe(true);
+  });
 
   it('resumes one that began less than a day ago', async () => {
     await runs.go(['a', 'b']);
@@ -83,7 +80,7 @@ describe('a run after an earlier run', () => {
     expect(output.text).not.toContain('never ended');
   });
 
-  it('does not count deletions of a run that began a day before the resumed one [R496]', async () => {
+  it('does not count deletions of a run that began a day before the resumed one', async () => {
     for (const [stop, hours] of [
       ['b', 0],
       ['c', 20],
@@ -96,7 +93,7 @@ describe('a run after an earlier run', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'b', 'c', 'a', 'c']);
   });
 
-  it('is not misled by a copied file to a run that was already resumed [R51]', async () => {
+  it('is not misled by a copied file to a run that was already resumed', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     const [first] = runs.folders.ledgerFiles();
@@ -171,7 +168,7 @@ describe('a run after an earlier run', () => {
 
 const setup = setUpPlans();
 
-it('an id whose rejection a later run of the chain has left undecided is asked for again [R1142]', async () => {
+it('an id whose rejection a later run of the chain has left undecided is asked for again', async () => {
   const { plans } = setup;
   const rejected = (id: string) => (id === 'a' ? answerOf('rejected', '40001') : done());
   await plans.execute(['b', 'a'], rejected, {}, () => Promise.reject(transientError('in use')));

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { configError } from '../../../src/base/errors.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import { runDeletionCase } from '../../../src/deletion/case.ts';
-import { RateLimiter } from '../../../src/deletion/rate-limiter.ts';
+import { runDeletionCase } from '../../../src/erasure/case.ts';
+import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { quickClock } from '../../support/deletion/deletions.ts';
 import { answerOf, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
 
 describe('a run whose ledger cannot be opened', () => {
-  it('leaves the ledger to the next run [R457]', async () => {
+  it('leaves the ledger to the next run', async () => {
     const { config } = parseDestinationConfig(
       { base_url: 'http://127.0.0.1:9', service_id: 's', import_token: 't', ledger_dir: setup.plans.folders.ledger },
       () => undefined,
@@ -35,7 +35,7 @@ describe('a run whose ledger cannot be opened', () => {
 });
 
 describe('the answer to a deletion', () => {
-  it('is requested again if its meaning is unknown, and counted by its code [R456]', async () => {
+  it('is requested again if its meaning is unknown, and counted by its code', async () => {
     const { report, asked } = await setup.plans.execute(['a', 'b', 'c'], (id) =>
       id === 'b' ? answerOf('undecided', '40402') : answerOf('done', '20000'),
     );
@@ -43,7 +43,7 @@ describe('the answer to a deletion', () => {
     expect(report).toMatchObject({ done: 2, undecided: 1, undecided_codes: { 40402: 1 }, requests: 4 });
   });
 
-  it('is said once for each code, where it leaves ids undecided [R1344]', async () => {
+  it('is said once for each code, where it leaves ids undecided', async () => {
     await setup.plans.execute(['a', 'b', 'c', 'd', 'e'], (id) => {
       if (id === 'e') return answerOf('done', '20000');
       return id === 'd' ? answerOf('retry', '50000') : answerOf('undecided', '40402');
@@ -52,7 +52,7 @@ describe('the answer to a deletion', () => {
     expect(said).toHaveLength(2);
   });
 
-  it('is requested six times if it is a fault; after ten such ids the run stops [R456]', async () => {
+  it('is requested six times if it is a fault; after ten such ids the run stops', async () => {
     const { report, failure, asked } = await setup.plans.execute(names(12), () => answerOf('retry', '50000'));
     expect(asked).toEqual(names(10).flatMap((id) => Array.from({ length: 6 }, () => id)));
     expect(report).toMatchObject({ done: 0, undecided: 12, undecided_codes: { 50000: 10 } });
@@ -60,14 +60,14 @@ describe('the answer to a deletion', () => {
     expect(setup.plans.logged).toContain('Nothing more is sent: the answer');
   });
 
-  it('resets that count if it is clear [R456]', async () => {
+  it('resets that count if it is clear', async () => {
     const answer = (id: string) => (id === 'p5' ? answerOf('rejected', '40001') : answerOf('retry', '50000'));
     const { report, asked } = await setup.plans.execute(names(14), answer);
     expect(new Set(asked)).toEqual(new Set(names(14)));
     expect(report).toMatchObject({ rejected: 1, rejected_codes: { 40001: 1 }, undecided: 13 });
   });
 
-  it('ends the run, and is unknown in the ledger, if the request cannot be sent [R456]', async () => {
+  it('ends the run, and is unknown in the ledger, if the request cannot be sent', async () => {
     const answer = (id: string) => {
       if (id === 'b') throw configError('The proxy is no address.');
       return answerOf('done', '20000');
@@ -86,7 +86,7 @@ describe('the answer to a deletion', () => {
 });
 
 describe('a long deletion', () => {
-  it('logs each minute its progress and what it waits for [R456]', async () => {
+  it('logs each minute its progress and what it waits for', async () => {
     const { plans } = setup;
     const reset = plans.clock.now() + 90_000;
     plans.onLongSleep = () => plans.timers.at(-1)?.call();

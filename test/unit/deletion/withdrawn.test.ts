@@ -5,7 +5,7 @@ const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234' });
 const withdrawn = (id: unknown) => record(id, { _ab_cdc_deleted_at: '2026-01-01T00:00:00Z' });
 
 describe('a withdrawn request', () => {
-  it('is refused with every earlier row of that id, and affects no later row [R458]', async () => {
+  it('is refused with every earlier row of that id, and affects no later row', async () => {
     const input = [
       ...[record('a'), record('a'), record('b'), withdrawn('a'), state(1)],
       ...[withdrawn('c'), record('c'), withdrawn(7), withdrawn(undefined), state(2)],
@@ -20,7 +20,7 @@ describe('a withdrawn request', () => {
 });
 
 describe('an input without an id', () => {
-  it('begins no run in the ledger, and returns its states [R458]', async () => {
+  it('begins no run in the ledger, and returns its states', async () => {
     const output = await write({ files: setup.files, config: setup.config(), input: [state(1), state(2)] });
     expect(output.code).toBe(0);
     expect(output.of('STATE')).toHaveLength(2);

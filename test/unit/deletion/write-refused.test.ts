@@ -7,7 +7,7 @@ const setup = setUpDeletions();
 
 const failure = (output: Output) => output.errors().at(-1);
 
-describe('a run that deletes nothing [R48]', () => {
+describe('a run that deletes nothing', () => {
   const nothing = (output: Output) => {
     expect(setup.server.seen).toEqual([]);
     expect(output.of('STATE')).toEqual([]);
@@ -18,7 +18,7 @@ describe('a run that deletes nothing [R48]', () => {
     expect(output.code).not.toBe(0);
   };
 
-  it('is a dry run: it warns first and last, exits with 0, and leaves no file [R50]', async () => {
+  it('is a dry run: it warns first and last, exits with 0, and leaves no file', async () => {
     const output = await setup.write([record('a'), record(null), state(1)], { dry_run: true });
     nothing(output);
     expect(output.code).toBe(0);
@@ -28,7 +28,7 @@ describe('a run that deletes nothing [R48]', () => {
     expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
-  it('is refused with 501 ids against a cap of 500 [R50]', async () => {
+  it('is refused with 501 ids against a cap of 500', async () => {
     const input = [...Array(501).keys()].map((n) => record(`u${n}`));
     refused(await setup.write([...input, record('u0'), state(1)]));
     expect((await setup.write([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(
@@ -80,7 +80,7 @@ describe('a run that deletes nothing [R48]', () => {
     refused(await setup.write([record('a'), record('b', {}, 'strangers'), state(1)]));
   });
 
-  it('is refused with only refused rows [R48]', async () => {
+  it('is refused with only refused rows', async () => {
     refused(await setup.write([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
   });
 
@@ -92,7 +92,7 @@ describe('a run that deletes nothing [R48]', () => {
     'know_profiles',
     '_max_deletions_per_sync',
     'on_reject',
-  ])('is refused for a misspelt guard: %s [R50]', async (key) => {
+  ])('is refused for a misspelt guard: %s', async (key) => {
     const output = await setup.write([record('a'), state(1)], { [key]: 1 });
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining(key) });
     expect(setup.server.ids()).toEqual([]);

@@ -77,7 +77,7 @@ describe('a run that deletes', () => {
     expect(statsOf(output).map((one) => (one as Json).recordCount)).toEqual([1, 2, 1]);
   });
 
-  it('writes complete ledger lines without ids or the token [R52]', async () => {
+  it('writes complete ledger lines without ids or the token', async () => {
     const output = await setup.write([record('somebody-4711'), state(1)], { requested_by: 'dpo', reason: 'art. 17' });
     const lines = setup.folders.ledgerLines();
     expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'close']);
@@ -89,7 +89,7 @@ describe('a run that deletes', () => {
     expect(output.text).toContain(String(lines.at(-1)?.mac));
   });
 
-  it('sends the first request alone, and nothing after a refused token [R49]', async () => {
+  it('sends the first request alone, and nothing after a refused token', async () => {
     setup.answer = (_deletion, response) => code(response, '40201');
     const output = await setup.write([...Array(50).keys()].map((n) => record(`u${n}`)).concat(state(1)));
     expect(setup.server.ids()).toEqual(['u0']);
@@ -98,7 +98,7 @@ describe('a run that deletes', () => {
     expect(output.code).not.toBe(0);
   });
 
-  it('retries every kind of fault, and never takes an unclear end for a success [R56]', async () => {
+  it('retries every kind of fault, and never takes an unclear end for a success', async () => {
     const faults: Answer[] = [
       (_d, response) => response.socket?.destroy(),
       (_d, response) => json(response, SUCCESS, 503),

@@ -1,7 +1,7 @@
 import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
@@ -22,7 +22,7 @@ function signalled(): { readonly done: Promise<void>; readonly tell: () => void 
 }
 
 describe('a purge of Delta tables during another run', () => {
-  it('keeps the files of a run that began after its commit, which commits them only when the purge has ended [R548]', async () => {
+  it('keeps the files of a run that began after its commit, which commits them only when the purge has ended', async () => {
     await fixture.store([
       fixture.window(
         '2026-01-01',
@@ -61,7 +61,7 @@ describe('a purge of Delta tables during another run', () => {
 });
 
 describe('a checkpoint of Delta tables', () => {
-  it('keeps what left the table within the retention for older readers, and is found when only its pointer is left [R552]', async () => {
+  it('keeps what left the table within the retention for older readers, and is found when only its pointer is left', async () => {
     const days = 86_400_000;
     const again = () => fixture.window('2026-01-02', csvOf([{ id: 'c', ...on('2026-01-02') }]));
     await fixture.store([again()], { retentionMs: 2 * days });

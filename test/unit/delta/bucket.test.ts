@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
-import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import { openStorage } from '../../../src/storage/open.ts';
+import type { Storage } from '../../../src/storage/storage.ts';
 import { envOf } from '../../support/env.ts';
 import { FakeS3, type S3Outcome, type S3Request } from '../../support/targets/fake-s3.ts';
 

@@ -17,7 +17,7 @@ const verify = () => verifyDelta(fixture.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 describe('a window', () => {
-  it('is one commit: protocol and schema in the first, files, receipt, cursor and transaction in each [R300]', async () => {
+  it('is one commit: protocol and schema in the first, files, receipt, cursor and transaction in each', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
     const of = (name: string) => fixture.actions('events', 0, name);
     expect(of('protocol')).toEqual([
@@ -42,7 +42,7 @@ describe('a window', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('has instants without a reader feature if a zone is configured [R300]', async () => {
+  it('has instants without a reader feature if a zone is configured', async () => {
     const csv = csvOf([{ id: 'a', ...on(first) }]);
     await fixture.store([fixture.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const [protocol] = fixture.actions('events', 0, 'protocol');
@@ -95,7 +95,7 @@ describe('a window', () => {
 });
 
 describe('columns', () => {
-  it('change metadata alone if they are new; a widened one rewrites the files that hold values of it [R302]', async () => {
+  it('change metadata alone if they are new; a widened one rewrites the files that hold values of it', async () => {
     await fixture.store([
       fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }])),
       fixture.window(second, csvOf([{ id: 'b', m: '1', ...on(second) }])),
@@ -112,7 +112,7 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('have no name that a reader refuses, and no two that differ only in case [R302]', async () => {
+  it('have no name that a reader refuses, and no two that differ only in case', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
     const names = fixture.replay('events').schema.map(({ name }) => name);
@@ -123,7 +123,7 @@ describe('columns', () => {
 });
 
 describe('statistics', () => {
-  it('hold rows, nulls, and ranges of system datetimes and of our own numbers, and no other value [R303]', async () => {
+  it('hold rows, nulls, and ranges of system datetimes and of our own numbers, and no other value', async () => {
     const rows = [
       {
         id: 'geheim-1',
@@ -154,7 +154,7 @@ describe('statistics', () => {
 });
 
 describe('a target that is foreign or damaged', () => {
-  it('is refused with a message and left unchanged [R307]', async () => {
+  it('is refused with a message and left unchanged', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const refused = async (message: RegExp) => {
       const before = fixture.files();
@@ -190,7 +190,7 @@ describe('a target that is foreign or damaged', () => {
     await refused(/version 1 is missing/);
   });
 
-  it('may have actions of a later protocol, which are ignored [R307]', async () => {
+  it('may have actions of a later protocol, which are ignored', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     fixture.append('events', 1, { somethingNew: { x: 1 } });
     await fixture.store([fixture.window(second, csvOf([{ id: 'b', ...on(second) }]))]);

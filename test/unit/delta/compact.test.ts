@@ -1,9 +1,9 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import type { Storage } from '../../../src/sinks/storage/storage.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
+import type { Storage } from '../../../src/storage/storage.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';

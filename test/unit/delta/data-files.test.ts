@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DELTA } from '../../../src/sinks/delta/log.ts';
-import { peopleInFiles, rowsOfPeopleInFiles } from '../../../src/sinks/files/purge.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
+import { DELTA } from '../../../src/targets/delta/log.ts';
+import { peopleInFiles, rowsOfPeopleInFiles } from '../../../src/targets/files/purge.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { compactDelta, purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
@@ -92,7 +92,7 @@ describe('a file in the log', () => {
     ['numbers of rows', { tags: { dfinery: '{"id":"x","windows":{"1":"x"}}' } }, /: windows\/1 must be integer/],
     ['numbers of windows', { tags: { dfinery: '{"id":"x","windows":{"x":1}}' } }, /: windows must match pattern/],
     ['a SHA-256', { tags: { dfinery: '{"id":"x","sha256":7}' } }, /: sha256 must be string/],
-  ])('is refused without %s [R1292]', async (_, more, message) => {
+  ])('is refused without %s', async (_, more, message) => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const [add] = fixture.actions('events', 0, 'add');
     fixture.append('events', 1, { add: { ...add, ...more } });
@@ -126,7 +126,7 @@ describe('a file whose statistics another program has written anew, of its first
     fixture.append('events', 1, { add: fewer(add) });
   });
 
-  it('hides nobody from a look-up or a purge, and other people keep their values [R1293]', async () => {
+  it('hides nobody from a look-up or a purge, and other people keep their values', async () => {
     expect(await peopleInFiles(DELTA, fixture.lakeOptions, people)).toMatchObject({ rows: 1, ids: ['m1'] });
     expect(await rowsOfPeople(people)).toMatchObject([{ _key: 'b', member: 'm1', x: 'b' }]);
     const before = await members();
@@ -138,7 +138,7 @@ describe('a file whose statistics another program has written anew, of its first
     ['its rows are read again', () => fixture.store([fixture.windowOf(first, { id: 'a', member: 'again' })])],
     ['a column gets another type', () => fixture.store([fixture.windowOf('2026-01-02', { id: 'd', n: 'text' })])],
     ['compact makes it one with another', () => compactDelta(fixture.lakeOptions)],
-  ])('is replaced by one with all columns where %s [R1293]', async (_how, change) => {
+  ])('is replaced by one with all columns where %s', async (_how, change) => {
     await fixture.store([fixture.windowOf('2026-01-02', { id: 'e', ...on(first) })]);
     const kept = async () => (await members()).filter(({ id }) => id === 'b' || id === 'c');
     const before = await kept();
@@ -147,7 +147,7 @@ describe('a file whose statistics another program has written anew, of its first
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('gives a derived table that is kept from now on all values of its rows [R1370]', async () => {
+  it('gives a derived table that is kept from now on all values of its rows', async () => {
     const item = { id: 'i', df_unified_id: '', member: 'm9', x: 'x', df_items_size: 'L' };
     await fixture.store([fixture.windowOf('2026-01-02', item)]);
     const version = fixture.versions() - 1;
@@ -161,7 +161,7 @@ describe('a file whose statistics another program has written anew, of its first
     expect(unlogged).toEqual(['columns', 'columns']);
   });
 
-  it('has all of its values in a report [R1370]', async () => {
+  it('has all of its values in a report', async () => {
     const { columns } = await reportDelta(fixture.lakeOptions);
     const filled = columns.flatMap(({ name, filled: n }) => (['member', 'x', 'n', 'tags'].includes(name) ? [n] : []));
     expect(filled).toEqual([3, 3, 3, 3]);

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { TABLES as ALL_TABLES } from '../../../src/table/columns.ts';
-import { literal } from '../../../src/types/sql.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FaultyStorage, type Outcome } from '../../support/targets/faulty-storage.ts';
@@ -76,7 +76,7 @@ class WaitingStorage extends DiskStorage {
 }
 
 describe('a run that is killed', () => {
-  it('between any two requests leaves the old table or the new one, and the next run repairs it [R305]', async () => {
+  it('between any two requests leaves the old table or the new one, and the next run repairs it', async () => {
     await fixture.store([older()], { tables: TABLES });
     const good = join(fixture.dir, 'good');
     cpSync(fixture.root, good, { recursive: true });
@@ -98,7 +98,7 @@ describe('a run that is killed', () => {
     }
   }, 240_000);
 
-  it('between the commits of two tables leaves nothing uncommitted, also when the next run loads another day [R305]', async () => {
+  it('between the commits of two tables leaves nothing uncommitted, also when the next run loads another day', async () => {
     const tables = ['events', 'event_logs'] as const;
     const of = (date: string, id: string) => fixture.window(date, csvOf([{ id, ...on(date) }]));
     await fixture.store([of(next, 'a:2')], { tables });
@@ -116,7 +116,7 @@ describe('a run that is killed', () => {
   });
 
   it.each(['event_logs', 'event_items', 'events'])(
-    'before the commit of %s, while it adds tables, leaves them to a purge, which removes its people from them [R962]',
+    'before the commit of %s, while it adds tables, leaves them to a purge, which removes its people from them',
     async (table) => {
       const query = { column: 'df_unified_id', ids: ['erna'] };
       const rows = ['erna', 'hans'].map((id) => ({ id, df_unified_id: id, df_items_x: id, ...on(day) }));
@@ -137,7 +137,7 @@ describe('a run that is killed', () => {
   );
 
   it.each(['event_logs', 'event_items', 'events'])(
-    'before the commit of %s, while it adds tables, leaves them to the next run, also without new days [R979]',
+    'before the commit of %s, while it adds tables, leaves them to the next run, also without new days',
     async (table) => {
       const tables = ALL_TABLES;
       await fixture.store([older()], { tables: ['events'] });
@@ -151,7 +151,7 @@ describe('a run that is killed', () => {
     },
   );
 
-  it('before its first commit was renamed leaves temporary files, and the next run creates the table [R567]', async () => {
+  it('before its first commit was renamed leaves temporary files, and the next run creates the table', async () => {
     const temporaries = [
       '_delta_log/.00000000000000000000.json.0123456789ab.tmp',
       `event_date=${day}/.${randomUUID()}.tmp`,
@@ -167,7 +167,7 @@ describe('a run that is killed', () => {
     expect(temporaries.filter((path) => existsSync(join(fixture.root, 'events', path)))).toEqual([]);
   });
 
-  it('leaves files that no commit names: they are removed once older than the retention, others stay [R305]', async () => {
+  it('leaves files that no commit names: they are removed once older than the retention, others stay', async () => {
     await fixture.store([older()], { tables: TABLES });
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'normal'));
     const live = new Set([...fixture.replay('events').files.keys()]);
@@ -194,7 +194,7 @@ describe('a run that is killed', () => {
 });
 
 describe('a commit', () => {
-  it('whose answer is lost is recognised as its own by a retry or by the next run [R301]', async () => {
+  it('whose answer is lost is recognised as its own by a retry or by the next run', async () => {
     await fixture.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
     const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'normal'));
@@ -209,7 +209,7 @@ describe('a commit', () => {
     await sink.close();
   });
 
-  it('that loses the race for events alone marks other tables as stale, and the next commit repairs them [R570]', async () => {
+  it('that loses the race for events alone marks other tables as stale, and the next commit repairs them', async () => {
     await fixture.store([older()], { tables: TABLES });
     const of = (id: string) => fixture.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
     const [ready, won] = [deferred(), deferred()];
@@ -234,7 +234,7 @@ describe('a commit', () => {
     expect(await fixture.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
-  it('that loses a race changes nothing and exits with 3 [R301]', async () => {
+  it('that loses a race changes nothing and exits with 3', async () => {
     await fixture.store([older()]);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     try {
@@ -253,7 +253,7 @@ describe('a commit', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('is never written to a location that lets two writers create the same object [R301]', async () => {
+  it('is never written to a location that lets two writers create the same object', async () => {
     const storage = new FaultyStorage(fixture.root);
     storage.create = async (path, text) => {
       await storage.write(path, text);
@@ -268,7 +268,7 @@ describe('a commit', () => {
 });
 
 describe('files that left the table', () => {
-  it('stay for the retention, and are removed by the next run after it [R304]', async () => {
+  it('stay for the retention, and are removed by the next run after it', async () => {
     await fixture.store([older(), newer()]);
     const old = fixture.actions('events', 1, 'remove').map(({ path }) => String(path));
     expect(old.length).toBe(1);
@@ -303,7 +303,7 @@ describe('verify', () => {
 });
 
 describe('a file that another run removes while it is read', () => {
-  it('ends the load with a transient error and advice, and nothing is changed [R431]', async () => {
+  it('ends the load with a transient error and advice, and nothing is changed', async () => {
     await fixture.store([older()], { tables: TABLES });
     const sink = await fixture.openLake({ tables: TABLES });
     try {

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { delta } from '../../../src/sinks/delta/target.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { begunRun } from '../../../src/table/runs.ts';
+import { delta } from '../../../src/targets/delta/target.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
@@ -39,7 +39,7 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
 const reported = async () => (await delta.maintenance()).report(fixture.root, place());
 
 describe('the run history of Delta tables', () => {
-  it('has one object per run beside the tables, completes a killed run, and holds no data [R380]', async () => {
+  it('has one object per run beside the tables, completes a killed run, and holds no data', async () => {
     expect(await run(0, [window(1, { memo: 'erna-4711' })])).toEqual([]);
     expect(await run(10, [], true)).toEqual([]);
     expect(await run(20, [window(2, { memo: 'erna-4711' })])).toEqual([at(10)]);
@@ -58,7 +58,7 @@ describe('the run history of Delta tables', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('keeps all runs of concurrent writers [R380]', async () => {
+  it('keeps all runs of concurrent writers', async () => {
     await run(0);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     expect(await one.runs?.begin(begun(5))).toEqual([]);
@@ -74,7 +74,7 @@ describe('the run history of Delta tables', () => {
     expect(runs.map(({ exitCode }) => exitCode).sort()).toEqual([0, 0, 3]);
   });
 
-  it('is bounded to the latest thousand runs [R380]', async () => {
+  it('is bounded to the latest thousand runs', async () => {
     await run(0, [window(1, {})]);
     const folder = join(fixture.root, '_dfinery/runs');
     for (let n = 0; n < 1_005; n++) {

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { priorLoadsOf } from '../../../src/table/state.ts';
 import { envOf } from '../../support/env.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';

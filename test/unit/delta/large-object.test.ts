@@ -19,7 +19,7 @@ function anyTime(): string {
 describe('a large file of a bucket', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  it('is read for the dates of its rows too, however far from the ids they are [R540]', async () => {
+  it('is read for the dates of its rows too, however far from the ids they are', async () => {
     const fixture = new DeltaFixture();
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);

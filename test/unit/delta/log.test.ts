@@ -1,8 +1,8 @@
 import { readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
@@ -80,13 +80,13 @@ describe('an entry of the log', () => {
     ['other partitions', /no longer partitioned by event_date/, partitionedBy('_key')],
     ['one partition more', /no longer partitioned by event_date/, partitionedBy('event_date', '_key')],
     ['no partition', /no longer partitioned by event_date/, partitionedBy()],
-  ])('is refused with %s [R1191]', async (_, message, line) => {
+  ])('is refused with %s', async (_, message, line) => {
     await load();
     put(1, line);
     await refused(message);
   });
 
-  it('is refused where the state in it is not what this program writes [R1191]', async () => {
+  it('is refused where the state in it is not what this program writes', async () => {
     await load();
     put(1, domain('dfinery.columns', 'null'));
     await expect(verifyDelta(fixture.lakeOptions)).rejects.toThrow(

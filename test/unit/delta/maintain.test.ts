@@ -43,7 +43,7 @@ const load = () =>
   );
 
 describe('purge', () => {
-  it('prevents a run that began before it from committing, and removes its files [R306]', async () => {
+  it('prevents a run that began before it from committing, and removes its files', async () => {
     await load();
     const sink = await fixture.openLake();
     try {
@@ -71,7 +71,7 @@ describe('purge', () => {
 });
 
 describe('a checkpoint', () => {
-  it('replaces all entries before it: their loss is not noticed [R304]', async () => {
+  it('replaces all entries before it: their loss is not noticed', async () => {
     await load();
     for (const table of TABLES) await fixture.checkpoint(0, table);
     const state = async () => {
@@ -93,7 +93,7 @@ describe('a checkpoint', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('is written every hundred commits, so that a long log opens with few requests [R304]', async () => {
+  it('is written every hundred commits, so that a long log opens with few requests', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     for (let version = 1; version < 199; version++) fixture.append('events', version, { commitInfo: { version } });
     const day = (n: number) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `k${n}`, ...on(`2026-01-0${n}`) }]));

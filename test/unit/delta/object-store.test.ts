@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
+import { openStorage } from '../../../src/storage/open.ts';
 import { envOf } from '../../support/env.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
@@ -64,7 +64,7 @@ describe('a bucket that fails', () => {
     ['503, slow down', { status: 503, code: 'SlowDown' }],
     ['a cut connection', 'cut'],
   ] as const)(
-    'for a while is retried: %s [R382]',
+    'for a while is retried: %s',
     async (_, outcome) => {
       await store();
       s3.reset();
@@ -79,7 +79,7 @@ describe('a bucket that fails', () => {
     60_000,
   );
 
-  it('causes no lost race and no refusal when each request is executed and its answer lost [R382]', async () => {
+  it('causes no lost race and no refusal when each request is executed and its answer lost', async () => {
     s3.outcomeOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'normal');
     await store();
     s3.reset();
@@ -92,7 +92,7 @@ describe('a bucket that fails', () => {
     expect(await verify()).toEqual([]);
   }, 60_000);
 
-  it('for good ends the run with exit 3, one message, and nothing half-visible [R382]', async () => {
+  it('for good ends the run with exit 3, one message, and nothing half-visible', async () => {
     await store();
     s3.outcomeOf = ({ what, key }) =>
       what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'normal';
@@ -107,7 +107,7 @@ describe('a bucket that fails', () => {
 });
 
 describe('two writers into one bucket', () => {
-  it('race: one wins, the other changes nothing, removes what it had stored, and exits with 3 [R382]', async () => {
+  it('race: one wins, the other changes nothing, removes what it had stored, and exits with 3', async () => {
     await store();
     const sinks = [
       await fixture.openLake({ ...place(), tables: TABLES }),
@@ -124,7 +124,7 @@ describe('two writers into one bucket', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('keep each other’s files that wait for their commit, also where the clock of one is a day ahead [R1331]', async () => {
+  it('keep each other’s files that wait for their commit, also where the clock of one is a day ahead', async () => {
     await store();
     const path = `events/event_date=${day}/part-00000000-0000-4000-8000-000000000000.parquet`;
     const storage = await open();
@@ -159,7 +159,7 @@ describe('a large upload', () => {
     ['a part whose answer is lost', 'UploadPart', 'answer lost'],
     ['an end whose answer is lost', 'CompleteMultipartUpload', 'answer lost'],
   ] as const)(
-    'completes in spite of %s [R382]',
+    'completes in spite of %s',
     async (_, what, outcome) => {
       const { path, bytes } = file();
       s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
@@ -172,7 +172,7 @@ describe('a large upload', () => {
     60_000,
   );
 
-  it('is aborted if a part never succeeds [R382]', async () => {
+  it('is aborted if a part never succeeds', async () => {
     const { path } = file();
     s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
     const storage = await open();
@@ -184,7 +184,7 @@ describe('a large upload', () => {
 });
 
 describe('a run on a bucket that is killed', () => {
-  it('between any two requests leaves the old table or the new one to readers, and the next run repairs it [R382]', async () => {
+  it('between any two requests leaves the old table or the new one to readers, and the next run repairs it', async () => {
     const events = { tables: ['events' as const] };
     await store([older()], events);
     const good = new Map(s3.objects);
@@ -239,14 +239,14 @@ describe('a bucket that is not usable', () => {
     ['an empty region', /AWS_REGION/, withEnv('AWS_REGION', '')],
     ['no conditional writes', /If-None-Match/, withoutConditions],
     ['a right that is missing', /credentials were refused/, withoutRight],
-  ] as const)('is reported in one message: %s [R383]', async (_, message, prepare) => {
+  ] as const)('is reported in one message: %s', async (_, message, prepare) => {
     prepare();
     const error = await refused();
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
     expect(error?.message).not.toContain('\n');
   });
 
-  it('because it does not exist or no host answers exits with 2 or 3 [R383]', async () => {
+  it('because it does not exist or no host answers exits with 2 or 3', async () => {
     expect(await refused({ place: 's3://nothing/lake' })).toMatchObject({
       exitCode: 2,
       message: 's3://nothing/lake: there is no such bucket.',
@@ -258,7 +258,7 @@ describe('a bucket that is not usable', () => {
 });
 
 describe('the spool folder of a bucket', () => {
-  it('is the only disk space that verify, report, compact and a purge use [R384]', async () => {
+  it('is the only disk space that verify, report, compact and a purge use', async () => {
     await store();
     await store([newer()]);
     const empty = join(fixture.dir, 'system');
@@ -289,7 +289,7 @@ describe('a purge of a bucket', () => {
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
-  ])('is refused beforehand without the permission to %s, and nothing is changed [R385]', async (what, right) => {
+  ])('is refused beforehand without the permission to %s, and nothing is changed', async (what, right) => {
     await store();
     const before = new Map(s3.objects);
     withoutRight(what);

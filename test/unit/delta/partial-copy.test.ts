@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { copyColumns } from '../../../src/sinks/storage/partial-copy.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { copyColumns } from '../../../src/storage/partial-copy.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => fixture.close());
 
 describe('a download of some columns of a file', () => {
-  it('reads like the file itself, with a fraction of its bytes, in a few requests [R308]', async () => {
+  it('reads like the file itself, with a fraction of its bytes, in a few requests', async () => {
     const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');

@@ -1,7 +1,7 @@
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { newState } from '../../../src/table/state.ts';
 import { envOf } from '../../support/env.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
@@ -59,7 +59,7 @@ describe('a commit that loses a race', () => {
     }
   });
 
-  it('leaves every table as it was, though its writer began while another one was at its commit [R893]', async () => {
+  it('leaves every table as it was, though its writer began while another one was at its commit', async () => {
     await fixture.store([window(1, 'a')], { tables: TABLES });
     await fixture.store([window(2, 'quick')], { tables: TABLES });
     const entry = join(fixture.root, 'events/_delta_log/00000000000000000001.json');
@@ -115,7 +115,7 @@ describe('a commit that loses a race', () => {
   });
 });
 
-describe('a reader beside a purge [R431]', () => {
+describe('a reader beside a purge', () => {
   it.each([
     ['the first entry of the log', `events/_delta_log/${'0'.repeat(20)}.json`],
     ['a data file', undefined],

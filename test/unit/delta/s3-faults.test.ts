@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { transientError, UserError } from '../../../src/base/errors.ts';
-import { s3Error } from '../../../src/sinks/storage/s3-client.ts';
+import { s3Error } from '../../../src/storage/s3-client.ts';
 
 const answer = (name: string, status?: number) =>
   Object.assign(new Error('said by the store'), { name, $metadata: { httpStatusCode: status } });

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
-import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import { openStorage } from '../../../src/storage/open.ts';
+import type { Storage } from '../../../src/storage/storage.ts';
 import { envOf } from '../../support/env.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
@@ -55,7 +55,7 @@ describe('a request to a bucket', () => {
     expect(s3.requests.filter(({ what }) => what === kind)).toHaveLength(1);
   });
 
-  it('makes Node warn of no leak, however many are attempted again [R1330]', async () => {
+  it('makes Node warn of no leak, however many are attempted again', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);

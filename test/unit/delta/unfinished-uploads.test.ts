@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
+import { openStorage } from '../../../src/storage/open.ts';
 import { envOf } from '../../support/env.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
@@ -30,7 +30,7 @@ async function erase(second: number): Promise<void> {
 }
 
 describe('unfinished uploads to a bucket', () => {
-  it('are aborted by a purge of their table, except those begun meanwhile [R573]', async () => {
+  it('are aborted by a purge of their table, except those begun meanwhile', async () => {
     begun('old', 'lake/events/a.parquet', 1);
     begun('young', 'lake/events/b.parquet', 3);
     begun('at once', 'lake/events/c.parquet', 2);
@@ -40,7 +40,7 @@ describe('unfinished uploads to a bucket', () => {
     expect([...s3.uploads.keys()].sort()).toEqual(['at once', 'other lake', 'other table', 'young']);
   });
 
-  it('are aborted on all pages of their list [R573]', async () => {
+  it('are aborted on all pages of their list', async () => {
     s3.pageSize = 2;
     for (let n = 0; n < 5; n++) begun(`old ${n}`, `lake/events/${n}.parquet`, 1);
     const young = ['first', 'second', 'third'];
@@ -49,7 +49,7 @@ describe('unfinished uploads to a bucket', () => {
     expect([...s3.uploads.keys()]).toEqual(young);
   });
 
-  it('are aborted also when the answer is lost, or their writer was faster [R581]', async () => {
+  it('are aborted also when the answer is lost, or their writer was faster', async () => {
     begun('lost', 'lake/events/a.parquet', 1);
     begun('ended', 'lake/events/b.parquet', 1);
     s3.outcomeOf = ({ what, key, attempt }) => {

@@ -36,7 +36,7 @@ describe('verify of Delta tables', () => {
     ['no object', '[]', 'it must be object'],
     ['a list of columns that is none', '{"fields":3}', 'fields must be array'],
     ['a column without a name', '{"fields":[{}]}', "fields/0 must have required property 'name'"],
-  ])('and a load refuse a schema with %s [R1292]', async (_what, schemaString, why) => {
+  ])('and a load refuse a schema with %s', async (_what, schemaString, why) => {
     const [metaData] = fixture.actions('events', 0, 'metaData');
     fixture.append('events', fixture.versions(), { metaData: { ...metaData, schemaString } });
     const message = expect.stringContaining(`events (schemaString) cannot be used: ${why}`);
@@ -71,7 +71,7 @@ describe('columns and comments that another program added to a Delta table', () 
     return JSON.parse(String(metaData.schemaString)).fields;
   };
 
-  it('stay when an export brings a column [R1353]', async () => {
+  it('stay when an export brings a column', async () => {
     const [before] = fixture.actions('events', 0, 'metaData');
     const own = JSON.parse(String(before.schemaString)).fields as { name: string }[];
     const comment = { comment: 'by the team' };
@@ -120,7 +120,7 @@ describe('rows that another program removed from a Delta table', () => {
   };
   const told = () => fixture.log.filter(({ event }) => event === 'table.rows_removed').map(({ message }) => message);
 
-  it('are named by verify with their windows, and by the next load, which goes on [R1352]', async () => {
+  it('are named by verify with their windows, and by the next load, which goes on', async () => {
     expect(await found()).toEqual([]);
     await remove(...days);
     const lost = (window: number, day: string) => [
@@ -140,7 +140,7 @@ describe('rows that another program removed from a Delta table', () => {
     expect(await found()).toEqual([]);
   });
 
-  it('are not looked for where a log of an earlier version does not say what there was [R1352]', async () => {
+  it('are not looked for where a log of an earlier version does not say what there was', async () => {
     const version = fixture.versions() - 1;
     const [domain] = fixture.actions('events', version, 'domainMetadata').filter((d) => d.domain === 'dfinery.table');
     const { live, ...info } = JSON.parse(String(domain.configuration));

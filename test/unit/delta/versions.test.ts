@@ -31,7 +31,7 @@ const store = () => {
 };
 
 describe('a purge of a versioned bucket', () => {
-  it('leaves no byte of a person in any version of any object, on any page of the list [R495]', async () => {
+  it('leaves no byte of a person in any version of any object, on any page of the list', async () => {
     s3.pageSize = 2;
     // A store may tell times in seconds: all of this happens in one.
     const now = s3.now();
@@ -45,7 +45,7 @@ describe('a purge of a versioned bucket', () => {
     expect(await verifyDelta(place())).toEqual([]);
   });
 
-  it('is not done while the store refuses, within a successful answer, to remove a version [R495]', async () => {
+  it('is not done while the store refuses, within a successful answer, to remove a version', async () => {
     await store();
     s3.isLocked = (key) => key.startsWith('lake/event_items/');
     const message = expect.stringMatching(/may still be in the bucket.*s3:DeleteObjectVersion/);

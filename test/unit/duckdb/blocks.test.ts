@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { begunRun } from '../../../src/table/runs.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
+import { rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -27,12 +27,12 @@ async function blockSize(): Promise<number> {
 }
 
 describe('the blocks of a DuckDB file', () => {
-  it('have the default size for a usual table [R410]', async () => {
+  it('have the default size for a usual table', async () => {
     await fixture.load([windowOf('2026-01-01', 20)]);
     expect(await blockSize()).toBe(262_144);
   });
 
-  it('are small when the first window has very many columns; the started run is still recorded [R410]', async () => {
+  it('are small when the first window has very many columns; the started run is still recorded', async () => {
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     try {
       await sink.runs.begin(begunRun('2026-01-02T00:00:00.000Z', '1'));
@@ -48,7 +48,7 @@ describe('the blocks of a DuckDB file', () => {
     expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
   });
 
-  it('become small for one of two first runs; the other is to be run again, and changes nothing [R908]', async () => {
+  it('become small for one of two first runs; the other is to be run again, and changes nothing', async () => {
     const other = join(fixture.dir, 'other.duckdb');
     await fixture.load([windowOf('2026-01-01', MANY)], { file: other });
     const sink = await fixture.open();
@@ -73,7 +73,7 @@ describe('the blocks of a DuckDB file', () => {
     expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM events')).toEqual([{ n: 1 }]);
   });
 
-  it('become small by compact when the table has become wide [R410]', async () => {
+  it('become small by compact when the table has become wide', async () => {
     await fixture.load([windowOf('2026-01-01', 20), windowOf('2026-01-02', MANY)]);
     expect(await blockSize()).toBe(262_144);
     await rewriteDuckDb(options());
@@ -97,11 +97,11 @@ describe('the write-ahead log of a DuckDB file', () => {
     }
   }
 
-  it('holds several windows until there are enough rows for a checkpoint, given enough memory [R470]', async () => {
+  it('holds several windows until there are enough rows for a checkpoint, given enough memory', async () => {
     expect(await waiting('2GB')).toBeGreaterThan(20_000_000);
   });
 
-  it('holds fewer windows when memory is scarce [R470]', async () => {
+  it('holds fewer windows when memory is scarce', async () => {
     expect(await waiting('150MB')).toBeLessThan(1_000_000);
   });
 });

@@ -9,7 +9,7 @@ import { validators } from '../../../connectors/validator.mjs';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -105,7 +105,7 @@ describe('kill -9 at any instant', () => {
 });
 
 describe('kill -9 right after a COMMIT', () => {
-  it('finds rows and cursor together in the file, after any COMMIT [R23]', async () => {
+  it('finds rows and cursor together in the file, after any COMMIT', async () => {
     const few = join(fixture.dir, 'two-windows.json');
     writeFileSync(few, JSON.stringify(windows.slice(0, 2)));
     const reached: number[] = [];

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
 import {
   peopleInDuckDb,
   readDuckDbState,
   reportDuckDb,
   rowsInDuckDb,
   verifyDuckDb,
-} from '../../../src/sinks/duckdb/read.ts';
-import { purgeDuckDb, rewriteDuckDb, tryPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+} from '../../../src/targets/duckdb/read.ts';
+import { purgeDuckDb, rewriteDuckDb, tryPurgeDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -73,12 +73,12 @@ describe("a DuckDB file whose own tables are not this program's any more", () =>
       'ALTER TABLE _dfinery_windows RENAME TO mine; CREATE VIEW _dfinery_windows AS FROM mine',
       /lacks the table _dfinery_windows of ours/,
     ],
-  ])('is refused by every command after %s [R1280]', async (damage, message) => {
+  ])('is refused by every command after %s', async (damage, message) => {
     for (const statement of damage.split('; ')) await fixture.query(statement);
     expect(await othersThan(message)).toEqual([]);
   });
 
-  it('is refused by a report where a run has no beginning [R1280]', async () => {
+  it('is refused by a report where a run has no beginning', async () => {
     await fixture.query(`INSERT INTO _dfinery_runs (number, version) VALUES (1, '0.1.0')`);
     expect(await othersThan(/_dfinery_runs .*\(run\/began must be string\)/, [['report', COMMANDS.report]])).toEqual(
       [],
@@ -92,7 +92,7 @@ describe('a DuckDB file whose table events was changed', () => {
     ['DROP COLUMN _dfinery_window', '_dfinery_window', 'column _dfinery_window should be BIGINT and is absent'],
     ['DROP COLUMN _rescued', '_rescued', 'column _rescued should be JSON and is absent'],
     ['ALTER _rescued TYPE VARCHAR', '_rescued JSON', 'column _rescued should be JSON and is VARCHAR'],
-  ])('has the own column named after %s, by verify as a difference [R1281]', async (change, lacking, message) => {
+  ])('has the own column named after %s, by verify as a difference', async (change, lacking, message) => {
     await fixture.query(`ALTER TABLE events ${change}`);
     expect(await verifyDuckDb(options())).toEqual([{ check: 'columns', message }]);
     const others = Object.entries(COMMANDS).filter(([name]) => !['plan', 'verify', 'compact'].includes(name));
@@ -103,7 +103,7 @@ describe('a DuckDB file whose table events was changed', () => {
 describe('a DuckDB file without one of its views', () => {
   const views = () => fixture.query('SELECT view_name AS v FROM duckdb_views() WHERE NOT internal ORDER BY 1');
 
-  it.each(['event_logs', 'event_items'])('gets %s again from models [R1282]', async (view) => {
+  it.each(['event_logs', 'event_items'])('gets %s again from models', async (view) => {
     const before = await views();
     await fixture.query(`DROP VIEW ${view}`);
     expect(await writeModels(options())).toContain('analytics.sessions');
@@ -111,7 +111,7 @@ describe('a DuckDB file without one of its views', () => {
     expect(await fixture.query('SELECT events FROM analytics.users')).toEqual([{ events: '1' }]);
   });
 
-  it('has a table in its place named, by models and by a load of a new column [R1282]', async () => {
+  it('has a table in its place named, by models and by a load of a new column', async () => {
     await fixture.query('DROP VIEW event_logs');
     await fixture.query('CREATE TABLE event_logs AS SELECT 42 AS x');
     const refusal = { exitCode: 2, message: expect.stringMatching(/has a table event_logs, made by somebody else/) };

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
+import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
 
 const PROJECT = resolve(import.meta.dirname, '../../../examples/dbt');
 
@@ -16,7 +16,7 @@ const KEYS: Readonly<Record<string, string>> = {
 const views = MODELS.filter(({ parameters }) => parameters === undefined);
 const macros = MODELS.filter(({ parameters }) => parameters !== undefined);
 
-describe('the dbt project [R122]', () => {
+describe('the dbt project', () => {
   it.each(views)('has the SQL of $name', async (model) => {
     await expect(model.sql).toMatchFileSnapshot(`${PROJECT}/models/${model.name}.sql`);
   });

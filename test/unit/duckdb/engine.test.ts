@@ -15,11 +15,11 @@ import { basename, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Engine, EngineOptions } from '../../../src/engine/session/engine.ts';
+import { engineError, isOutOfMemory, isRefusedByIndex } from '../../../src/engine/session/faults.ts';
+import { openEngine } from '../../../src/engine/session/open.ts';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import type { Engine, EngineOptions } from '../../../src/sinks/sql/engine/engine.ts';
-import { engineError, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;
@@ -43,7 +43,7 @@ async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<E
 const others = () => readdirSync(fixture.dir).filter((name) => name !== basename(fixture.file));
 
 describe('a DuckDB file that is replaced while it is opened', () => {
-  it('is opened as it is then, within the time to wait; else the failure is a passing one [R905]', async () => {
+  it('is opened as it is then, within the time to wait; else the failure is a passing one', async () => {
     await using(async (engine) => void (await engine.run('CREATE TABLE t AS SELECT 1 AS n')));
     const run = DuckDBConnection.prototype.run;
     const replaceAfterOpening = () => {
@@ -103,7 +103,7 @@ describe('leftovers of dead runs beside a DuckDB file', () => {
 });
 
 describe('a DuckDB file', () => {
-  it('is read with a folder of its own for what is spilled, since others may read it at once [R895]', async () => {
+  it('is read with a folder of its own for what is spilled, since others may read it at once', async () => {
     await using(async () => {});
     const spilling = async (engine: Engine) =>
       String((await engine.row("SELECT current_setting('temp_directory') AS t")).t);
@@ -360,7 +360,7 @@ describe('an error of DuckDB', () => {
     ['TransactionContext Error: Failed to commit: canary', 'system', /please report it/],
     ['FATAL Error: Failed: canary', 'system', /please report it/],
     ['Permission Error: not allowed', 'config', /cannot be opened or written: not allowed\.$/],
-  ])('%s is reported [R921]', (text, kind, message) => {
+  ])('%s is reported', (text, kind, message) => {
     expect(reported(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
   });
 

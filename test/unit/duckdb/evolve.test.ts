@@ -59,7 +59,7 @@ describe('inferred types', () => {
     }
   });
 
-  it('do not exist while every cell is empty or null [R29]', async () => {
+  it('do not exist while every cell is empty or null', async () => {
     expect(await typeOf('x')).toBeUndefined();
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
     expect(await typeOf('x')).toBeUndefined();
@@ -70,7 +70,7 @@ describe('inferred types', () => {
     expect(await typeOf('x')).toBe('BIGINT[]');
   });
 
-  it('of columns of the service never widen: cells that do not fit are rescued [R31]', async () => {
+  it('of columns of the service never widen: cells that do not fit are rescued', async () => {
     const csv = csvOf([
       { id: 'a', df_discount: 'free', df_items___proto__: '1' },
       { id: 'b', df_discount: '2' },
@@ -131,7 +131,7 @@ describe('inferred types', () => {
 });
 
 describe('column_types', () => {
-  it('overrides the inferred type and rescues [R31]', async () => {
+  it('overrides the inferred type and rescues', async () => {
     const columnTypes = new Map([
       ['x', 'long' as const],
       ['y', 'string' as const],
@@ -182,7 +182,7 @@ describe('column_types', () => {
   it.each([
     ['double', '9007199254740993', ['9007199254740993', '5']],
     ['double[]', '[9007199254740993]', ['[9007199254740993]', '[5]']],
-  ] as const)('that is %s no more leaves a column that loses no digit of %s [R32]', async (type, cell, texts) => {
+  ] as const)('that is %s no more leaves a column that loses no digit of %s', async (type, cell, texts) => {
     const columnTypes = new Map([['x', type]]);
     const small = cell.replace('9007199254740993', '5');
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'b', x: small }]))], { columnTypes });
@@ -192,7 +192,7 @@ describe('column_types', () => {
     expect(rows.map(({ t }) => String(t).replaceAll('"', '').replace(/\.0+$/, ''))).toEqual(texts);
   });
 
-  it('narrows a stored column; cells that no longer fit move to _rescued [R31]', async () => {
+  it('narrows a stored column; cells that no longer fit move to _rescued', async () => {
     await fixture.load([
       fixture.window(
         '2026-01-01',
@@ -220,7 +220,7 @@ describe('column_types', () => {
 describe('schema_mode', () => {
   const start = () => fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
 
-  it('freeze rescues new columns and cells that contradict their type [R35]', async () => {
+  it('freeze rescues new columns and cells that contradict their type', async () => {
     await start();
     const csv = csvOf([
       { id: 'b', x: 'abc', 'new "one"': 'v', empty: 'null', df_keyword: 'k' },
@@ -248,14 +248,14 @@ describe('schema_mode', () => {
     [{ id: 'b', y: '12-ab' }, /column y is new \(first such cell: 99-aa\)/],
     [{ id: 'b', x: '1.5' }, /column x of type long would become double \(first such cell: 9\.9\)/],
     [{ id: 'b', df_server_datetime: 'x' }, /df_server_datetime of type datetime has a cell that does not fit/],
-  ])('fail refuses %j [R35]', async (row, message) => {
+  ])('fail refuses %j', async (row, message) => {
     await start();
     const loading = fixture.load([fixture.window('2026-01-02', csvOf([row as never]))], { schemaMode: 'fail' });
     await expect(loading).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('applies a pinned schema from the first window on [R35]', async () => {
+  it('applies a pinned schema from the first window on', async () => {
     const pinned = new Map([
       ['x', 'double' as const],
       ['later', 'string[]' as const],
@@ -273,7 +273,7 @@ describe('schema_mode', () => {
 });
 
 describe('timezone', () => {
-  it('makes datetimes instants, and rescues a local time that does not exist [R30]', async () => {
+  it('makes datetimes instants, and rescues a local time that does not exist', async () => {
     const zone = 'America/New_York';
     const csv = csvOf([
       { id: 'a', at: '2026-03-08 02:30:00' },
@@ -314,7 +314,7 @@ describe('timezone', () => {
     }
   });
 
-  it('may show an instant of 9999 in the year after, alone or in one of several files [R1311]', async () => {
+  it('may show an instant of 9999 in the year after, alone or in one of several files', async () => {
     const [last, other] = ['9999-12-31T23:59:59Z', '2026-01-02 10:00:00'];
     const files = [csvOf([{ id: 'a', t: last }]), csvOf([{ id: 'b', t: other }])];
     await fixture.load([fixture.window('2026-01-01', files[0], 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
@@ -333,7 +333,7 @@ describe('timezone', () => {
     ]);
   });
 
-  it('is fixed by the first load, not before [R30]', async () => {
+  it('is fixed by the first load, not before', async () => {
     await (await fixture.open({ timezone: 'Asia/Seoul' })).close();
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     await expect(fixture.open({ timezone: 'Asia/Seoul' })).rejects.toMatchObject({
@@ -346,7 +346,7 @@ describe('timezone', () => {
 describe('the text null', () => {
   const texts = () => fixture.query('SELECT x FROM events ORDER BY _key');
 
-  it('is a value of a string column, also in a window without another text [R264]', async () => {
+  it('is a value of a string column, also in a window without another text', async () => {
     await fixture.load([
       fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
       fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),
@@ -361,7 +361,7 @@ describe('the text null', () => {
     expect(await texts()).toEqual([{ x: 'text' }, { x: 'null' }, { x: null }, { x: 'null' }, { x: '1.5' }]);
   });
 
-  it('is a value of a column that a pinned schema makes a string, and of no other [R264]', async () => {
+  it('is a value of a column that a pinned schema makes a string, and of no other', async () => {
     const pinned = new Map([['x', 'string' as const]]);
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'null', y: 'null' }]))], { pinned });
     expect(await texts()).toEqual([{ x: 'null' }]);

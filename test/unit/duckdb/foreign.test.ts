@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { purgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { duckdb } from '../../../src/sinks/duckdb/target.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
+import { purgeDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { duckdb } from '../../../src/targets/duckdb/target.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { csvOf, quoted } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -51,7 +51,7 @@ const WORDS = 'w n k e r s c t0 name key value number rows events target base re
 );
 
 describe('column names of any kind', () => {
-  it('are columns with every cell in its place [R26]', async () => {
+  it('are columns with every cell in its place', async () => {
     const names = [
       ...NAMES,
       ...OURS,
@@ -99,7 +99,7 @@ describe('column names of any kind', () => {
     expect(await fixture.query('SELECT x, x_2, sum FROM events')).toEqual([{ x: '1', x_2: 'one', sum: '2' }]);
   });
 
-  it('may be event_name, alone or beside df_event_name [R28]', async () => {
+  it('may be event_name, alone or beside df_event_name', async () => {
     const alone = csvOf([{ id: 'a' }]).replace('df_event_name', 'event_name');
     await fixture.load([fixture.window('2026-01-01', alone)]);
     await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', event_name: 'mine' }]))]);

@@ -12,7 +12,7 @@ afterEach(() => fixture.close());
 const keys = () => fixture.query('SELECT _key, memo FROM events ORDER BY memo');
 
 describe('keys', () => {
-  it('number the rows of one export that share an id, in the order of the file [R22]', async () => {
+  it('number the rows of one export that share an id, in the order of the file', async () => {
     const rows = Array.from({ length: 5_000 }, (_, i) => ({ id: `e${i % 1_000}`, memo: String(i).padStart(5, '0') }));
     await fixture.load([fixture.window('2026-01-01', csvOf(rows, ['memo', 'pad']).replace('\n', '\n'))]);
     const found = await keys();
@@ -20,7 +20,7 @@ describe('keys', () => {
     expect(found.map((row) => row._key)).toEqual(wanted);
   });
 
-  it('skip a number that is the id of another row [R22]', async () => {
+  it('skip a number that is the id of another row', async () => {
     const rows = ['a', 'a', 'a#2', 'a', 'a#2', 'a#04', 'a#4'].map((id, i) => ({ id, memo: `m${i}` }));
     await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'a#3', 'a#2', 'a#5', 'a#2#2', 'a#04', 'a#4']);
@@ -41,7 +41,7 @@ describe('keys', () => {
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'b', 'b#2', 'a#2', 'c']);
   });
 
-  it('are a hash of the cells when there is no id [R22]', async () => {
+  it('are a hash of the cells when there is no id', async () => {
     const csv =
       'df_event_detail_log_id,df_unified_id,event_name,가,memo\n,u,login,"나,",1\n,u,login,"나,",1\n,u,login,,2\nx,u,,,3\n';
     const hash = (...cells: [string, string][]) => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
-import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
-import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -141,7 +141,7 @@ describe('sessions', () => {
     expect(found.map(({ seconds }) => seconds)).toEqual([600, null, 600, 600, 540]);
   });
 
-  it('contain every event: one without a user or a time is its own session [R120]', async () => {
+  it('contain every event: one without a user or a time is its own session', async () => {
     await loadDay([
       of('1', '10:00'),
       { id: '2', name: 'x', at: '10:00' },
@@ -154,7 +154,7 @@ describe('sessions', () => {
     expect([n, events]).toEqual(['5', '5']);
   });
 
-  it('equal those of a reference implementation for 40 users with random events [R120]', async () => {
+  it('equal those of a reference implementation for 40 users with random events', async () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
@@ -166,7 +166,7 @@ describe('sessions', () => {
 });
 
 describe('purchases', () => {
-  it('are listed once each, with their items and prices [R120]', async () => {
+  it('are listed once each, with their items and prices', async () => {
     await loadDay([
       {
         ...of('a:0', '10:00', 'df_purchase'),
@@ -242,7 +242,7 @@ describe('users over time', () => {
     ]);
   });
 
-  it('pass a funnel in order and in time, from any first step [R120]', async () => {
+  it('pass a funnel in order and in time, from any first step', async () => {
     const steps = await fixture.query(
       `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
     );
@@ -282,21 +282,18 @@ describe('the models of a file', () => {
   });
 
   // DuckDB's own database of zones gives these two other offsets, at least in the versions of today.
-  it.each(['America/Vancouver', 'Africa/Casablanca'])(
-    'use the clock of this program for %s [R740]',
-    async (timezone) => {
-      const days = ['2026-02-20', '2026-12-20', '2027-01-20', '2027-07-20'];
-      const hours = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:30:00.000`);
-      const times = days.flatMap((day) => hours.map((hour) => `${day} ${hour}`));
-      const csv = csvOf(times.map((time, i) => ({ id: `${i}`, df_unified_id: `p${i}`, df_correction_datetime: time })));
-      await fixture.load([fixture.window('2026-01-05', csv, timezone)], { timezone });
-      await models();
-      const found = await fixture.query(
-        'SELECT CAST(day AS VARCHAR) AS day, events FROM analytics.daily_active ORDER BY day',
-      );
-      expect(found).toEqual(days.map((day) => ({ day, events: '24' })));
-    },
-  );
+  it.each(['America/Vancouver', 'Africa/Casablanca'])('use the clock of this program for %s', async (timezone) => {
+    const days = ['2026-02-20', '2026-12-20', '2027-01-20', '2027-07-20'];
+    const hours = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:30:00.000`);
+    const times = days.flatMap((day) => hours.map((hour) => `${day} ${hour}`));
+    const csv = csvOf(times.map((time, i) => ({ id: `${i}`, df_unified_id: `p${i}`, df_correction_datetime: time })));
+    await fixture.load([fixture.window('2026-01-05', csv, timezone)], { timezone });
+    await models();
+    const found = await fixture.query(
+      'SELECT CAST(day AS VARCHAR) AS day, events FROM analytics.daily_active ORDER BY day',
+    );
+    expect(found).toEqual(days.map((day) => ({ day, events: '24' })));
+  });
 
   it('use the first of two columns of one name, even without values', async () => {
     const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
@@ -313,7 +310,7 @@ describe('the models of a file', () => {
     ]);
   });
 
-  it('describe a row and each of its columns [R120]', async () => {
+  it('describe a row and each of its columns', async () => {
     await loadDay([of('1', '10:00')]);
     const names = await models();
     expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
@@ -328,7 +325,7 @@ describe('the models of a file', () => {
     }
   });
 
-  it('work after new and widened columns, a rewrite and a purge [R120]', async () => {
+  it('work after new and widened columns, a rewrite and a purge', async () => {
     await loadDay([{ ...of('1', '10:00', 'x', 'a'), level: '1' }]);
     await models();
     await loadDay(
@@ -347,7 +344,7 @@ describe('the models of a file', () => {
     expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
-  it('replace no foreign view or table, and change nothing then [R120]', async () => {
+  it('replace no foreign view or table, and change nothing then', async () => {
     await loadDay([of('1', '10:00')]);
     await fixture.query('CREATE SCHEMA analytics');
     await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');

@@ -12,7 +12,7 @@ describe('table names', () => {
     ]);
   });
 
-  it('have a suffix in the order of their bytes, in any order of columns [R26]', () => {
+  it('have a suffix in the order of their bytes, in any order of columns', () => {
     expect(assignNames([], ['sum', 'SUM', 'Sum'])).toEqual(['sum_3', 'SUM', 'Sum_2']);
     expect(assignNames([], ['Sum', 'sum', 'SUM'])).toEqual(['Sum_2', 'sum_3', 'SUM']);
   });
@@ -21,7 +21,7 @@ describe('table names', () => {
     expect(assignNames([], ['Ärger', 'ärger', 'É', 'é'])).toEqual(['Ärger', 'ärger_2', 'É', 'é_2']);
   });
 
-  it('are one name when Spark takes them for one [R26]', () => {
+  it('are one name when Spark takes them for one', () => {
     const pairs = ['ς Σ', 'σ ς', 'ı I', 'i ı', 'İ i', 'ſ s', 'S ſ', '\u212a k', 'µ μ', 'ΟΔΟΣ οδοσ', 'i\u0307 İ'];
     for (const [a, b] of pairs.map((pair) => pair.split(' '))) {
       expect({ a, b, isOne: foldName(a) === foldName(b) }).toEqual({ a, b, isOne: true });
@@ -35,7 +35,7 @@ describe('table names', () => {
     ]);
   });
 
-  it('skip taken and reserved names [R26]', () => {
+  it('skip taken and reserved names', () => {
     expect(assignNames([...OWN_NAMES, 'a', 'A_2'], ['A', '_KEY', 'event_date'])).toEqual([
       'A_3',
       '_KEY_2',

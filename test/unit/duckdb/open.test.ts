@@ -4,9 +4,9 @@ import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
-import { peopleInDuckDb, reportDuckDb, verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
+import { peopleInDuckDb, reportDuckDb, verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
+import { rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { attachElsewhere, query } from '../../support/targets/query.ts';
@@ -20,7 +20,7 @@ afterEach(() => fixture.close());
 const fails = (exitCode: number, message: RegExp) => ({ exitCode, message: expect.stringMatching(message) });
 
 describe('opening a DuckDB file', () => {
-  it('creates it with mode 0600, in a pinned storage version, without any extension [R27]', async () => {
+  it('creates it with mode 0600, in a pinned storage version, without any extension', async () => {
     await (await fixture.open()).close();
     expect(statSync(fixture.file).mode & 0o777).toBe(0o600);
     const [{ tags }] = await fixture.query(
@@ -30,7 +30,7 @@ describe('opening a DuckDB file', () => {
     expect(existsSync(`${fixture.file}.wal`)).toBe(false);
   });
 
-  it('waits for the sink of this process that has it open, which keeps its lock [R906]', async () => {
+  it('waits for the sink of this process that has it open, which keeps its lock', async () => {
     const first = await fixture.open();
     const inUse = fails(3, /is in use: this process has it open/);
     await expect(fixture.open()).rejects.toMatchObject(inUse);
@@ -80,7 +80,7 @@ describe('opening a DuckDB file', () => {
     return sum;
   }
 
-  it('names a file of a newer DuckDB, and how to write one that can be read [R266]', async () => {
+  it('names a file of a newer DuckDB, and how to write one that can be read', async () => {
     await query(':memory:', `ATTACH '${fixture.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
     const header = readFileSync(fixture.file);
     header.writeBigUInt64LE(header.readBigUInt64LE(12) + 1n, 12);
@@ -100,7 +100,7 @@ describe('opening a DuckDB file', () => {
     },
   );
 
-  it('leaves other tables of the file unchanged [R27]', async () => {
+  it('leaves other tables of the file unchanged', async () => {
     await query(fixture.file, 'CREATE TABLE mine AS SELECT 42 AS x');
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     expect(await fixture.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
@@ -116,7 +116,7 @@ describe('opening a DuckDB file', () => {
   );
 
   it.each(['DROP COLUMN c0', 'RENAME c0 TO mine'])(
-    'names the columns that %s took from a table, to a load, models and report; verify goes on [R1216]',
+    'names the columns that %s took from a table, to a load, models and report; verify goes on',
     async (change) => {
       await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', c0: '1' }]))]);
       await query(fixture.file, `ALTER TABLE events ${change}`);
@@ -129,7 +129,7 @@ describe('opening a DuckDB file', () => {
     },
   );
 
-  it('names a column of its own, and one by which people are found, that somebody renamed [R1216]', async () => {
+  it('names a column of its own, and one by which people are found, that somebody renamed', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'erna', c0: '1' }]))]);
     const options = { ...fixture.targetOptions, file: fixture.file };
     const people = () => peopleInDuckDb(options, { column: 'df_unified_id', ids: ['erna'] });
@@ -219,7 +219,7 @@ describe('a locked file', () => {
 });
 
 describe('a user’s index', () => {
-  it('that blocks a change is named [R23]', async () => {
+  it('that blocks a change is named', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
     await query(fixture.file, 'CREATE INDEX mine ON events (x)');
     const widening = fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);

@@ -16,13 +16,13 @@ import {
 import { basename, join, relative } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { COPIED } from '../../../src/sinks/duckdb/store.ts';
-import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import type { CopiedFormat } from '../../../src/sinks/sql/copies/mark.ts';
-import { checkCopy } from '../../../src/sinks/sql/copies/publish.ts';
-import { republish } from '../../../src/sinks/sql/copies/republish.ts';
+import type { CopiedFormat } from '../../../src/targets/copies/mark.ts';
+import { checkCopy } from '../../../src/targets/copies/publish.ts';
+import { republish } from '../../../src/targets/copies/republish.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { type DuckDbSink, openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
+import { COPIED } from '../../../src/targets/duckdb/store.ts';
+import { duckdb } from '../../../src/targets/duckdb/target.ts';
 import { withCall } from '../../support/system-calls.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -54,7 +54,7 @@ async function with1(id: string, work: (sink: DuckDbSink) => Promise<unknown>): 
   }
 }
 
-it('a copy for readers has its mark in the file itself, also where the disk fails while the copy is closed [R922]', async () => {
+it('a copy for readers has its mark in the file itself, also where the disk fails while the copy is closed', async () => {
   const failing = (real: (...all: unknown[]) => unknown, ...all: unknown[]) =>
     all[0] === 'DETACH main_file'
       ? Promise.resolve(real('PRAGMA disable_checkpoint_on_shutdown')).then(() =>
@@ -84,7 +84,7 @@ describe('the path of a copy for readers', () => {
     await expect(check(join(fixture.dir, 'c?p.duckdb'))).rejects.toMatchObject(refused(/\/c\?p\.duckdb has a "\?"/));
   });
 
-  it('holds a copy of this database also when that is written anew during the check [R899]', async () => {
+  it('holds a copy of this database also when that is written anew during the check', async () => {
     await with1('a', (sink) => sink.publish(copy));
     let replacements = 0;
     const format: CopiedFormat = {
@@ -145,7 +145,7 @@ describe('the path of a copy for readers', () => {
     await expect(checkCopy(COPIED, copy, fixture.file, { ...fixture.targetOptions, signal })).rejects.toThrow(/^stop$/);
   });
 
-  it('holds no other database of this program, no copy of one, and no plain copy of the database itself [R714]', async () => {
+  it('holds no other database of this program, no copy of one, and no plain copy of the database itself', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const other = new DuckDbFixture();
     try {
@@ -167,7 +167,7 @@ describe('the path of a copy for readers', () => {
     }
   });
 
-  it('may be a symbolic link to a copy, without a second hard link [R714]', async () => {
+  it('may be a symbolic link to a copy, without a second hard link', async () => {
     const [elsewhere, link] = ['elsewhere', 'link'].map((name) => join(fixture.dir, `${name}.duckdb`));
     await with1('a', (sink) => sink.publish(elsewhere));
     symlinkSync(elsewhere, link);
@@ -234,7 +234,7 @@ describe('publishing', () => {
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
-  it('leaves the lock on the database to its writer [R904]', async () => {
+  it('leaves the lock on the database to its writer', async () => {
     await with1('a', async (sink) => {
       await sink.publish(copy);
       expect(attachElsewhere(fixture.file)).toContain('Could not set lock on file');
@@ -243,7 +243,7 @@ describe('publishing', () => {
     expect(attachElsewhere(fixture.file)).toBe('');
   });
 
-  it('does not depend on what NODE_OPTIONS makes a process do [R907]', async () => {
+  it('does not depend on what NODE_OPTIONS makes a process do', async () => {
     vi.stubEnv('NODE_OPTIONS', `--require ${join(fixture.dir, 'no-such.cjs')}`);
     try {
       await with1('a', (sink) => sink.publish(copy));
@@ -299,7 +299,7 @@ describe('publishing after a purge', () => {
     for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a', 'b']);
   });
 
-  it('of a plain copy leaves the copies of its origin alone, until it has its own [R715]', async () => {
+  it('of a plain copy leaves the copies of its origin alone, until it has its own', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const backup = join(fixture.dir, 'backup.duckdb');
     copyFileSync(fixture.file, backup);
@@ -317,7 +317,7 @@ describe('publishing after a purge', () => {
     expect(await again()).toEqual([]);
   });
 
-  it('names the copies of a database that was moved to another disk and has its own since, until --forget-copy [R913]', async () => {
+  it('names the copies of a database that was moved to another disk and has its own since, until --forget-copy', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const moved = join(fixture.dir, 'moved.duckdb');
     copyFileSync(fixture.file, moved);
@@ -339,7 +339,7 @@ describe('publishing after a purge', () => {
     expect(await named()).toEqual([]);
   });
 
-  it('says what to do about a copy that has become a database of its own [R914]', async () => {
+  it('says what to do about a copy that has become a database of its own', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await query(copy, 'UPDATE _dfinery_state SET copy_of = NULL');
     const [sentence] = await again();
@@ -347,13 +347,13 @@ describe('publishing after a purge', () => {
     expect(sentence).not.toContain('Give another path');
   });
 
-  it('is one still after a load into it was refused for its time zone [R1265]', async () => {
+  it('is one still after a load into it was refused for its time zone', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await expect(fixture.open({ file: copy, timezone: 'Asia/Seoul' })).rejects.toMatchObject(refused(/^timezone is /));
     expect(await again()).toEqual([]);
   });
 
-  it('works after the database was compacted and moved [R715]', async () => {
+  it('works after the database was compacted and moved', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await rewriteDuckDb({ ...fixture.targetOptions, file: fixture.file });
     await with1('b', (sink) => sink.publish(copy));
@@ -363,7 +363,7 @@ describe('publishing after a purge', () => {
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
-  it('is refused for a copy, whose people are purged from its database alone [R715]', async () => {
+  it('is refused for a copy, whose people are purged from its database alone', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const query = { columns: [], ids: [] };
     await expect(purgeDuckDb({ ...fixture.targetOptions, file: copy }, query as never)).rejects.toMatchObject(

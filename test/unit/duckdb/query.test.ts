@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { queryDuckDb } from '../../../src/sinks/duckdb/query.ts';
-import { withFile } from '../../../src/sinks/sql/engine/open.ts';
+import { withFile } from '../../../src/engine/session/open.ts';
+import { queryDuckDb } from '../../../src/targets/duckdb/query.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';
@@ -69,7 +69,7 @@ describe('a query of a DuckDB file', () => {
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('lets other processes read the file meanwhile, and follows one of the same process [R906]', async () => {
+  it('lets other processes read the file meanwhile, and follows one of the same process', async () => {
     const options = { file: fixture.file, lockWaitMs: 30_000, clock: systemClock };
     const two = await withFile({ ...options, readOnly: true }, async () => {
       expect(attachElsewhere(fixture.file, 'READ_ONLY')).toBe('');

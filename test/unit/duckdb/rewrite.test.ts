@@ -17,14 +17,14 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { LockFile } from '../../../src/fs/lock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { COPIED } from '../../../src/sinks/duckdb/store.ts';
-import { republish } from '../../../src/sinks/sql/copies/republish.ts';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { republish } from '../../../src/targets/copies/republish.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
+import { purgeDuckDb, rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
+import { COPIED } from '../../../src/targets/duckdb/store.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -74,7 +74,7 @@ describe('compact', () => {
 });
 
 describe('a rewrite', () => {
-  it('leaves out people, so that no byte of them remains [R53]', async () => {
+  it('leaves out people, so that no byte of them remains', async () => {
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
       id: `e${i}`,
       df_unified_id: `person-${i % 100}-unified`,
@@ -97,7 +97,7 @@ describe('a rewrite', () => {
     }
   });
 
-  it('leaves out people that a killed writer left in the write-ahead log, and removes the log [R499]', async () => {
+  it('leaves out people that a killed writer left in the write-ahead log, and removes the log', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await fixture.open();
     const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
@@ -115,7 +115,7 @@ describe('a rewrite', () => {
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
-  it('removes the log of a transaction that a killed writer had only begun to write, which no opening replays [R902]', async () => {
+  it('removes the log of a transaction that a killed writer had only begun to write, which no opening replays', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const file = join(fixture.dir, 'left.duckdb');
     copyFileSync(fixture.file, file);
@@ -136,7 +136,7 @@ describe('a rewrite', () => {
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
-  it('is refused, and nothing changes, when another program writes to the file before it is locked [R902]', async () => {
+  it('is refused, and nothing changes, when another program writes to the file before it is locked', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const before = readFileSync(fixture.file);
     const close = Engine.prototype.close;
@@ -152,7 +152,7 @@ describe('a rewrite', () => {
     expect(await rewriteDuckDb(options())).toMatchObject({ rows: 1 });
   });
 
-  it('changes nothing once another run has taken over its lock, as from a process that stood still [R909]', async () => {
+  it('changes nothing once another run has taken over its lock, as from a process that stood still', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     const before = readFileSync(fixture.file);
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
@@ -166,7 +166,7 @@ describe('a rewrite', () => {
     expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 0, rowsRemoved: 1 });
   });
 
-  it('leaves out people after a writer was killed right after renaming the new file [R572]', async () => {
+  it('leaves out people after a writer was killed right after renaming the new file', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     linkSync(fixture.file, temporaryPathOf(fixture.file));
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
@@ -174,14 +174,14 @@ describe('a rewrite', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('removes the complete copy of a run that died moments ago while changing the block size [R564]', async () => {
+  it('removes the complete copy of a run that died moments ago while changing the block size', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     copyFileSync(fixture.file, temporaryPathOf(fixture.file));
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('beside others of the same file waits for them, and the copies for readers stay those of the database [R894]', async () => {
+  it('beside others of the same file waits for them, and the copies for readers stay those of the database', async () => {
     const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     const rows = Array.from({ length: 2_000 }, (_, i) => ({ id: `e${i}`, df_unified_id: `person-${i % 100}-unified` }));
@@ -200,7 +200,7 @@ describe('a rewrite', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
   });
 
-  it('is refused while another process rewrites the file, and goes on where that died [R894]', async () => {
+  it('is refused while another process rewrites the file, and goes on where that died', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const path = `${fixture.file}.rewriting.lock`;
     const other = LockFile.tryAcquire(path, { what: 'it', clock: systemClock });
@@ -226,7 +226,7 @@ describe('a rewrite', () => {
 describe('a DuckDB file with other names', () => {
   const link = () => join(fixture.dir, 'link.duckdb');
 
-  it('is rewritten at the target of a symbolic link, which stays a link [R267]', async () => {
+  it('is rewritten at the target of a symbolic link, which stays a link', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
     chmodSync(fixture.file, 0o640);
     symlinkSync(fixture.file, link());
@@ -240,7 +240,7 @@ describe('a DuckDB file with other names', () => {
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 
-  it('is refused while a second hard link would keep the old contents [R267]', async () => {
+  it('is refused while a second hard link would keep the old contents', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     linkSync(fixture.file, link());
     const before = readFileSync(fixture.file);
@@ -251,7 +251,7 @@ describe('a DuckDB file with other names', () => {
     expect(readFileSync(fixture.file).equals(before)).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)('keeps its owner and its group [R267]', async () => {
+  it.runIf(process.getuid?.() === 0)('keeps its owner and its group', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const { uid, gid } = statSync(fixture.file);
     for (const owner of [
@@ -267,7 +267,7 @@ describe('a DuckDB file with other names', () => {
 });
 
 describe('a copy for readers during a purge', () => {
-  it('does not exist before the database knows it, so that a purge finds it [R499]', async () => {
+  it('does not exist before the database knows it, so that a purge finds it', async () => {
     const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
@@ -288,7 +288,7 @@ describe('a copy for readers during a purge', () => {
     expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 
-  it('that is missing is named, since it may hold the people elsewhere [R474][R881]', async () => {
+  it('that is missing is named, since it may hold the people elsewhere', async () => {
     const [copy, moved] = ['copy', 'moved'].map((name) => join(fixture.dir, `${name}.duckdb`));
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);

@@ -1,11 +1,11 @@
 import { linkSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { tryPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
+import { tryPurgeDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
+import { duckdb } from '../../../src/targets/duckdb/target.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -69,7 +69,7 @@ describe('a window that runs out of memory', () => {
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
-  it('leaves nothing when the second attempt fails at its end [R498]', async () => {
+  it('leaves nothing when the second attempt fails at its end', async () => {
     const sink = await fixture.open();
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], fixture.signal);
     const run = Engine.prototype.run;
@@ -131,7 +131,7 @@ describe('a foreign constraint on the table of events', () => {
 describe('a trial of a purge', () => {
   const removal = { column: 'df_unified_id', ids: ['u-a'] };
 
-  it('names enum types, and the views and macros whose SQL names one of the people [R965]', async () => {
+  it('names enum types, and the views and macros whose SQL names one of the people', async () => {
     await fixture.load([day(1, 'a', 'b')]);
     for (const sql of [
       'CREATE TYPE who AS ENUM (SELECT DISTINCT df_unified_id FROM events)',
@@ -144,7 +144,7 @@ describe('a trial of a purge', () => {
     expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
   });
 
-  it('names what has a comment or a default that quotes one of the people [R915]', async () => {
+  it('names what has a comment or a default that quotes one of the people', async () => {
     await fixture.load([day(1, 'a', 'b')]);
     for (const sql of [
       "COMMENT ON TABLE events IS 'see u-a'",

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -18,7 +18,7 @@ afterEach(() => fixture.close());
 const verify = () => verifyDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 describe('verify', () => {
-  it('finds nothing in loaded data [R24]', async () => {
+  it('finds nothing in loaded data', async () => {
     expect(await verify()).toEqual([]);
   });
 
@@ -54,7 +54,7 @@ describe('verify', () => {
     expect(await verify()).toEqual(differences);
   });
 
-  it('reports a row that was removed from a window of which a later window holds other rows [R498]', async () => {
+  it('reports a row that was removed from a window of which a later window holds other rows', async () => {
     await query(fixture.file, "DELETE FROM events WHERE _key = 'c'");
     await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: '[2]' }]))]);
     expect(await verify()).toEqual([

@@ -17,7 +17,7 @@ afterEach(async () => {
   fixture.close();
 });
 
-describe('a catalog whose data are in a bucket [R866]', () => {
+describe('a catalog whose data are in a bucket', () => {
   it('names the data by address, is compacted and verified, and a purge leaves no version of an object', async () => {
     const place = { ...fixture.lakeOptions, env: envOf(s3.env) };
     const data = 's3://bucket/lake';

@@ -2,8 +2,8 @@ import { existsSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { compactLake, DuckLakeFixture, verifyLake } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -20,7 +20,7 @@ const ROWS = [
 ];
 
 describe('the data folder of a catalog', () => {
-  it('belongs to this catalog alone, when two are loaded in any order or one is moved [R933]', async () => {
+  it('belongs to this catalog alone, when two are loaded in any order or one is moved', async () => {
     const shared = { data: fixture.data };
     const other = join(fixture.root, 'other.ducklake');
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
@@ -45,7 +45,7 @@ describe('the data folder of a catalog', () => {
   });
 });
 
-describe('a catalog after the first load [R860]', () => {
+describe('a catalog after the first load', () => {
   it('has the 28 tables of format 1.0, in small blocks, and names its data by an absolute path', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
     const tables = await fixture.catalog(
@@ -137,7 +137,7 @@ describe('a catalog after the first load [R860]', () => {
   });
 });
 
-describe('tables read at a snapshot [R861]', () => {
+describe('tables read at a snapshot', () => {
   it('are those of its commit, whatever followed: re-read rows, a wider type, a compaction', async () => {
     const states = [
       [{ k: 'a', n: '1' }],

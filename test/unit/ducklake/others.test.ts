@@ -23,7 +23,7 @@ const keys = async () => (await fixture.read('SELECT _key AS k FROM events ORDER
 const next = () => fixture.store([fixture.windowOf('2026-01-02', { id: 'late' })]);
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 
-describe('a catalog that another program changed [R862]', () => {
+describe('a catalog that another program changed', () => {
   beforeEach(() =>
     fixture.store(
       [fixture.windowOf('2026-01-01', { id: 'a', df_items_x: '1' }, { id: 'b', df_items_x: '2' }, { id: 'c' })],
@@ -255,20 +255,17 @@ describe('a catalog that lost rows about data files', () => {
     ['windows', '{"1":"many"}', 'windows/1 must be integer'],
     ['nulls', '{"n":-1}', 'nulls/n must be >= 0'],
     ['nulls', null, 'it has no nulls'],
-  ])(
-    'is refused when the note of a file has %s that this program does not write: %s [R1292]',
-    async (name, value, why) => {
-      await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
-      const merged = `json_merge_patch(value, '{"${name}":${value}}')`;
-      await fixture.change(`UPDATE _dfinery_files SET value = ${merged}`);
-      const message = refused(`is damaged: ${why}`);
-      await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(message);
-      await expect(reportLake(fixture.lakeOptions)).rejects.toMatchObject(message);
-      await expect(next()).rejects.toMatchObject(message);
-    },
-  );
+  ])('is refused when the note of a file has %s that this program does not write: %s', async (name, value, why) => {
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    const merged = `json_merge_patch(value, '{"${name}":${value}}')`;
+    await fixture.change(`UPDATE _dfinery_files SET value = ${merged}`);
+    const message = refused(`is damaged: ${why}`);
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(message);
+    await expect(reportLake(fixture.lakeOptions)).rejects.toMatchObject(message);
+    await expect(next()).rejects.toMatchObject(message);
+  });
 
-  it('is refused when a file has two notes [R1292]', async () => {
+  it('is refused when a file has two notes', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
     await fixture.change('INSERT INTO _dfinery_files FROM _dfinery_files');
     const message = refused('two notes');
@@ -276,7 +273,7 @@ describe('a catalog that lost rows about data files', () => {
     await expect(next()).rejects.toMatchObject(message);
   });
 
-  it('hides nobody where the note of a file lacks a column [R1293]', async () => {
+  it('hides nobody where the note of a file lacks a column', async () => {
     const rows = ['a', 'b'].map((id) => ({ id, df_unified_id: '', member: `m-${id}`, x: id }));
     await fixture.store([fixture.windowOf('2026-01-01', ...rows)]);
     await fixture.change(
@@ -325,7 +322,7 @@ describe('a damaged data file', () => {
   });
 });
 
-describe('two writers of one catalog [R863]', () => {
+describe('two writers of one catalog', () => {
   it('commit one after the other: the loser leaves nothing, and continues from the other’s snapshot', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
     const late = await fixture.openLake();
@@ -358,7 +355,7 @@ describe('two writers of one catalog [R863]', () => {
   });
 });
 
-describe('a purge of a catalog [R864]', () => {
+describe('a purge of a catalog', () => {
   const ERNA = { column: 'df_unified_id', ids: ['erna'] };
 
   it('leaves one snapshot, and no byte of the person in catalog or data, nor in older snapshots', async () => {
@@ -404,7 +401,7 @@ describe('a purge of a catalog [R864]', () => {
     expect(fixture.dataFiles()).toHaveLength(1);
   });
 
-  it('also removes people from a file of which another program deleted rows while they were looked up [R911]', async () => {
+  it('also removes people from a file of which another program deleted rows while they were looked up', async () => {
     const people = [{ id: 'a', df_unified_id: 'erna' }, { id: 'b', df_unified_id: 'otto' }, { id: 'c' }];
     await fixture.store([fixture.windowOf('2026-01-01', ...people)], { tables: TABLES });
     let lookUps = 0;
@@ -447,7 +444,7 @@ describe('a purge of a catalog [R864]', () => {
     expect(await purgeLake(backup, ERNA)).toMatchObject({ rowsRemoved: 1 });
   });
 
-  it('is told, in a trial of a purge, which texts in it quote one of the people [R915]', async () => {
+  it('is told, in a trial of a purge, which texts in it quote one of the people', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
     await fixture.change(
       "CREATE TYPE who AS ENUM ('x')",

@@ -15,11 +15,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import { transientError } from '../../../src/base/errors.ts';
-import { Catalog, COPIED } from '../../../src/sinks/ducklake/catalog.ts';
-import { ducklake } from '../../../src/sinks/ducklake/target.ts';
-import { publish } from '../../../src/sinks/sql/copies/publish.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
+import { publish } from '../../../src/targets/copies/publish.ts';
+import { Catalog, COPIED } from '../../../src/targets/ducklake/catalog.ts';
+import { ducklake } from '../../../src/targets/ducklake/target.ts';
 import { DuckLakeFixture } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -63,7 +63,7 @@ async function withOldCopy() {
   return { stored, reopened };
 }
 
-describe('a copy of a catalog for readers [R865]', () => {
+describe('a copy of a catalog for readers', () => {
   it('is the catalog alone, names the data by absolute paths, and reads them', async () => {
     await publishFrom(fixture.place);
     expect(statSync(copy).size).toBeLessThan(3_000_000);
@@ -115,7 +115,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     await publishFrom(fixture.place);
   });
 
-  it('is published again before files go that it alone names; where it cannot be, they stay [R900]', async () => {
+  it('is published again before files go that it alone names; where it cannot be, they stay', async () => {
     const { stored, reopened } = await withOldCopy();
     const read = async () => {
       const files = await query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL');
@@ -139,7 +139,7 @@ describe('a copy of a catalog for readers [R865]', () => {
   });
 
   it.each(['a link to the catalog', 'a catalog that was restored'])(
-    'is none of %s, which is opened all the same; files that a copy needs stay [R900]',
+    'is none of %s, which is opened all the same; files that a copy needs stay',
     async (which) => {
       const { reopened } = await withOldCopy();
       if (which === 'a link to the catalog') {
@@ -158,7 +158,7 @@ describe('a copy of a catalog for readers [R865]', () => {
   );
 
   it.each(['before it rewrites the catalog', 'after it has erased files'])(
-    'names only files that are there, whatever ends a purge %s [R900]',
+    'names only files that are there, whatever ends a purge %s',
     async (when) => {
       await publishFrom(fixture.place);
       const killed = transientError('killed');
@@ -184,7 +184,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     },
   );
 
-  it('is published before a purge erases files, also beside one that cannot be replaced [R900]', async () => {
+  it('is published before a purge erases files, also beside one that cannot be replaced', async () => {
     const blocked = join(fixture.dir, 'blocked.ducklake');
     await publishFrom(fixture.place, blocked);
     await publishFrom(fixture.place);
@@ -215,7 +215,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await purge()).toMatchObject({ unreached: [] });
   });
 
-  it('is named by a purge where a folder has taken its place, with what to do [R1291]', async () => {
+  it('is named by a purge where a folder has taken its place, with what to do', async () => {
     await publishFrom(fixture.place);
     rmSync(copy);
     mkdirSync(copy);
@@ -227,7 +227,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await purge([copy])).toMatchObject({ unreached: [] });
   });
 
-  it('is named itself where a file has taken the place of its folder, also by a purge, until --forget-copy [R1290]', async () => {
+  it('is named itself where a file has taken the place of its folder, also by a purge, until --forget-copy', async () => {
     const folder = join(fixture.dir, 'folder');
     copy = join(folder, 'copy.ducklake');
     mkdirSync(folder);

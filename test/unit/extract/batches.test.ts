@@ -72,7 +72,7 @@ function hold(day: Day): () => void {
   return release;
 }
 
-describe('consecutive windows that are ready [R710]', () => {
+describe('consecutive windows that are ready', () => {
   it('are handed on together, in order, and at the end of the run', async () => {
     open();
     expect(await daysOf(batchesOf())).toEqual([march(1, 2, 3, 4, 5, 6, 7, 8)]);

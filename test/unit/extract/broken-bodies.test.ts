@@ -1,8 +1,8 @@
 import fs, { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { configError, transientError } from '../../../src/base/errors.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
 import { UnreadableBody } from '../../../src/index.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
 import type { BodyFault } from '../../../src/service/http/body.ts';
 import { type FakeServiceSettings, type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -31,7 +31,7 @@ const causes = () => fixture.events('window.retry').map(({ fields }) => fields?.
 
 describe('a truncated body', () => {
   it.each(['reset', 'length'] as const)(
-    'is requested again, not stored, and its connection closed: %s [R984]',
+    'is requested again, not stored, and its connection closed: %s',
     async (cause) => {
       await open({ fault: on(1, { breaks: body(cause) }) }).run(DAYS);
       expect(causes()).toEqual([cause]);
@@ -116,14 +116,14 @@ describe('a body with its header once more', () => {
     ['in lines that end in CRLF', (csv: string) => (csv + csv).replaceAll('\n', '\r\n')],
     ['of two bodies that each begin with a byte order mark', (csv: string) => `\uFEFF${csv}`.repeat(2)],
     ['with a byte order mark at the end', (csv: string) => `${csv}\uFEFF${header(csv)}`],
-  ])('is requested again, and nothing of it is stored: %s [R892]', async (_where, twice) => {
+  ])('is requested again, and nothing of it is stored: %s', async (_where, twice) => {
     await open({ fault: on(1, { body: twice }) }).run(DAYS);
     expect(causes()).toEqual(['header_again']);
     expect(fixture.target.ids()).toHaveLength(18);
     expect(fixture.target.receipts.map(({ exports }) => exports)).toEqual([2, 1, 1]);
   });
 
-  it('each time is a failure that names the row [R892]', async () => {
+  it('each time is a failure that names the row', async () => {
     const failure = await failureOf(open({ fault: () => ({ body: (csv) => csv + csv }) }).run(DAYS));
     expect([failure.exitCode, fixture.target.ids()]).toEqual([3, []]);
     expect(failure.message).toMatch(
@@ -169,7 +169,7 @@ describe('a body that would fill the disk', () => {
   it.each([
     ['a twentieth of a large disk is left free', 0.049, 1e12],
     ['256 MB of a small disk are left free', 0.4, 6e8],
-  ])('is aborted and removed: %s [R723]', async (_title, share, size) => {
+  ])('is aborted and removed: %s', async (_title, share, size) => {
     open();
     const failure = await withCall(fs.promises, 'statfs', disk(share, size), () => failureOf(fixture.run(DAYS)));
     expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(fixture.spoolDir) } });
@@ -177,7 +177,7 @@ describe('a body that would fill the disk', () => {
     expect([fixture.service.sent, fixture.service.busy, readdirSync(fixture.spoolDir)]).toEqual([1, 0, []]);
   });
 
-  it('is aborted while it arrives, at whatever size the disk fills [R723]', async () => {
+  it('is aborted while it arrives, at whatever size the disk fills', async () => {
     open();
     let looks = 0;
     const filling = async () => ({ bsize: 1, blocks: 1e10, bavail: looks++ === 0 ? 9e9 : 1e8 });

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import type { ColumnScan } from '../../../src/cells/columns/scan.ts';
 import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { PlanInput } from '../../../src/extract/plan/plan.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import type { ColumnScan } from '../../../src/schema/scan.ts';
 import {
   at,
   type FakeRow,
@@ -27,7 +27,7 @@ const column = (source: string, first?: string, last?: string): ColumnScan => ({
 });
 
 describe('the proof that the end day is included', () => {
-  it('is two rows an hour apart in every datetime column with values [R2]', () => {
+  it('is two rows an hour apart in every datetime column with values', () => {
     const times = (first: string, last: string) => hasPair([column('df_server_datetime', first, last)]);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000')).toBe(true);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T10:59:59.999')).toBe(false);
@@ -42,7 +42,7 @@ describe('the proof that the end day is included', () => {
     expect(hasPair([wide, column('df_correction_datetime')])).toBe(false);
   });
 
-  it('is not given by one column against another, nor by a custom column [R2]', () => {
+  it('is not given by one column against another, nor by a custom column', () => {
     const midnight = column('df_server_datetime', '2026-03-05T00:00:00.000', '2026-03-05T00:00:00.000');
     const hours = column('df_correction_datetime', '2026-03-04T10:00:00.000', '2026-03-05T20:00:00.000');
     expect(hasPair([midnight, hours])).toBe(false);
@@ -112,7 +112,7 @@ describe('the exports that the end-day rule costs', () => {
     expect(fixture.target.appended.length).toBe(4);
   });
 
-  it('for rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
+  it('for rows in [D,D+1] and none in [D+1,D+1]: exclusive', async () => {
     expect(await asked({ inclusive: false, rows: busy('2026-03-05') })).toEqual([
       '05..05',
       '05..06',
@@ -130,14 +130,14 @@ describe('the exports that the end-day rule costs', () => {
     expect(fixture.target.ids()).toHaveLength(4);
   });
 
-  it('for one row a day: never proved, boundary days are shared, no row is lost [R2]', async () => {
+  it('for one row a day: never proved, boundary days are shared, no row is lost', async () => {
     const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
     expect(await asked({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(['a', 'b']);
   });
 
-  it('for midnight alone, from a service that reads days as instants: unproved, no row is lost [R2]', async () => {
+  it('for midnight alone, from a service that reads days as instants: unproved, no row is lost', async () => {
     const night = (id: string, day: string, hours: number): FakeRow => {
       const arrived = at(`${day}T00:00:00Z`);
       return { id, event: 'df_login', arrived, occurred: arrived - hours * HOUR };
@@ -155,12 +155,12 @@ describe('the exports that the end-day rule costs', () => {
     expect(fixture.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
-  it('for a row of the next day in [D,D+1]: unproved [R2]', async () => {
+  it('for a row of the next day in [D,D+1]: unproved', async () => {
     await asked({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, {}, '05');
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
-  it('for a day that is not over: not exclusive [R202]', async () => {
+  it('for a day that is not over: not exclusive', async () => {
     open({ rows: [row('late', '2026-03-10T16:00:01Z')] });
     const tick: FakeServiceSettings['fault'] = (_q, count) => {
       // The first row of the day arrives between the first and the second export.
@@ -176,7 +176,7 @@ describe('the exports that the end-day rule costs', () => {
   it.each([
     ['a full refresh', 0],
     ['a full refresh, by a machine that thinks the day over', 30],
-  ])('for a day that is not over: not exclusive in %s [R202]', async (_, hoursAhead) => {
+  ])('for a day that is not over: not exclusive in %s', async (_, hoursAhead) => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
     const clockAhead = -hoursAhead * HOUR;
     fixture = new Fixture(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
@@ -199,7 +199,7 @@ describe('the exports that the end-day rule costs', () => {
 });
 
 describe('clocks', () => {
-  it('that differ by hours cause one warning, and the earlier one moves the cursor [R5]', async () => {
+  it('that differ by hours cause one warning, and the earlier one moves the cursor', async () => {
     fixture = new Fixture('2026-03-12T16:00:00Z', {
       rows: steadyRows('2026-03-05', '2026-03-12', 4),
       clockAhead: -48 * HOUR,
@@ -265,7 +265,7 @@ describe('a day from a service that exports single days only', () => {
   const rows = [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')];
 
   it.each(['warn', 'fail'] as const)(
-    'is no gap: its rows are kept, and it is read again once the rule is proved, on_gap %s [R1351]',
+    'is no gap: its rows are kept, and it is read again once the rule is proved, on_gap %s',
     async (onGap) => {
       open({ rows, fault: alone });
       await run('05', '06', {}, { onGap });
@@ -287,7 +287,7 @@ describe('a day from a service that exports single days only', () => {
     },
   );
 
-  it('is not handed on where rows are appended: the run says what to set [R1351]', async () => {
+  it('is not handed on where rows are appended: the run says what to set', async () => {
     open({ rows, fault: alone });
     const failure = run('05', '06', { ...SETTLED, appends: true }, { onGap: 'warn' });
     await expect(failure).rejects.toThrow(/rows of 2026-03-05.*set to_date_inclusive/s);

@@ -41,7 +41,7 @@ describe('a temporary fault', () => {
     ['no byte at all', { body: () => '' }],
     ['a quota refusal', { refuse: 'wait' }],
   ];
-  it.each(passing)('%s is retried and nothing of it is stored [R16]', async (_, fault) => {
+  it.each(passing)('%s is retried and nothing of it is stored', async (_, fault) => {
     await open({ fault: (_q, count) => (count === 2 ? fault : undefined) }).run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
     expect(fixture.service.sent).toBe(4);
@@ -77,16 +77,13 @@ describe('a permanent fault', () => {
     [100, JITTER * 1_000],
     [26 * HOUR, HOUR],
     [undefined, JITTER * 1_000],
-  ])(
-    'with a Retry-After of %s ms is requested again after %s ms, whatever its Reset is [R1030]',
-    async (after, pause) => {
-      const retryAt = (now: number) => (after === undefined ? undefined : now + after);
-      await failsOnce((now) => ({ retryAt: retryAt(now), resetAt: now + 600_000 })).run(DAYS);
-      expect([fixture.clock.slept, fixture.service.sent]).toEqual([pause, 4]);
-    },
-  );
+  ])('with a Retry-After of %s ms is requested again after %s ms, whatever its Reset is', async (after, pause) => {
+    const retryAt = (now: number) => (after === undefined ? undefined : now + after);
+    await failsOnce((now) => ({ retryAt: retryAt(now), resetAt: now + 600_000 })).run(DAYS);
+    expect([fixture.clock.slept, fixture.service.sent]).toEqual([pause, 4]);
+  });
 
-  it('whose Retry-After is longer than --max-wait ends the run with exit 3; a pause of our own does not [R1030]', async () => {
+  it('whose Retry-After is longer than --max-wait ends the run with exit 3; a pause of our own does not', async () => {
     failsOnce((now) => ({ retryAt: now + 40_000 })).maxWaitMs = 39_999;
     const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 3, internal: 'retry', where: { attempt: 1 } });
@@ -98,7 +95,7 @@ describe('a permanent fault', () => {
     expect(fixture.target.ids()).toEqual(truth());
   });
 
-  it('whose Retry-After is longer than --max-wait is refused by the whole of it, however long is still waited [R1190]', async () => {
+  it('whose Retry-After is longer than --max-wait is refused by the whole of it, however long is still waited', async () => {
     for (const [hours, maxWaitMs] of [
       [2, 1.5 * HOUR],
       [5, HOUR / 3],
@@ -114,7 +111,7 @@ describe('a permanent fault', () => {
   const neverBefore = (refuse: 'retry' | 'retry_or_split') =>
     open({ fault: () => ({ refuse, limits: { retryAt: fixture.clock.now() + HOUR } }) });
 
-  it('is waited for an hour in all, with the smaller exports that take its place [R1080]', async () => {
+  it('is waited for an hour in all, with the smaller exports that take its place', async () => {
     for (const refuse of ['retry', 'retry_or_split'] as const) {
       fixture?.close();
       neverBefore(refuse).options = { maxConcurrentExports: 1 };
@@ -125,7 +122,7 @@ describe('a permanent fault', () => {
     expect(fixture.events('window.split').length).toBeGreaterThan(3);
   });
 
-  it('is waited for an hour in all, whatever the number of targets that want it [R1080]', async () => {
+  it('is waited for an hour in all, whatever the number of targets that want it', async () => {
     neverBefore('retry');
     const concurrency = { max: 1 };
     const sharing = { command: 'c', keep: true, refusals: new Map(), waitBudgets: new Map(), concurrency };
@@ -137,7 +134,7 @@ describe('a permanent fault', () => {
     expect(fixture.clock.slept - HOUR).toBeLessThan(120_000);
   });
 
-  it('that may mean "too big" makes the export smaller where its Retry-After is longer than --max-wait [R1080]', async () => {
+  it('that may mean "too big" makes the export smaller where its Retry-After is longer than --max-wait', async () => {
     const isAll = (q: { readonly eventsCondition: string }) => q.eventsCondition === 'all';
     const limits = () => ({ retryAt: fixture.clock.now() + HOUR });
     open({ fault: (q) => (isAll(q) ? { refuse: 'retry_or_split', limits: limits() } : undefined) }).maxWaitMs = 1_000;
@@ -146,7 +143,7 @@ describe('a permanent fault', () => {
     expect(fixture.clock.slept).toBe(0);
   });
 
-  it('shows the waits that its Retry-After asks for, the one that ends first [R1080]', async () => {
+  it('shows the waits that its Retry-After asks for, the one that ends first', async () => {
     const shown: (number | undefined)[] = [];
     const start = failsOnce((now) => ({ retryAt: now + 40_000 })).clock.now();
     fixture.onWait = (until) => shown.push(until);
@@ -167,7 +164,7 @@ describe('a permanent fault', () => {
     expect(all).toEqual([5, 3, 4, undefined]);
   });
 
-  it('of an empty body exits with 3, unless it means no rows [R11]', async () => {
+  it('of an empty body exits with 3, unless it means no rows', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 3, internal: 'empty_body', where: { window: '2026-03-06', attempt: 5 } });
@@ -193,7 +190,7 @@ describe('a permanent fault', () => {
 });
 
 describe('a body without a final line end', () => {
-  it('is confirmed once by a second download, and remembered [R203]', async () => {
+  it('is confirmed once by a second download, and remembered', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     expect(fixture.service.sent).toBe(4);
     expect(fixture.target.state).toMatchObject({ final_newline: false });
@@ -211,7 +208,7 @@ describe('a body without a final line end', () => {
   });
 
   const rowsOf = (csv: string, count: number) => csv.split('\n').slice(0, count).join('\n');
-  it('is truncated when the second download is truncated elsewhere: two different ends prove nothing [R203]', async () => {
+  it('is truncated when the second download is truncated elsewhere: two different ends prove nothing', async () => {
     const cut = (rows: number): Fault => ({ body: (csv) => rowsOf(csv, rows) });
     await open({ fault: (_q, count) => (count === 1 ? cut(3) : count === 2 ? cut(5) : undefined) }).run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
@@ -219,7 +216,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('is truncated when the second download has the same length and other rows [R203]', async () => {
+  it('is truncated when the second download has the same length and other rows', async () => {
     const cut = (first: number): Fault => ({
       body: (csv) => [csv.split('\n')[0], ...csv.split('\n').slice(first, first + 3)].join('\n'),
     });
@@ -228,20 +225,20 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('is never stored if each download is truncated elsewhere: exit 3 [R203]', async () => {
+  it('is never stored if each download is truncated elsewhere: exit 3', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
     expect([fixture.target.ids(), readdirSync(fixture.spoolDir)]).toEqual([[], []]);
   });
 
-  it('is confirmed for each export without a declared length [R722]', async () => {
+  it('is confirmed for each export without a declared length', async () => {
     await open({ finalNewline: false }).run(DAYS);
     expect(fixture.service.sent).toBe(6);
     expect(fixture.events('window.retry')).toHaveLength(1);
   });
 
-  it('is not stored if it is truncated, though the service never ends bodies with a line end [R722]', async () => {
+  it('is not stored if it is truncated, though the service never ends bodies with a line end', async () => {
     for (const endDeclared of [true, false]) {
       fixture?.close();
       await open({ finalNewline: false, endDeclared }).run(DAYS);
@@ -255,7 +252,7 @@ describe('a body without a final line end', () => {
     }
   });
 
-  it('is usual for a service that never sends one: a body with a final line end was truncated between two rows [R722]', async () => {
+  it('is usual for a service that never sends one: a body with a final line end was truncated between two rows', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
@@ -267,7 +264,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).toMatchObject({ final_newline: false });
   });
 
-  it('is not remembered for a service whose other bodies end with a line end [R722]', async () => {
+  it('is not remembered for a service whose other bodies end with a line end', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { body: (csv) => csv.slice(0, -1) } : undefined) });
     await fixture.run(DAYS);
     expect(fixture.target.state).not.toHaveProperty('final_newline', false);
@@ -276,7 +273,7 @@ describe('a body without a final line end', () => {
 });
 
 describe('a day that the service refuses', () => {
-  it('is requested again with today in UTC [R4]', async () => {
+  it('is requested again with today in UTC', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08' });
     expect(fixture.target.ids()).toContain('df_login-2026-03-10-0');
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
@@ -288,7 +285,7 @@ describe('a day that the service refuses', () => {
     expect(fixture.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
   });
 
-  it('shortens a window, which completes the days that it requested, however late the answer was [R483]', async () => {
+  it('shortens a window, which completes the days that it requested, however late the answer was', async () => {
     const fault: FakeServiceSettings['fault'] = (q, count) => {
       if (q.to > '2026-03-10') return { refuse: 'invalid' };
       if (count === 2) fixture.clock.time += 72 * HOUR;
@@ -337,7 +334,7 @@ describe('a day that the service refuses', () => {
     expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(2);
   });
 
-  it('is a configuration error when it is just over and only single days are accepted, and names the key to set [R483][R1375]', async () => {
+  it('is a configuration error when it is just over and only single days are accepted, and names the key to set', async () => {
     const rows = steadyRows('2026-03-09', '2026-03-09', 1);
     open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
     const failure = await failureOf(fixture.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));

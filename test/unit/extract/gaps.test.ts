@@ -42,7 +42,7 @@ const downloadsWith = (day: string): string[] =>
   filesEnding('.csv').filter((path) => readFileSync(path, 'utf8').includes(`df_login-${day}`));
 
 describe('a gap', () => {
-  it('is never concluded from the clock of this machine alone: exportable days are read [R7]', async () => {
+  it('is never concluded from the clock of this machine alone: exportable days are read', async () => {
     open(20);
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'warn' });
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
@@ -57,7 +57,7 @@ describe('a gap', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
   });
 
-  it('is a day that the service refuses; by its clock other days are expired too, and cost no export [R7]', async () => {
+  it('is a day that the service refuses; by its clock other days are expired too, and cost no export', async () => {
     open(0);
     await fixture.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
     expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
@@ -69,7 +69,7 @@ describe('a gap', () => {
     expect(new Set(fixture.counts.gaps)).toEqual(new Set(daysOf('2026-02-01', '2026-02-17')));
   });
 
-  it('is each of 155,000 days where start_date is that early [R1350]', async () => {
+  it('is each of 155,000 days where start_date is that early', async () => {
     open(0);
     await fixture.run({ startDate: '1600-01-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
     expect(fixture.target.state?.gaps?.length).toBe(daysBetween('1600-01-01', OLDEST));
@@ -80,7 +80,7 @@ describe('a gap', () => {
     ]);
   }, 60_000);
 
-  it('ends the run under on_gap fail with exit 4 and the name of every day, and nothing is stored [R7]', async () => {
+  it('ends the run under on_gap fail with exit 4 and the name of every day, and nothing is stored', async () => {
     open(0);
     const failure = await fixture.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
     if (!(failure instanceof UserError)) throw failure;
@@ -89,7 +89,7 @@ describe('a gap', () => {
     expect(fixture.counts.gaps).toEqual(daysOf('2026-02-10', '2026-02-17'));
   });
 
-  it('is not a day that is complete already, also when the caller names it [R437]', async () => {
+  it('is not a day that is complete already, also when the caller names it', async () => {
     open(0);
     await fixture.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
     fixture.clock.time += 5 * 24 * HOUR;
@@ -123,7 +123,7 @@ describe('a day that is too old by both clocks', () => {
     { toDateInclusive: 'auto', windowDays: 7 },
   ] as const;
 
-  it.each(RULES)('is a gap where the service answers without rows, in each of two runs: %o [R1340]', async (rule) => {
+  it.each(RULES)('is a gap where the service answers without rows, in each of two runs: %o', async (rule) => {
     clamping();
     for (let run = 0; run < 2; run++) {
       const failure = await fixture.run({ ...OLD, ...rule }).catch((e: unknown) => e);
@@ -138,7 +138,7 @@ describe('a day that is too old by both clocks', () => {
     expect(fixture.target.ids()).toEqual(expect.arrayContaining(idsOf(OLDEST, '2026-02-20')));
   });
 
-  it('is a gap of every target of a command [R1340]', async () => {
+  it('is a gap of every target of a command', async () => {
     clamping();
     const sharing = { command: 'one', refusals: new Map(), waitBudgets: new Map(), concurrency: { max: 9 } };
     for (const keep of [true, false]) {
@@ -151,7 +151,7 @@ describe('a day that is too old by both clocks', () => {
     expect(fixture.service.ranges.filter((range) => range.startsWith(OLDEST))).toHaveLength(1);
   });
 
-  it.each(RULES)('is exported where the service has sent rows of an older one: %o [R1341]', async (rule) => {
+  it.each(RULES)('is exported where the service has sent rows of an older one: %o', async (rule) => {
     open(0, { historyDays: 1_000 });
     await fixture.run({ ...OLD, ...rule });
     expect(fixture.counts.gaps).toEqual([]);
@@ -160,7 +160,7 @@ describe('a day that is too old by both clocks', () => {
   });
 
   it.each([30, 1_000])(
-    'is read where a killed run left its download, and windows have more days now; the service refuses after %d days [R1376]',
+    'is read where a killed run left its download, and windows have more days now; the service refuses after %d days',
     async (historyDays) => {
       open(0, { historyDays });
       const settings = { startDate: '2026-02-18', endDate: '2026-02-25', toDateInclusive: 'true' } as const;
@@ -183,7 +183,7 @@ describe('a day that is too old by both clocks', () => {
     [1, 3],
     [3, 6],
   ])(
-    'is read where a killed run left its download, with windows of %d days, %d days later [R1342]',
+    'is read where a killed run left its download, with windows of %d days, %d days later',
     async (windowDays, days) => {
       open(0);
       const settings = { startDate: '2026-02-18', endDate: '2026-02-25', toDateInclusive: 'true', windowDays } as const;
@@ -207,7 +207,7 @@ describe('a day that is too old by both clocks', () => {
 });
 
 describe('a default start', () => {
-  it('moves back to the oldest exportable day when a clock that is ahead put it too late [R7]', async () => {
+  it('moves back to the oldest exportable day when a clock that is ahead put it too late', async () => {
     open(10);
     await fixture.run();
     expect(fixture.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });

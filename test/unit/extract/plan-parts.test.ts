@@ -91,7 +91,7 @@ describe('the coverage of a state', () => {
     expect([copy.cursor('2026-03-01', now), coverage.cursor('2026-03-01', now)]).toEqual(['2026-03-08', '2026-03-05']);
   });
 
-  it('moves the cursor over contiguous days, never past today in UTC-12 [R5][R6]', () => {
+  it('moves the cursor over contiguous days, never past today in UTC-12', () => {
     const now = at('2026-03-31T13:00:00Z');
     const days = new Coverage(['2026-03-01', '2026-03-02', '2026-03-04'], undefined);
     expect(days.cursor('2026-03-01', now)).toBe('2026-03-03');
@@ -136,7 +136,7 @@ describe('ranges of days', () => {
     expect(toDateFor({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
   });
 
-  it('are settled for plain append alone, unless configured [R10]', () => {
+  it('are settled for plain append alone, unless configured', () => {
     expect([deliveryOf('auto', { isPlainAppend: true }), deliveryOf('auto')]).toEqual(['settled', 'fresh']);
     expect([deliveryOf('fresh', { isPlainAppend: true }), deliveryOf('settled')]).toEqual(['fresh', 'settled']);
   });
@@ -165,7 +165,7 @@ describe('messages about lost days', () => {
     expect(clampWarning('2026-03-01', '2026-03-02').message).toContain('from 2026-03-02 instead of 2026-03-01');
   });
 
-  it('begin seven days before the first one expires, while there is anything to read [R7]', () => {
+  it('begin seven days before the first one expires, while there is anything to read', () => {
     const said = (cursor: string, last = '2026-03-31') =>
       retentionLimitWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
     expect([said('2026-03-09'), said('2026-03-08', '2026-03-07')]).toEqual([[], []]);
@@ -208,7 +208,7 @@ describe('hashed columns', () => {
 describe('the hash of an export request', () => {
   const hashWith = (more: object) => hashesOf({ ...SETTINGS, ...more }).request;
 
-  it('differs with the filters or the columns, and not with their spelling [R8]', () => {
+  it('differs with the filters or the columns, and not with their spelling', () => {
     const lists = { events: ['a'], properties: ['a'] };
     const all = [
       {},

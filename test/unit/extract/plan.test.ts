@@ -155,7 +155,7 @@ const rows: Row[] = [
 ];
 
 describe('the plan', () => {
-  it.each(rows)('for %s [R1][R4][R7][R10]', (_name, prior, settings, more, wanted, warnings) => {
+  it.each(rows)('for %s', (_name, prior, settings, more, wanted, warnings) => {
     const plan = planFor(clock, prior, settings, more);
     const [first, last] = [plan.days[0], plan.days.at(-1)];
     const days = first === undefined ? '-' : `${first.slice(5)}..${last?.slice(5)}`;
@@ -234,13 +234,13 @@ describe('the plan', () => {
     expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
   });
 
-  it('names the windows of a start date centuries ago within seconds [R1350]', () => {
+  it('names the windows of a start date centuries ago within seconds', () => {
     const plan = planFor(clock, NO_PRIOR_LOADS, { startDate: '1600-01-01', onGap: 'warn' });
     expect(plan.likelyGaps.size).toBe(daysBetween('1600-01-01', '2026-03-01'));
     expect(plannedWindows(plan).map(({ first }) => first)).toEqual(plan.days.filter((day) => day >= '2026-03-01'));
   });
 
-  it('takes no complete or probably expired day for lost, and never moves back [R7]', () => {
+  it('takes no complete or probably expired day for lost, and never moves back', () => {
     const prior = { ...covered('02-20', '02-20'), covered: new Set(['2026-02-20', '2026-02-22']) };
     const { likelyGaps, state } = planFor(clock, prior, start('02-20'));
     expect([...likelyGaps]).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
@@ -256,7 +256,7 @@ describe('the plan', () => {
     expect([cursor({ by_cursor: true }), cursor({})]).toEqual(['2026-03-10', '2026-03-21']);
   });
 
-  it('leaves out days covered after the cursor, except those that a lookback, a full refresh or the caller reads again [R6]', () => {
+  it('leaves out days covered after the cursor, except those that a lookback, a full refresh or the caller reads again', () => {
     const prior = {
       ...covered('03-05', '03-10'),
       covered: new Set([...daysOf('2026-03-05', '2026-03-10'), '2026-03-13']),
@@ -303,7 +303,7 @@ describe('the number of exports of a plan', () => {
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('02-25'), windowDays: 4 })).toEqual({ least: 4, most: 4 });
   });
 
-  it('is of windows as short as the service is known to export [R999]', () => {
+  it('is of windows as short as the service is known to export', () => {
     const split = { ...MARCH, state: { ...(MARCH.state as object), max_window_days: 2, to_date_inclusive: true } };
     expect(need(split, { windowDays: 5, endDate: '2026-03-14', lookbackDays: 0 })).toEqual({ least: 2, most: 2 });
     expect(need(split, { windowDays: 1, endDate: '2026-03-14', lookbackDays: 0 })).toEqual({ least: 4, most: 4 });
@@ -334,7 +334,7 @@ describe('a stored state', () => {
     }
   };
 
-  it('is refused when malformed, newer, of another service or other filters, or in the future [R8]', () => {
+  it('is refused when malformed, newer, of another service or other filters, or in the future', () => {
     expect(refusalOf({ from_date: 'soon' })).toEqual(['malformed', 2]);
     expect(refusalOf({ ...state, from_date: '2026-02-30' })).toEqual(['malformed', 2]);
     expect(refusalOf({ ...state, version: 2 })).toEqual(['version', 2]);
@@ -343,13 +343,13 @@ describe('a stored state', () => {
     expect(refusalOf({ ...state, from_date: '2026-04-02' })).toEqual(['future', 2]);
   });
 
-  it('keeps unknown keys [R8]', () => {
+  it('keeps unknown keys', () => {
     expect(planFor(clock, { ...NO_PRIOR_LOADS, state: { ...state, theirs: { a: 1 } } }, {}).state.theirs).toEqual({
       a: 1,
     });
   });
 
-  it('is dropped by a full refresh with other filters, which then uses the cursor alone [R8]', () => {
+  it('is dropped by a full refresh with other filters, which then uses the cursor alone', () => {
     const filters = { eventsCondition: 'include' as const, events: ['a'] };
     const prior = covered('03-05', '03-30');
     const plan = planFor(clock, prior, filters, { fullRefresh: true });
@@ -358,7 +358,7 @@ describe('a stored state', () => {
     expect(next.days.slice(0, 3)).toEqual(['2026-03-09', '2026-03-10', '2026-03-11']);
   });
 
-  it('remembers every key that rows were hashed under, and plain rows, under a full refresh [R355]', () => {
+  it('remembers every key that rows were hashed under, and plain rows, under a full refresh', () => {
     const hashed = (state: unknown, key?: string) => {
       const lists = key === undefined ? {} : { columnsHash: ['email'], hashKey: new Secret(key.repeat(32)) };
       return planFor(clock, { ...NO_PRIOR_LOADS, state }, lists, { fullRefresh: true }).state;

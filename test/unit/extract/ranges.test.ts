@@ -97,7 +97,7 @@ describe('a range of more days than the service exports at once', () => {
   it.each([
     ['gone', ['04..09', '04..04', '04..06', '07..09']],
     ['invalid', ['04..09', '04..06', '07..09']],
-  ] as const)('is no gap and no configuration error, but requested in parts: %s [R1320]', async (refuse, requests) => {
+  ] as const)('is no gap and no configuration error, but requested in parts: %s', async (refuse, requests) => {
     for (const onGap of ['warn', 'fail'] as const) {
       open({ fault: limited(refuse, 3) });
       await fixture.run({ ...SETTINGS, onGap });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { ColumnScan } from '../../../src/cells/columns/scan.ts';
 import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
 import { filesOf, receiptOf } from '../../../src/extract/window-builder.ts';
-import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
 
 const column = (source: string): ColumnScan => ({ source, group: 'custom', evidence: 0, filled: 1, misfits: 0 });

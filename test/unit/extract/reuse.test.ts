@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { purgeSpools, spoolFolders } from '../../../src/extract/spool/spool-folders.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
 import {
   at,
   type FakeServiceSettings,
@@ -48,7 +48,7 @@ const folder = (): string => {
 };
 
 describe('a download of a run that ended early', () => {
-  it('is reused: no export is sent twice [R14]', async () => {
+  it('is reused: no export is sent twice', async () => {
     await open().run(DAYS, {}, 2);
     const first = fixture.service.sent;
     expect(filesIn().every((name) => /\.(csv|json)$/.test(name))).toBe(true);
@@ -61,7 +61,7 @@ describe('a download of a run that ended early', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('is private to its user, file and folder [R57]', async () => {
+  it('is private to its user, file and folder', async () => {
     const windows = open().windows(DAYS);
     await windows.next();
     expect(lstatSync(folder()).mode & 0o777).toBe(0o700);
@@ -69,7 +69,7 @@ describe('a download of a run that ended early', () => {
     await windows.return();
   });
 
-  it('has no event name when those are hashed, nor beside its rows [R486]', async () => {
+  it('has no event name when those are hashed, nor beside its rows', async () => {
     open({ rows: steadyRows('2026-03-01', '2026-03-11', 2, 'secret') });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const names = ['df_event_name', 'df_event_detail_log_id', 'df_event_log_id', 'df_unified_id'];
@@ -82,7 +82,7 @@ describe('a download of a run that ended early', () => {
     for (const name of filesIn()) expect(readFileSync(join(fixture.spoolDir, name), 'utf8')).not.toContain('secret');
   });
 
-  it('is not reused when its file was changed [R14]', async () => {
+  it('is not reused when its file was changed', async () => {
     await open().run(DAYS, {}, 1);
     for (const name of filesIn().filter((n) => n.endsWith('.csv'))) {
       const path = join(fixture.spoolDir, name);
@@ -93,7 +93,7 @@ describe('a download of a run that ended early', () => {
     expect(fixture.events('window.reused')).toEqual([]);
   });
 
-  it('is not reused by another request, zone or suppression list [R14]', async () => {
+  it('is not reused by another request, zone or suppression list', async () => {
     open();
     const others = [
       [{ ...DAYS, events: ['df_login'], eventsCondition: 'include' }, {}],
@@ -112,7 +112,7 @@ describe('a download of a run that ended early', () => {
     }
   });
 
-  it('is removed by a program that has other bits of evidence, and its days are exported again [R14]', async () => {
+  it('is removed by a program that has other bits of evidence, and its days are exported again', async () => {
     await open().run(DAYS, {}, 1);
     const left = filesIn();
     expect(left.length).toBeGreaterThan(0);
@@ -126,14 +126,14 @@ describe('a download of a run that ended early', () => {
         await fixture.target.commit(window);
       }
     } finally {
-      vi.doUnmock('../../../src/types/evidence.ts');
+      vi.doUnmock('../../../src/cells/types/evidence.ts');
       vi.resetModules();
     }
     expect(fixture.events('window.reused')).toEqual([]);
     expect(fixture.target.ids().length).toBe(36);
   });
 
-  it('is not reused while its run is alive [R480]', async () => {
+  it('is not reused while its run is alive', async () => {
     const windows = open().windows(DAYS);
     const { value } = await windows.next();
     await fixture.run(DAYS);
@@ -165,7 +165,7 @@ describe('a download of a run that ended early', () => {
     expect(fixture.events('window.reused').length).toBe(1);
   });
 
-  it('is not reused when late rows of its first day would be missed for good [R480]', async () => {
+  it('is not reused when late rows of its first day would be missed for good', async () => {
     const occurred = at('2026-03-05T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-09T01:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -185,7 +185,7 @@ describe('a download of a run that ended early', () => {
     expect([fixture.service.sent, filesIn()]).toEqual([1, []]);
   });
 
-  it('is reused under settled only when its days had been over long enough [R480]', async () => {
+  it('is reused under settled only when its days had been over long enough', async () => {
     const occurred = at('2026-03-07T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-08T14:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -226,7 +226,7 @@ describe('leftovers of other runs', () => {
     expect([...living, ...young].every(existsSync)).toBe(true);
   });
 
-  it('are removed after seven days, and by a purge at once [R57]', async () => {
+  it('are removed after seven days, and by a purge at once', async () => {
     await open().run(DAYS, {}, 0);
     expect(filesIn().length).toBeGreaterThan(0);
     expect(await purgeSpools(await spoolFolders(fixture.spoolDir))).toEqual([]);
@@ -249,7 +249,7 @@ describe('an unusable spool folder', () => {
     expect(failure.message).toContain(path);
   });
 
-  it('is refused when it is a symbolic link [R57]', async () => {
+  it('is refused when it is a symbolic link', async () => {
     await open().run(DAYS, {}, 0);
     const target = folder();
     fixture.close();

@@ -66,7 +66,7 @@ describe('the folder of a run', () => {
     await expect(opening).rejects.toMatchObject({ kind: 'config', where: { file: join(root, 'file') } });
   });
 
-  it('is removed by the next run if its process is dead, and not if it may be alive [R1345]', async () => {
+  it('is removed by the next run if its process is dead, and not if it may be alive', async () => {
     const gone = [
       leave('dfinery-arrow-000001', ownerText({ pid: DEAD_PID })),
       leave('dfinery-files-000002', undefined, 61),
@@ -94,7 +94,7 @@ describe('the folder of a run', () => {
 });
 
 describe('the folder of a live run', () => {
-  it('stays, and is named, where it cannot be listed or looked at [R952]', async () => {
+  it('stays, and is named, where it cannot be listed or looked at', async () => {
     const live = leave('dfinery-files-000001', ownerText());
     for (const call of ['readdir', 'lstat']) {
       const failing = (real: (...all: unknown[]) => unknown, path: unknown, ...more: unknown[]) =>

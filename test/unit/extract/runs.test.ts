@@ -5,8 +5,8 @@ import receiptSchema from '../../../schemas/receipt.json' with { type: 'json' };
 import stateSchema from '../../../schemas/state.json' with { type: 'json' };
 import { isDay } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
@@ -127,7 +127,7 @@ describe('clocks of service and machine that are', () => {
 });
 
 describe('a range that reaches into the future', () => {
-  it('is requested through tomorrow, then today, then in parts, of which the days that are over are read [R1320]', async () => {
+  it('is requested through tomorrow, then today, then in parts, of which the days that are over are read', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
     // It is the 11th in UTC+14, the 10th in UTC and in UTC-12, where the 9th is the last day that is over.
@@ -180,7 +180,7 @@ describe('a range that reaches into the future', () => {
 });
 
 describe('today at a service that takes neither future days nor a day on its own', () => {
-  it('is left to a later run, which has the days before it [R920]', async () => {
+  it('is left to a later run, which has the days before it', async () => {
     open({ singleDays: 'refused', future: 'error' });
     await fixture.run({ startDate: '2026-03-08', windowDays: 2, toDateInclusive: 'true' });
     expect(ranges()).toEqual(['08..09', '10..11', '10..10']);
@@ -189,7 +189,7 @@ describe('today at a service that takes neither future days nor a day on its own
 });
 
 describe('a range that is too long for one export', () => {
-  it('is halved, the larger half first, until it fits, and the shortest failing length is remembered [R482]', async () => {
+  it('is halved, the larger half first, until it fits, and the shortest failing length is remembered', async () => {
     open({ most: 9, rows: steadyRows('2026-02-28', '2026-03-09', 4) });
     fixture.options = { maxConcurrentExports: 1 };
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-09', windowDays: 5, toDateInclusive: 'true' });
@@ -225,7 +225,7 @@ describe('configured columns that no export had', () => {
 describe('the output of a run', () => {
   const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
 
-  it('matches its schemas, and the counts say what happened [R60]', async () => {
+  it('matches its schemas, and the counts say what happened', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     await fixture.run({ startDate: '2026-03-08' });
     expect(ajv.validate(stateSchema, fixture.target.state), ajv.errorsText()).toBe(true);
@@ -249,7 +249,7 @@ describe('the output of a run', () => {
     expect(fixture.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
   });
 
-  it('warns of a re-read with fewer rows [R11]', async () => {
+  it('warns of a re-read with fewer rows', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
     await fixture.run(days);

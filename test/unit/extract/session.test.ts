@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { parseSourceConfig, type SourceConfig } from '../../../src/config/source.ts';
+import { suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { editsOf, extractDeps, openExportSession, openQuota } from '../../../src/extract/session.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
 import { NO_LIMITS } from '../../../src/service/http/headers.ts';
-import { suppressionHmac } from '../../../src/suppression/list.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const KEY = 'a key that has at least 32 characters';

@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import { type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -36,7 +36,7 @@ const idsOf = (first: string, last: string, names = NAMES) =>
     .sort();
 
 describe('a range that is too long for one export', () => {
-  it('is requested in fewer days, which is remembered [R482]', async () => {
+  it('is requested in fewer days, which is remembered', async () => {
     await open({ most: 19 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
     const spans = fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
@@ -49,7 +49,7 @@ describe('a range that is too long for one export', () => {
 });
 
 describe('a day that is split by event names', () => {
-  it('begins with all names seen on earlier days and in earlier runs [R13]', async () => {
+  it('begins with all names seen on earlier days and in earlier runs', async () => {
     open({ fault: tooMany([BIG]) });
     for await (const window of fixture.windows(DAYS, {}, { eventNames: ['seen_before'] }))
       await fixture.target.commit(window);
@@ -94,7 +94,7 @@ describe('a day that is split by event names', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('requests only the names of a configured include, and no remainder [R13]', async () => {
+  it('requests only the names of a configured include, and no remainder', async () => {
     const filter = { events: ['own_a', 'df_login', 'own_a'], eventsCondition: 'include' } as const;
     const fault: FakeServiceSettings['fault'] = ({ from, events }) =>
       from === BIG && events.length > 1 ? { refuse: 'retry_or_split' } : undefined;
@@ -103,7 +103,7 @@ describe('a day that is split by event names', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
   });
 
-  it('never requests configured excludes [R13]', async () => {
+  it('never requests configured excludes', async () => {
     const filter = { events: ['df_login'], eventsCondition: 'exclude' } as const;
     const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition, events }) =>
       from === BIG && ((eventsCondition === 'exclude' && events.length === 1) || events.length === 0)
@@ -143,7 +143,7 @@ describe('a day that is split by event names', () => {
   it.each([
     ['a single name', ({ events }: ExportRequest) => events.includes('df_purchase') && events.length === 1, 3],
     ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
-  ])('that has %s still too large ends the run with the day and advice [R13]', async (what, isIt, attempts) => {
+  ])('that has %s still too large ends the run with the day and advice', async (what, isIt, attempts) => {
     const split = tooMany([BIG], 1);
     const fault: FakeServiceSettings['fault'] = (request, count) =>
       request.from === BIG && isIt(request) ? { refuse: 'retry_or_split' } : split(request, count);
@@ -179,7 +179,7 @@ describe('a day that is split by event names', () => {
   });
 
   const big = tooMany([BIG]);
-  it('marks its hashed columns, as a whole day does [R481]', async () => {
+  it('marks its hashed columns, as a whole day does', async () => {
     open({ fault: big });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     fixture.options = { edits: columnEdits([], ['df_unified_id'], key) };
@@ -192,7 +192,7 @@ describe('a day that is split by event names', () => {
     expect(hashed).toEqual([whole, ['names', ['df_unified_id']], whole]);
   });
 
-  it('has the types of a whole day, also for datetimes with a zone [R481]', async () => {
+  it('has the types of a whole day, also for datetimes with a zone', async () => {
     const column = (csv: string) =>
       csv.replace(/^.+$/gm, (line, at: number) => `${line},${at === 0 ? 'own_time' : '2026-03-06T01:00:00Z'}`);
     open({ fault: (q, count) => big(q, count) ?? { body: column } });
@@ -213,7 +213,7 @@ describe('a day that is split by event names', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
   });
 
-  it('is complete as of its first part: a day that ended between two parts is read again [R202]', async () => {
+  it('is complete as of its first part: a day that ended between two parts is read again', async () => {
     open();
     // Noon in UTC ends the day before in UTC-12.
     fixture.clock.time = Date.parse('2026-03-07T11:59:50Z');

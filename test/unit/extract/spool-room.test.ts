@@ -49,7 +49,7 @@ async function load(more: Partial<ExtractDeps> = {}, settings: Partial<PlanSetti
 const atOnce = () => fixture.events('spool.concurrency').map(({ fields }) => fields?.at_once);
 const requested = () => fixture.service.ranges.map((range) => Number(range.slice(8, 10)));
 
-describe('downloads that do not fit on the disk of the spool together [R1060]', () => {
+describe('downloads that do not fit on the disk of the spool together', () => {
   it.each([1, 2, 3])('all get through, the last of them later, with room for %i', async (files) => {
     open();
     const batches = await withRoomFor(files, load);
@@ -125,7 +125,7 @@ describe('downloads that do not fit on the disk of the spool together [R1060]', 
   });
 });
 
-describe('windows that wait for their batch [R1061]', () => {
+describe('windows that wait for their batch', () => {
   it('are committed before a download has to give way, and no export is repeated', async () => {
     open();
     fixture.options = { maxConcurrentExports: 1 };
@@ -150,7 +150,7 @@ describe('windows that wait for their batch [R1061]', () => {
   });
 });
 
-describe('what ended runs left in the spool [R1062]', () => {
+describe('what ended runs left in the spool', () => {
   it('is used as far as it fits, and removed where a day would not fit otherwise', async () => {
     open();
     const windows = fixture.windows(DAYS);

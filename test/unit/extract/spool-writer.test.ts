@@ -46,7 +46,7 @@ describe('a spool file', () => {
     expect(openBelow(dir)).toEqual([]);
   });
 
-  it('is complete on a disk that writes half of a buffer at a time [R485]', async () => {
+  it('is complete on a disk that writes half of a buffer at a time', async () => {
     const half: Parameters<typeof withCall>[2] = (write, part, at, length) =>
       write(part, at, Math.ceil(Number(length) / 2));
     const whole = bytes(2 * MB + 7);

@@ -140,7 +140,7 @@ describe('the spool of a run', () => {
     await spool.discard({ ...part, path: undefined });
   });
 
-  it('is given up once another run took this one for dead, and its files with it [R909]', async () => {
+  it('is given up once another run took this one for dead, and its files with it', async () => {
     const spool = await open();
     const id = spool.nextId();
     const writer = await spool.create(id);
@@ -320,7 +320,7 @@ describe('sweeping', () => {
     expect(readdirSync(folder).sort()).toEqual([...living, ...foreign].sort());
   });
 
-  it('removes usable files that a clock has dated more than seven days ahead [R1345]', async () => {
+  it('removes usable files that a clock has dated more than seven days ahead', async () => {
     const folder = await folderWith([...pair(DEAD), 'malformed-1.csv'], -7 * DAY);
     await sweepAll([folder], NOW);
     expect(readdirSync(folder)).toHaveLength(4);
@@ -328,7 +328,7 @@ describe('sweeping', () => {
     expect(readdirSync(folder)).toEqual([`${LIVING}.lease`]);
   });
 
-  it('for a purge removes every file of dead runs at once, and of live runs what a later run would load [R932]', async () => {
+  it('for a purge removes every file of dead runs at once, and of live runs what a later run would load', async () => {
     const folder = await folderWith([...pair(DEAD), ...odd, 'malformed-1.csv', ...pair(LIVING)], 0);
     expect(await purgeSpools([folder])).toEqual([]);
     const csv = pair(LIVING).filter((name) => name.endsWith('.csv'));

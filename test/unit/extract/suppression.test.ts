@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
+import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import { loadSuppression, suppress, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { persons } from '../../support/suppressed.ts';
 
@@ -47,7 +47,7 @@ describe('suppressed people', () => {
   it.each([
     ['as an editor may leave it', ''],
     ['and spaces of whoever wrote it', ' '],
-  ])('stay on the list when its last line has no line end, %s, and more are added [R490]', async (_, space) => {
+  ])('stay on the list when its last line has no line end, %s, and more are added', async (_, space) => {
     const path = join(dir, `unended${space.length}`);
     const { hmac: of } = hmac('a');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n{"hmac":${space}"${of}"}`);
@@ -56,7 +56,7 @@ describe('suppressed people', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it.each([1, 20, 40])('are listed after a header of which a power cut left %i bytes [R571]', async (bytes) => {
+  it.each([1, 20, 40])('are listed after a header of which a power cut left %i bytes', async (bytes) => {
     const path = join(dir, `header-${bytes}`);
     const add = (id: string) => suppress(path, persons(id), KEY, { clock: systemClock });
     await add('first');
@@ -69,14 +69,14 @@ describe('suppressed people', () => {
     await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
   });
 
-  it('stay on a list whose last line was truncated, as do those added then [R551]', async () => {
+  it('stay on a list whose last line was truncated, as do those added then', async () => {
     const path = join(dir, 'cut');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);
     expect(await suppress(path, persons('a'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'half'].map((id) => asks(path, id))).toEqual([true, true, false]);
   });
 
-  it('are all listed when several purges append at once, also under another name of the file [R551]', async () => {
+  it('are all listed when several purges append at once, also under another name of the file', async () => {
     const path = file('shared');
     const other = join(dir, 'link');
     symlinkSync(path, other);
@@ -88,7 +88,7 @@ describe('suppressed people', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);
   });
 
-  it('cannot be listed by a hash alone when ids are plain or hashed by another key [R551]', () => {
+  it('cannot be listed by a hash alone when ids are plain or hashed by another key', () => {
     const [key, other] = ['a', 'b'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const path = file('hashed', { ...hmac(key.hashOf(Buffer.from('p'))), hash_key: key.check });
     expect(loadSuppression(path, KEY, key).isSuppressed(Buffer.from('p'), 0, 1)).toBe(true);
@@ -105,7 +105,7 @@ describe('suppressed people', () => {
     expect(() => loadSuppression(join(dir, 'none'), KEY)).toThrow(/cannot be read/);
   });
 
-  it('are never written to a spool file [R53]', async () => {
+  it('are never written to a spool file', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
@@ -113,7 +113,7 @@ describe('suppressed people', () => {
     expect(fixture.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
   });
 
-  it('are never written to one when columns before their id are dropped, or their id is hashed [R486]', async () => {
+  it('are never written to one when columns before their id are dropped, or their id is hashed', async () => {
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const people = file('both', hmac('u-df_login-2026-03-05-3'));
     for (const edits of [columnEdits(['df_api_version'], [], undefined), columnEdits([], ['df_unified_id'], key)]) {
@@ -126,7 +126,7 @@ describe('suppressed people', () => {
     }
   });
 
-  it('are not counted as missing by a re-read: a warning counts only rows that the service lacks [R11]', async () => {
+  it('are not counted as missing by a re-read: a warning counts only rows that the service lacks', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     const day = { startDate: '2026-03-05', endDate: '2026-03-05' };

@@ -12,7 +12,7 @@ const open = (settings: Partial<FakeServiceSettings> = {}, now = NOW) => {
 afterEach(() => fixture.close());
 
 describe('a service that includes the end day', () => {
-  it('is proved by the first export and costs one export a day [R3]', async () => {
+  it('is proved by the first export and costs one export a day', async () => {
     await open().run({ startDate: '2026-03-05' });
     expect(fixture.service.ranges).toEqual(
       ['05', '06', '07', '08', '09', '10', '11'].map((d) => `2026-03-${d}..2026-03-${d}`),
@@ -61,7 +61,7 @@ describe('a service that includes the end day', () => {
 });
 
 describe('a service that excludes the end day', () => {
-  it('is proved with three exports more than days [R3]', async () => {
+  it('is proved with three exports more than days', async () => {
     await open({ inclusive: false }).run({ startDate: '2026-03-05', endDate: '2026-03-09' });
     expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
       '05..05',

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LostRace } from '../../../src/sinks/files/table-log.ts';
-import type { PeopleFound } from '../../../src/sinks/people.ts';
-import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { coveredDays } from '../../../src/table/receipts.ts';
+import { LostRace } from '../../../src/targets/files/table-log.ts';
+import type { PeopleFound } from '../../../src/targets/people.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -52,7 +52,7 @@ describe('a target of files over the example of a log', () => {
     expect(coveredDays((await place.state(options()))?.receipts ?? [])).toEqual(new Set([first, second]));
   });
 
-  it('commits nothing once another run took this one for dead, as a process that stood still [R909]', async () => {
+  it('commits nothing once another run took this one for dead, as a process that stood still', async () => {
     const sink = await place.open(options());
     const below = readdirSync(fixture.dir, { recursive: true }).map((path) => join(fixture.dir, String(path)));
     writeFileSync(below.find((path) => path.endsWith('.lease')) ?? '', ownerText());

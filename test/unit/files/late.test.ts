@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
-import { openStorage } from '../../../src/sinks/storage/open.ts';
+import { openStorage } from '../../../src/storage/open.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { FilesFixture, LOGS_WITHOUT_LOCK } from '../../support/targets/target-fixture.ts';
 
-// What src/sinks/files promises of every log whose commit decides between two writers: those of the targets, and the example of
+// What src/targets/files promises of every log whose commit decides between two writers: those of the targets, and the example of
 // docs/targets.md. Parquet has a lock instead.
 
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
@@ -57,7 +57,7 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('a commit that a purge overtakes before its files are stored leaves nothing [R961]', async () => {
+  it('a commit that a purge overtakes before its files are stored leaves nothing', async () => {
     await fixture.store([load(ONE, 'a', 'erna')]);
     const open = await fixture.format.open(fixture.options, 'read');
     const { address } = open.storage;
@@ -76,7 +76,7 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('a reader that a purge overtakes reads again, and sees the place after it [R1270]', async () => {
+  it('a reader that a purge overtakes reads again, and sees the place after it', async () => {
     await fixture.store([load(ONE, 'a', 'erna', 'otto', 'ida')]);
     const open = await fixture.format.open(fixture.options, 'read');
     const { address } = open.storage;
@@ -99,7 +99,7 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await people.find(fixture.place, query, await overtakenBy('ida'))).toMatchObject({ rows: 0 });
   });
 
-  it('names in a purge the file of a dead run whose time is yet to come, as of a clock that was ahead [R912]', async () => {
+  it('names in a purge the file of a dead run whose time is yet to come, as of a clock that was ahead', async () => {
     await fixture.store([load(ONE, 'a', 'erna')]);
     const open = await fixture.format.open(fixture.options, 'read');
     const { address } = open.storage;

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import type { NewFile } from '../../../src/sinks/files/data-file.ts';
-import { loggedColumns } from '../../../src/sinks/files/log-entries.ts';
-import { writeFile } from '../../../src/sinks/files/parquet-file.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
+import { openEngine } from '../../../src/engine/session/open.ts';
+import type { NewFile } from '../../../src/targets/files/data-file.ts';
+import { loggedColumns } from '../../../src/targets/files/log-entries.ts';
+import { writeFile } from '../../../src/targets/files/parquet-file.ts';
 
 it('tells the range of instants in UTC, whatever zone the machine is in, when a row group has none', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-statistics-'));

@@ -1,10 +1,10 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DataFile, NewFile } from '../../../src/sinks/files/data-file.ts';
-import { withTable } from '../../../src/sinks/files/file-table.ts';
-import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import type { TableState } from '../../../src/table/state.ts';
+import type { DataFile, NewFile } from '../../../src/targets/files/data-file.ts';
+import { withTable } from '../../../src/targets/files/file-table.ts';
+import { readFiles } from '../../../src/targets/files/parquet-file.ts';
 import { on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture } from '../../support/targets/target-fixture.ts';
 
@@ -55,13 +55,13 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
       await open.commit({ kind: 'load', removed: [], added: [], state: { ...state, ...change(state) } });
     });
 
-  it('finds nothing in loaded data, nor in rewritten files with the same rows [R24]', async () => {
+  it('finds nothing in loaded data, nor in rewritten files with the same rows', async () => {
     expect(await messages()).toEqual([]);
     await rewrite('events', '* FROM THIS');
     expect(await messages()).toEqual([]);
   });
 
-  it('names every file that is missing, or has another length or other bytes, in every table [R24]', async () => {
+  it('names every file that is missing, or has another length or other bytes, in every table', async () => {
     const [events, items, logs] = [await fileOf('events'), await fileOf('event_items'), await fileOf('event_logs')];
     rmSync(events.local);
     writeFileSync(items.local, 'x');
@@ -109,7 +109,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
     expect(await messages()).toContain('rows: 1 row belongs to window 9, which has no receipt');
   });
 
-  it('names a receipt with more live rows than it had, and days without a receipt [R24]', async () => {
+  it('names a receipt with more live rows than it had, and days without a receipt', async () => {
     await restate(({ receipts }) => ({ receipts: receipts.map((receipt) => ({ ...receipt, rows: 2 })) }));
     const rows = `rows: window 1 (${ONE} to ${ONE}) has 3 rows, and its export had 2: another program added rows to it`;
     expect(await messages()).toEqual([rows]);

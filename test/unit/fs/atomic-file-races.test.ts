@@ -89,7 +89,7 @@ describe('a temporary file', () => {
     expect(text()).toBe('whole');
   });
 
-  it.each(['EPERM', 'EACCES'])('of another user stays, unless all must go (%s) [R1023]', async (code) => {
+  it.each(['EPERM', 'EACCES'])('of another user stays, unless all must go (%s)', async (code) => {
     const [own, other] = [temporaryPathOf(path), temporaryPathOf(path)];
     for (const file of [own, other]) {
       writeFileSync(file, '');

@@ -67,7 +67,7 @@ describe('replacing a file', () => {
     expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
   });
 
-  it('of a name that a user gave keeps the old text where the disk has no room for the new one [R439]', async () => {
+  it('of a name that a user gave keeps the old text where the disk has no room for the new one', async () => {
     writeFileSync(path, 'old');
     const full = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
       real(all[0], 'n', all[2]);
@@ -78,7 +78,7 @@ describe('replacing a file', () => {
     expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
   });
 
-  it('of a name that a user gave does not need the right to read the old one [R992]', async () => {
+  it('of a name that a user gave does not need the right to read the old one', async () => {
     writeFileSync(path, 'old');
     const refused = (open: (...all: unknown[]) => unknown, file: unknown, ...more: unknown[]) => {
       if (file === path) throw systemError('EACCES');

@@ -26,7 +26,7 @@ describe('an error of a disk', () => {
     ['ELOOP', 'its links lead in a circle, give another'],
     ['ENAMETOOLONG', 'its name is too long, give another'],
     ['EXDEV', 'give another'],
-  ])('%s: the disk cannot be written, and the user must act: %s [R1346]', (code, remedy) => {
+  ])('%s: the disk cannot be written, and the user must act: %s', (code, remedy) => {
     expect(isDiskFull(errorOf(code))).toBe(false);
     const refused = failure(code);
     expect(refused).toMatchObject({ kind: 'config', exitCode: 2, where: { file: '/l' } });
@@ -63,7 +63,7 @@ describe('an error of a disk', () => {
     expect(diskError(reported, place)).toBe(reported);
   });
 
-  it('that nothing has converted names the path of the system, unless it may mean a defect [R921]', () => {
+  it('that nothing has converted names the path of the system, unless it may mean a defect', () => {
     const at = (code: string, path?: string) => unnamedDiskError(Object.assign(errorOf(code), { path })) as UserError;
     expect(at('EIO', '/l')).toMatchObject({ kind: 'transient', message: '/l failed (EIO): try again later.' });
     expect(at('EROFS', '/l')).toMatchObject({ kind: 'config', where: { file: '/l' } });

@@ -66,14 +66,14 @@ describe('a lock', () => {
     expect(names()).toEqual([]);
   });
 
-  it('is waited for within a limit [R182]', async () => {
+  it('is waited for within a limit', async () => {
     const lock = await take();
     await expect(take({ waitMs: 50 })).rejects.toMatchObject({ kind: 'transient' });
     setTimeout(() => lock.release(), 30);
     (await take({ waitMs: 60_000 })).release();
   });
 
-  it('is not waited for after an abort [R182]', async () => {
+  it('is not waited for after an abort', async () => {
     const lock = await take();
     const reason = new Error('stopped');
     const controller = new AbortController();
@@ -96,7 +96,7 @@ describe('a lock', () => {
     }
   });
 
-  it('is held by one at a time among many [R180]', async () => {
+  it('is held by one at a time among many', async () => {
     const state = { inside: 0, most: 0, done: 0 };
     const work = async () => {
       state.inside++;
@@ -154,7 +154,7 @@ describe('a lock', () => {
 });
 
 describe('the file of a lock', () => {
-  it('is complete when it is renamed, so that a killed process leaves no lock [R569]', async () => {
+  it('is complete when it is renamed, so that a killed process leaves no lock', async () => {
     const seen: unknown[] = [];
     const link = (real: Real, ...all: unknown[]) => {
       seen.push(existsSync(path), JSON.parse(readFileSync(String(all[0]), 'utf8')));
@@ -206,7 +206,7 @@ describe('the file of a lock', () => {
     lock.release();
   });
 
-  it('removes the files of processes that were killed once they had stolen it [R569]', async () => {
+  it('removes the files of processes that were killed once they had stolen it', async () => {
     writeFileSync(`${path}.steal-0123456789abcdef`, DEAD);
     writeFileSync(`${path}2.steal-0123456789abcdef`, DEAD);
     const lock = await take();
@@ -280,7 +280,7 @@ describe('the lock of a dead process', () => {
     ['nobody knows whom', 'nonsense'],
     ['a process that is writing it at this moment', ''],
   ])(
-    'of %s is stolen after a minute of silence, in either direction of the clock, and not before [R180]',
+    'of %s is stolen after a minute of silence, in either direction of the clock, and not before',
     async (_name, text) => {
       for (const silence of [70, -70]) {
         writeFileSync(path, text);
@@ -312,7 +312,7 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
     expect(names()).toEqual([]);
   });
 
-  it('is left to whoever stole it first [R180]', async () => {
+  it('is left to whoever stole it first', async () => {
     writeFileSync(path, DEAD);
     const quicker = ownerText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
     const link = (real: Real, ...all: unknown[]) => {

@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => void process.umask(before));
 
 describe('the modes of files of the library', () => {
-  it('are 0600 under any umask, also of the write-ahead log; the umask of the caller is restored [R190]', async () => {
+  it('are 0600 under any umask, also of the write-ahead log; the umask of the caller is restored', async () => {
     const fixture = new DuckDbFixture();
     try {
       const sink = await fixture.open();

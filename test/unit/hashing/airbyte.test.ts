@@ -24,7 +24,7 @@ async function discovered(more: Json) {
 }
 
 describe('the Airbyte source', () => {
-  it('has the lists and the key in its specification, the key as a secret [R357]', async () => {
+  it('has the lists and the key in its specification, the key as a secret', async () => {
     const [{ spec }] = (await fixture.run('spec', {})).of('SPEC') as unknown[] as [
       { spec: { connectionSpecification: { properties: Json } } },
     ];
@@ -33,7 +33,7 @@ describe('the Airbyte source', () => {
     expect(properties).toMatchObject({ columns_drop: { type: 'array' }, columns_hash: { type: 'array' } });
   });
 
-  it('discovers the hashed and dropped form [R357]', async () => {
+  it('discovers the hashed and dropped form', async () => {
     const plain = await discovered({});
     expect(Object.keys(plain)).toEqual(expect.arrayContaining(['fax', 'mail', 'df_keyword']));
     const edited = await discovered({ ...LISTS, columns_hash: ['mail', 'df_discount'] });
@@ -42,7 +42,7 @@ describe('the Airbyte source', () => {
     expect(edited).toMatchObject({ mail: { type: ['string', 'null'] }, df_discount: { type: ['string', 'null'] } });
   });
 
-  it('reads hashes and never a dropped column; other lists start over and say so [R357]', async () => {
+  it('reads hashes and never a dropped column; other lists start over and say so', async () => {
     const catalog = await fixture.catalog({}, ['events']);
     const first = await fixture.read(catalog, undefined, LISTS);
     expect(first.code).toBe(0);

@@ -16,12 +16,12 @@ describe('columns_drop and columns_hash', () => {
     ['an empty key', { columns_hash: ['a'], hash_key: '' }, /hash_key \(DFINERY_HASH_KEY\) is missing/],
     ['a short key', { columns_hash: ['a'], hash_key: 'x'.repeat(31) }, /shorter than 32 characters/],
     ['another type', { columns_hash: ['a'], hash_key: HASH_KEY, column_types: { a: 'long' } }, /column_types gives a/],
-  ])('are refused with one message: %s [R353]', (_, more, sentence) => {
+  ])('are refused with one message: %s', (_, more, sentence) => {
     expect(() => parsed(more)).toThrow(sentence);
     expect(() => parsed(more)).toThrow(expect.objectContaining({ exitCode: 2 }));
   });
 
-  it('never print the key, and a key without a list is accepted [R353]', () => {
+  it('never print the key, and a key without a list is accepted', () => {
     expect(() => parsed({ columns_hash: ['a'], hash_key: 'canary-short-key' })).not.toThrow(/canary-short-key/);
     expect(parsed({ hash_key: 'short' }).columnsHash).toEqual([]);
     expect(String(parsed({ hash_key: HASH_KEY }).hashKey)).toBe('******');
@@ -35,7 +35,7 @@ describe('the hash key', () => {
   });
   afterEach(() => fixture.close());
 
-  it('is read from a file that the environment names, and is never printed [R353]', async () => {
+  it('is read from a file that the environment names, and is never printed', async () => {
     fixture.serve([person(1)]);
     writeFileSync(fixture.at('key'), `${HASH_KEY}\n`);
     const { hash_key: _, columns_hash, columns_drop } = LISTS;

@@ -15,7 +15,7 @@ interface Profile {
 }
 
 describe('inspect with a configuration', () => {
-  it('shows the loaded form: no dropped column, hashes for values [R358]', async () => {
+  it('shows the loaded form: no dropped column, hashes for values', async () => {
     // A configuration of lists alone is enough: no service is asked.
     writeFileSync(fixture.at('lists.json'), JSON.stringify(LISTS));
     const words = ['inspect', fixture.at('export.csv'), '--config', fixture.at('lists.json')];
@@ -30,7 +30,7 @@ describe('inspect with a configuration', () => {
     expect((await fixture.run(words)).result).not.toContain('marked');
   });
 
-  it('reads the lists from the environment, and names columns that the file lacks [R358]', async () => {
+  it('reads the lists from the environment, and names columns that the file lacks', async () => {
     const env = { DFINERY_COLUMNS_HASH: 'email,nothing', DFINERY_HASH_KEY: HASH_KEY };
     const done = await fixture.run(['inspect', fixture.at('export.csv')], env);
     expect(done.result).not.toContain('@example.com');

@@ -42,7 +42,7 @@ const PEOPLE = [1, 2, 3].map((n) => person(n));
 const withList = { ...LISTS, suppression_key: SUPPRESSION_KEY };
 
 describe('a purge by a hashed column', () => {
-  it.each(TARGETS)('finds its person in %s with the key, and suppresses that person [R355]', async (...target) => {
+  it.each(TARGETS)('finds its person in %s with the key, and suppresses that person', async (...target) => {
     // A row of the same person that has no mail address.
     fixture.serve([...PEOPLE, person(2, { id: 'marked-row-4', email: '' })]);
     expect((await fixture.sync(LISTS, [target[0], fixture.at(target[1])])).code).toBe(0);
@@ -58,7 +58,7 @@ describe('a purge by a hashed column', () => {
     expect(fixture.holding(hmac('marked-person-2'))).toEqual([]);
   });
 
-  it('is refused without the key or with another one, before anything is deleted [R355]', async () => {
+  it('is refused without the key or with another one, before anything is deleted', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
     const { DFINERY_HASH_KEY: _, ...without } = ENV;
@@ -74,7 +74,7 @@ describe('a purge by a hashed column', () => {
     expect(server.ids()).toEqual([]);
   });
 
-  it('finds hashed rows by a mapping of plain ids [R355]', async () => {
+  it('finds hashed rows by a mapping of plain ids', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
     writeFileSync(fixture.at('mapping.csv'), 'external_id,df_unified_id\nme,marked-person-3\n');
@@ -84,7 +84,7 @@ describe('a purge by a hashed column', () => {
     expect(fixture.holding(hmac('marked-person-3'))).toEqual([]);
   });
 
-  it('reaches rows of both forms after the lists were changed [R355]', async () => {
+  it('reaches rows of both forms after the lists were changed', async () => {
     fixture.serve(PEOPLE, '2026-01-14');
     fixture.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
     const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
@@ -103,7 +103,7 @@ describe('a purge by a hashed column', () => {
     expect(await query(fixture.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
   });
 
-  it('is warned of, by person too, where some rows are hashed under another key [R1160]', async () => {
+  it('is warned of, by person too, where some rows are hashed under another key', async () => {
     fixture.serve(PEOPLE, '2026-01-14');
     fixture.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
     const early = {
@@ -121,7 +121,7 @@ describe('a purge by a hashed column', () => {
     expect([done.code, done.said]).toEqual([0, expect.stringMatching(/email is hashed under another key in some/)]);
   });
 
-  it('--query works on the stored form [R355]', async () => {
+  it('--query works on the stored form', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
     const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: fixture.at('ledger') };
@@ -141,7 +141,7 @@ describe('a purge by a hashed column', () => {
 });
 
 describe('a suppression list with hashed ids', () => {
-  it('recognises a person by the real id, and refuses to lose one known by the hash of another key [R356]', async () => {
+  it('recognises a person by the real id, and refuses to lose one known by the hash of another key', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
     expect((await forget(TARGETS[0], 'marked-2@example.com', ENV)).code).toBe(0);

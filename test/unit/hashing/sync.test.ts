@@ -13,19 +13,16 @@ afterEach(() => fixture.close());
 const PEOPLE = [1, 2, 3, 4, 5].map((n) => person(n));
 
 describe('columns that are dropped or hashed', () => {
-  it.each([...DISK_TARGETS, 'arrow'])(
-    'leave no byte of a value in any file of %s, nor in messages [R350]',
-    async (name) => {
-      fixture.serve(PEOPLE);
-      const done = await fixture.sync(LISTS, [name, fixture.at(name)]);
-      expect(done.code, done.said).toBe(0);
-      expect(fixture.holding('marked')).toEqual([]);
-      expect(fixture.holding('phone')).toEqual([]);
-      expect(done.said + done.result).not.toMatch(/marked|phone|a hash key/);
-    },
-  );
+  it.each([...DISK_TARGETS, 'arrow'])('leave no byte of a value in any file of %s, nor in messages', async (name) => {
+    fixture.serve(PEOPLE);
+    const done = await fixture.sync(LISTS, [name, fixture.at(name)]);
+    expect(done.code, done.said).toBe(0);
+    expect(fixture.holding('marked')).toEqual([]);
+    expect(fixture.holding('phone')).toEqual([]);
+    expect(done.said + done.result).not.toMatch(/marked|phone|a hash key/);
+  });
 
-  it('hold the HMAC of the unquoted value; an empty value stays empty [R352]', async () => {
+  it('hold the HMAC of the unquoted value; an empty value stays empty', async () => {
     const odd = 'he said "marked", twice';
     fixture.serve([...PEOPLE, person(6, { email: odd }), person(7, { email: '' })]);
     expect((await fixture.sync()).code).toBe(0);
@@ -47,7 +44,7 @@ describe('columns that are dropped or hashed', () => {
     expect(names).toContainEqual({ source_name: 'email', type: 'string' });
   });
 
-  it('are strings for any values and any declared type [R352]', async () => {
+  it('are strings for any values and any declared type', async () => {
     fixture.serve([person(1, { age: '41', df_discount: '2.5' }), person(2, { age: '7', df_discount: '1' })]);
     const done = await fixture.sync({
       ...LISTS,
@@ -61,14 +58,14 @@ describe('columns that are dropped or hashed', () => {
     expect(rows.map(({ _rescued }) => _rescued)).toEqual([null, null]);
   });
 
-  it('do not make an item of a row whose item cells are the text null [R352]', async () => {
+  it('do not make an item of a row whose item cells are the text null', async () => {
     fixture.serve([person(1, { df_items_size: 'null' }), person(2, { df_items_size: 'XL' })]);
     expect((await fixture.sync({ ...LISTS, columns_hash: ['df_items_size'] })).code).toBe(0);
     const items = await query(fixture.at('events.duckdb'), 'SELECT size FROM event_items');
     expect(items).toEqual([{ size: hmac('XL') }]);
   });
 
-  it('leave no item position when the id that carries it is hashed; the key is the hash [R352]', async () => {
+  it('leave no item position when the id that carries it is hashed; the key is the hash', async () => {
     fixture.serve([person(1, { id: 'log-1:3', df_items_size: 'XL' })]);
     const lists = { ...LISTS, columns_hash: ['df_event_detail_log_id'] };
     expect((await fixture.sync(lists)).code).toBe(0);
@@ -76,7 +73,7 @@ describe('columns that are dropped or hashed', () => {
     expect(items).toEqual([{ _key: hmac('log-1:3'), item_position: null, size: 'XL' }]);
   });
 
-  it('are named once if no export has them [R352]', async () => {
+  it('are named once if no export has them', async () => {
     fixture.serve(PEOPLE);
     fixture.serve(
       PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })),
@@ -87,7 +84,7 @@ describe('columns that are dropped or hashed', () => {
     expect(said.split('\n').filter((line) => line.includes('no export of this run had: Phone'))).toHaveLength(1);
   });
 
-  it('mean the event name by df_event_name, under either of its names [R352]', async () => {
+  it('mean the event name by df_event_name, under either of its names', async () => {
     const rows = PEOPLE.map((row) => ({ ...row, df_event_name: 'marked_event' }));
     fixture.serve(csvOf(rows).replace('df_event_name', 'event_name'));
     const done = await fixture.sync({ ...LISTS, columns_hash: [...LISTS.columns_hash, 'df_event_name'] });
@@ -98,7 +95,7 @@ describe('columns that are dropped or hashed', () => {
     ]);
   });
 
-  it('are in no file after a body that is malformed repeatedly, which is not kept [R350]', async () => {
+  it('are in no file after a body that is malformed repeatedly, which is not kept', async () => {
     const lines =
       'df_unified_id,df_api_version,df_event_name,df_server_datetime,df_correction_datetime,df_event_detail_log_id,df_event_log_id,email,phone\nmarked,1,n,2026-01-15 10:00:00.000,2026-01-15 10:00:00.000,marked-1,l,marked@example.com,marked\nmarked,1\n';
     fixture.serve(lines);
@@ -121,24 +118,19 @@ describe('other column lists, or another key', () => {
     ['one column less', { columns_hash: ['df_unified_id'] }],
     ['no column', { columns_hash: [], columns_drop: [] }],
     ['one more dropped', { columns_drop: ['phone', 'plan'] }],
-  ])(
-    '%s: are refused without --full-refresh, which warns that older rows keep the old form [R354]',
-    async (_, change) => {
-      const lists = { ...LISTS, ...change };
-      const refused = await fixture.sync(lists);
-      expect(refused.code).toBe(2);
-      expect(refused.said).toMatch(
-        /columns_drop, columns_hash or hash_key\s+differ.*--full-refresh.*keep the old form/,
-      );
-      const done = await fixture.sync(lists, undefined, '--full-refresh');
-      expect(done.code, done.said).toBe(0);
-      expect(done.said).toContain('keep the old form');
-      const again = await fixture.sync(lists);
-      expect([again.code, again.said]).toEqual([0, expect.not.stringContaining('keep the old form')]);
-    },
-  );
+  ])('%s: are refused without --full-refresh, which warns that older rows keep the old form', async (_, change) => {
+    const lists = { ...LISTS, ...change };
+    const refused = await fixture.sync(lists);
+    expect(refused.code).toBe(2);
+    expect(refused.said).toMatch(/columns_drop, columns_hash or hash_key\s+differ.*--full-refresh.*keep the old form/);
+    const done = await fixture.sync(lists, undefined, '--full-refresh');
+    expect(done.code, done.said).toBe(0);
+    expect(done.said).toContain('keep the old form');
+    const again = await fixture.sync(lists);
+    expect([again.code, again.said]).toEqual([0, expect.not.stringContaining('keep the old form')]);
+  });
 
-  it('in another order, or from the environment, make the same request hash [R354]', async () => {
+  it('in another order, or from the environment, make the same request hash', async () => {
     const { hash_key, ...lists } = LISTS;
     const path = fixture.config({ ...lists, columns_hash: [...LISTS.columns_hash].reverse() });
     const words = ['sync', 'duckdb', fixture.at('events.duckdb'), '--config', path];

@@ -3,8 +3,8 @@ import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
-import type { Journal, Move } from '../../../src/sinks/parquet/journal.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import type { Journal, Move } from '../../../src/targets/parquet/journal.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -38,7 +38,7 @@ const SECOND = csvOf([
 
 /** What a writer calls with its journal instead of executing it; undefined: it executes it. */
 const dying = vi.hoisted(() => ({ at: undefined as ((journal: Journal) => void) | undefined }));
-vi.mock(import('../../../src/sinks/parquet/journal.ts'), async (original) => {
+vi.mock(import('../../../src/targets/parquet/journal.ts'), async (original) => {
   const journal = await original();
   return {
     ...journal,
@@ -112,7 +112,7 @@ describe('a writer that is killed', () => {
     expect(fixture.manifest.receipts).toHaveLength(1);
   });
 
-  it('at any later step never shows a row twice, and the next run finishes its work [R45]', async () => {
+  it('at any later step never shows a row twice, and the next run finishes its work', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
     const journal = await prepared();
     expect(journal.steps.filter((step) => 'to' in step && step.to.startsWith('events/')).length).toBeGreaterThan(4);
@@ -130,7 +130,7 @@ describe('a writer that is killed', () => {
     });
   });
 
-  it('at any step of a purge has removed everything or the next run removes it, in one journal [R45]', async () => {
+  it('at any step of a purge has removed everything or the next run removes it, in one journal', async () => {
     const one = (id: string, day: string, who: string) => ({ id, df_unified_id: who, df_items_k: id, ...on(day) });
     const days = ['2026-01-01', '2026-01-02', '2026-01-03'];
     const rows = days.flatMap((day, i) => [
@@ -210,7 +210,7 @@ describe('a writer that is killed', () => {
   it.each([
     ['goes on', false],
     ['is closed, and the next one goes on', true],
-  ])('by a disk that refuses a file between two others %s, and no row is lost [R494]', async (_, isClosed) => {
+  ])('by a disk that refuses a file between two others %s, and no row is lost', async (_, isClosed) => {
     const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
     await fixture.store([fixture.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
     const sink = await fixture.openFolder();
@@ -260,7 +260,7 @@ describe('a writer that is killed', () => {
     ['removes a file well and another outside', () => ({ steps: [{ remove: PARTITION }, { remove: '../victim' }] })],
     ['says nothing of the manifest', () => ({ manifest: undefined })],
     ['is of a later version', () => ({ v: 2 })],
-  ])('leaves no journal that %s: a forged one is refused, and nothing is touched [R186]', async (_name, forged) => {
+  ])('leaves no journal that %s: a forged one is refused, and nothing is touched', async (_name, forged) => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     const outside = `${fixture.root}-outside`;
@@ -290,7 +290,7 @@ describe('a writer that is killed', () => {
     rmSync(outside, { recursive: true });
   });
 
-  it('is not repaired by verify, which writes nothing [R186]', async () => {
+  it('is not repaired by verify, which writes nothing', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));

@@ -142,7 +142,7 @@ const CASES: readonly (readonly [string, string | undefined, readonly Timed[]])[
   ],
 ];
 
-describe('rows are in the partition of their date as written [R45]', () => {
+describe('rows are in the partition of their date as written', () => {
   const load = async (rows: readonly Timed[], timezone: string | undefined, idOf: (i: number) => string, parts = 1) => {
     const cells = rows.map(([df_server_datetime, df_correction_datetime], i) => ({
       id: idOf(i),

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { writeDates } from '../../../src/sinks/files/parquet-file.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
+import { openEngine } from '../../../src/engine/session/open.ts';
+import { writeDates } from '../../../src/targets/files/parquet-file.ts';
 import { query } from '../../support/targets/query.ts';
 
 let dir: string;

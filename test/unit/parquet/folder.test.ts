@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
 import { begunRun } from '../../../src/table/runs.ts';
 import { priorLoadsOf } from '../../../src/table/state.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -38,7 +38,7 @@ describe('a Parquet folder', () => {
     expect(fixture.files()).toEqual(['events/part-0.parquet']);
   });
 
-  it('holds no partial file of a killed writer once the next has opened it [R472]', async () => {
+  it('holds no partial file of a killed writer once the next has opened it', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const before = fixture.files();
     for (const name of ['manifest', 'journal']) {
@@ -49,7 +49,7 @@ describe('a Parquet folder', () => {
     expect(fixture.files()).toEqual(before);
   });
 
-  it('leaves what the next writer puts there as soon as the lock is free [R896]', async () => {
+  it('leaves what the next writer puts there as soon as the lock is free', async () => {
     const sink = await fixture.openFolder();
     await sink.commit([fixture.window('2026-01-01', CSV)], fixture.signal);
     const waiting = join(fixture.root, '_dfinery/tmp');
@@ -100,7 +100,7 @@ describe('a Parquet folder', () => {
     await (await fixture.openFolder()).close();
   });
 
-  it('is private to its owner, file by file [R57]', async () => {
+  it('is private to its owner, file by file', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     for (const file of fixture.files()) expect(statSync(join(fixture.root, file)).mode & 0o077, file).toBe(0);
     expect(statSync(join(fixture.root, 'events')).mode & 0o077).toBe(0);
@@ -122,7 +122,7 @@ describe('a Parquet folder', () => {
     expect(await verifyParquet({ ...fixture.folderOptions, place })).toEqual([]);
   });
 
-  it('reports changes of columns with the window that caused them, and none of a failed window [R553]', async () => {
+  it('reports changes of columns with the window that caused them, and none of a failed window', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const more = (id: string, name: string) =>
       fixture.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));

@@ -65,7 +65,7 @@ async function found(): Promise<{ cursor: string | undefined; days: unknown[] }>
 }
 
 describe('kill -9 right after a rename', () => {
-  it('finds rows and cursor together in the folder, after any rename [R45]', async () => {
+  it('finds rows and cursor together in the folder, after any rename', async () => {
     const cursors = new Set<string | undefined>();
     for (let renames = 1; !cursors.has('2026-01-03'); renames++) {
       expect(renames).toBeLessThan(30);

@@ -2,9 +2,9 @@ import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileTable, readingTable } from '../../../src/sinks/files/file-table.ts';
-import { PARQUET } from '../../../src/sinks/parquet/log.ts';
-import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
+import { eventLogs, sortedEventLogs } from '../../../src/engine/views.ts';
+import { type FileTable, readingTable } from '../../../src/targets/files/file-table.ts';
+import { PARQUET } from '../../../src/targets/parquet/log.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { compactParquet, tryPurgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -75,7 +75,7 @@ describe('verify', () => {
 });
 
 describe('purge', () => {
-  it.runIf(hasOtherDisk)('is refused beforehand when a partition is on another disk [R385]', async () => {
+  it.runIf(hasOtherDisk)('is refused beforehand when a partition is on another disk', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const folder = join(fixture.root, 'events', 'event_date=2026-01-02');
     const other = mkdtempSync(join(OTHER_DISK, 'dfinery-'));

@@ -45,7 +45,7 @@ const contents = () =>
 const bytesOf = () => fixture.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 describe('a purge of Parquet files', () => {
-  it('removes what a run that was killed has left of the record of its run, as the next load does [R968]', async () => {
+  it('removes what a run that was killed has left of the record of its run, as the next load does', async () => {
     await store();
     const left = at('_dfinery/runs/.2026-01-01T00-00-00.000Z-01234567.json.0123456789ab.tmp');
     mkdirSync(dirname(left), { recursive: true });
@@ -119,7 +119,7 @@ describe('a purge of Parquet files', () => {
   });
 });
 
-it('a purge of Parquet files names the foreign files beside them, also those that no reader sees [R385]', async () => {
+it('a purge of Parquet files names the foreign files beside them, also those that no reader sees', async () => {
   await store();
   const names = ['.data_0.parquet.swp', 'mine.parquet'].map((name) => `events/event_date=${ONE}/${name}`);
   for (const name of names) copyFileSync(at(pathOf('events', ONE)), at(name));

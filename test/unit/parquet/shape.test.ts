@@ -5,7 +5,7 @@ import { compressors } from 'hyparquet-compressors';
 import { ParquetReader } from 'parquetjs-lite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../../src/base/version.ts';
-import { literal } from '../../../src/types/sql.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { compactParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -20,7 +20,7 @@ afterEach(() => fixture.close());
 const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
 
 describe('every Parquet file', () => {
-  it('has the same columns after one was added and another widened [R46]', async () => {
+  it('has the same columns after one was added and another widened', async () => {
     const day = (n: number, more: Cells) =>
       fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
     await fixture.store([

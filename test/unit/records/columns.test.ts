@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { planRecords } from '../../../src/sinks/records/record-plan.ts';
-import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES } from '../../../src/types/type.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { planRecords } from '../../../src/targets/records/record-plan.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -18,13 +18,13 @@ describe('a column of records', () => {
     ['boolean', 'TRUE', true],
     ['datetime', '2026-01-02 03:04:05.000', '2026-01-02T03:04:05.000'],
     ['string[]', '"[""a""]"', ['a']],
-  ] as const)('of type %s ignores the text null [R555]', async (kind, cell, value) => {
+  ] as const)('of type %s ignores the text null', async (kind, cell, value) => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
     const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
-  it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type [R65]', (type) => {
+  it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type', (type) => {
     for (const asInstants of [false, true]) {
       const stream = { name: 'events', properties: { a: TYPES[type].jsonSchema(asInstants) }, keys: [] } as const;
       const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants);
@@ -45,14 +45,14 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([row, row, { ...row, l: [7, null], s: ['a b', 'c\n'] }]);
   });
 
-  it('is named if the catalog lacks it, in whichever part of the export it is [R555]', async () => {
+  it('is named if the catalog lacks it, in whichever part of the export it is', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
     const { unsent } = await fixture.write(parts, [wanted]);
     expect(unsent.get('events')).toEqual(['a', 'b', 'c']);
   });
 
-  it('keeps its prefix if an item column would be named like the position [R555]', async () => {
+  it('keeps its prefix if an item column would be named like the position', async () => {
     const { data } = await fixture.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
       streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
     ]);

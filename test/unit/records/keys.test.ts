@@ -112,7 +112,7 @@ describe('the key of a row', () => {
     expect(await ids('line\nend', 'line\nend', 'line\nend#2')).toEqual(['line\nend', 'line\nend#3', 'line\nend#2']);
   });
 
-  it('is a hash of the filled cells in the byte order of their names, when there is no id or no id column [R22]', async () => {
+  it('is a hash of the filled cells in the byte order of their names, when there is no id or no id column', async () => {
     const digest = (text: string) => `hash:${createHash('sha256').update(text).digest('hex')}`;
     const header = ['b', 'Z', '한', 'event_name', LOG, 'note'];
     const row = ['1', 'say "a"', '안녕', 'login', '', 'null'];

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { RowTokenizer } from '../../../src/csv/tokenizer.ts';
-import { headerColumns } from '../../../src/schema/groups.ts';
-import { RecordEncoder } from '../../../src/sinks/records/record-encoder.ts';
-import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
-import { planRecords } from '../../../src/sinks/records/record-plan.ts';
-import { RowKey } from '../../../src/sinks/records/row-key.ts';
+import { headerColumns } from '../../../src/cells/columns/groups.ts';
+import { CsvMemory } from '../../../src/cells/csv/csv-memory.ts';
+import { RowTokenizer } from '../../../src/cells/csv/tokenizer.ts';
+import { RecordEncoder } from '../../../src/targets/records/record-encoder.ts';
+import { RecordMemory } from '../../../src/targets/records/record-memory.ts';
+import { planRecords } from '../../../src/targets/records/record-plan.ts';
+import { RowKey } from '../../../src/targets/records/row-key.ts';
 import { quoted } from '../../support/targets/csv.ts';
 import { type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
@@ -111,7 +111,7 @@ describe('a row of 64 MiB', () => {
   it.each([
     ['a list', `[${'1,'.repeat(LARGE / 2)}1]`],
     ['a list that does not fit', ESCAPED.repeat(LARGE)],
-  ])('of %s has room in a memory of 4 GiB for its lines of all streams [R1240]', async (_, cell) => {
+  ])('of %s has room in a memory of 4 GiB for its lines of all streams', async (_, cell) => {
     const lines = watchRoom();
     const names = ['events', 'event_logs', 'event_items'] as const;
     const streams = names.map((name) => streamOf(name, { list: 'long[]', _rescued: 'object' }));
@@ -124,7 +124,7 @@ describe('a row of 64 MiB', () => {
 });
 
 describe('a line behind the first 2 GiB of a memory', () => {
-  it('is the line that it is before them [R1241]', () => {
+  it('is the line that it is before them', () => {
     const stream = streamOf('events', { _key: 'string', [ID]: 'string', n: 'long', note: 'string' });
     const { header, columns } = fixture.spool(`${ID},n,note\nx,1,text\n`);
     const encoder = new RecordEncoder(planRecords(stream, { header, columns }, false), undefined, 0);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { streamsOf } from '../../../src/source/streams/streams.ts';
+import { streamsOf } from '../../../src/airbyte/source/streams/streams.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -61,7 +61,7 @@ describe('the properties of a discovered catalog', () => {
     ]);
   });
 
-  it('do not depend on the other columns of a day [R725]', () => {
+  it('do not depend on the other columns of a day', () => {
     const second = (...columns: string[]) => propertiesOf('events', columns).slice(2)[columns.lastIndexOf('x')];
     expect(second('x', 'x', 'x_2')).toBe(withHash('x'));
     expect([second('x', 'x'), second('x_2', 'x', 'x')]).toEqual([withHash('x'), withHash('x')]);
@@ -104,7 +104,7 @@ describe('a record', () => {
     ['equal names alone in the catalog too', 'a,a', ['a^', 'a^^'], { 'a^': 'zero', 'a^^': 'one' }],
     ['the second of equal names beside one that comes later', 'A,A,a', ['A^', 'a^'], { 'A^': 'one', 'a^': 'two' }],
     ['equal names like one of this program', '_KEY,_KEY', ['_KEY^'], { '_KEY^': 'zero' }],
-  ] as const)('has a member once and each property with its own cell: %s [R1310]', async (_, names, catalog, data) => {
+  ] as const)('has a member once and each property with its own cell: %s', async (_, names, catalog, data) => {
     const header = names.split(',');
     const cells = ['zero', 'one', 'two'].slice(0, header.length);
     for (const [stream, prefix] of [
@@ -130,7 +130,7 @@ describe('a record', () => {
     }
   });
 
-  it('has the rescued cells of two columns of one name under the names of their properties [R1310]', async () => {
+  it('has the rescued cells of two columns of one name under the names of their properties', async () => {
     const properties = { a: 'long', [withHash('a')]: 'long', _rescued: 'object' } as const;
     const { data } = await fixture.write(`${KEYS},a,a\nx:0,x,one,two\n`, [streamOf('events', properties)]);
     expect(data('events')).toEqual([

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
+import { RecordWriter } from '../../../src/targets/records/record-writer.ts';
 import { EMITTED_AT, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -35,7 +35,7 @@ describe('a record', () => {
     }
   });
 
-  it('is written after a window that has none for the streams that are read [R1172]', async () => {
+  it('is written after a window that has none for the streams that are read', async () => {
     const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
     const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
     const streams = [streamOf('event_items', { _key: 'string', df_price: 'double' })];
@@ -79,7 +79,7 @@ describe('a record', () => {
     );
   });
 
-  it('has an instant when its schema does not say which kind of time it is [R541]', async () => {
+  it('has an instant when its schema does not say which kind of time it is', async () => {
     const { data } = await fixture.write(
       `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
       [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
@@ -113,7 +113,7 @@ describe('a record', () => {
     expect(rescued.get('o')).toBe(1);
   });
 
-  it('holds any text: quotes, newlines, control characters, other scripts, names of objects [R26]', async () => {
+  it('holds any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
     const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
     const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
     const { data } = await fixture.write(csv, [
@@ -181,7 +181,7 @@ describe('a cell that does not fit', () => {
     );
   });
 
-  it('is not in _rescued unless that is configured, and counts once for all streams [R36]', async () => {
+  it('is not in _rescued unless that is configured, and counts once for all streams', async () => {
     const { lines, rescued } = await fixture.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
@@ -195,7 +195,7 @@ describe('a cell that does not fit', () => {
     expect(rescued).toEqual(new Map([['df_items_n', 1]]));
   });
 
-  it('counts once also in a long file [R541]', async () => {
+  it('counts once also in a long file', async () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
@@ -276,7 +276,7 @@ describe('event_items', () => {
 });
 
 describe('event_logs', () => {
-  it('has the row of the lowest position of each event, without item columns [R25]', async () => {
+  it('has the row of the lowest position of each event, without item columns', async () => {
     const csv = [
       `${KEYS},v,df_items_x`,
       'e:2,e,2,i',

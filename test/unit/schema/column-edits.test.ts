@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits, editHeader, unlisted } from '../../../src/schema/column-edits.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
+import { columnEdits, editHeader, unlisted } from '../../../src/cells/columns/column-edits.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 const keyOf = (text: string) => new HashKey(new Secret(text));

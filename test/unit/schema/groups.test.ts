@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import listed from '../../../schemas/columns.json' with { type: 'json' };
-import { groupOf, headerColumns, missingColumns } from '../../../src/schema/groups.ts';
-import { KNOWN_COLUMNS } from '../../../src/types/known-columns.ts';
+import { groupOf, headerColumns, missingColumns } from '../../../src/cells/columns/groups.ts';
+import { KNOWN_COLUMNS } from '../../../src/cells/types/known-columns.ts';
 
 const SYSTEM = [
   'df_unified_id',
@@ -13,7 +13,7 @@ const SYSTEM = [
   'df_event_log_id',
 ];
 
-describe('the group of a column [R66]', () => {
+describe('the group of a column', () => {
   it.each([
     ['df_unified_id', 'unified_id', 'string'],
     ['df_api_version', 'system', 'string'],
@@ -42,7 +42,7 @@ describe('the group of a column [R66]', () => {
     expect(headerColumns([name])[0]).toMatchObject({ group, declared: type });
   });
 
-  it('of event_name is custom beside df_event_name, on either side [R28]', () => {
+  it('of event_name is custom beside df_event_name, on either side', () => {
     for (const header of [
       ['event_name', 'df_event_name'],
       ['df_event_name', 'event_name'],
@@ -84,7 +84,7 @@ describe('the group of a column [R66]', () => {
     for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
   });
 
-  it('is given for the columns of the specification, each with a grade for every fact [R66]', () => {
+  it('is given for the columns of the specification, each with a grade for every fact', () => {
     const standard = [...KNOWN_COLUMNS.values()].filter((column) => column.group.startsWith('standard'));
     expect(standard).toHaveLength(22);
     for (const column of listed.columns) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HASH_END, IdHashes } from '../../../src/schema/id-hashes.ts';
+import { HASH_END, IdHashes } from '../../../src/cells/columns/id-hashes.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type ColumnScan, mergeColumns } from '../../../src/schema/scan.ts';
-import { Scanner } from '../../../src/schema/scanner.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, NULL_TEXT, STRING } from '../../../src/types/evidence.ts';
+import { type ColumnScan, mergeColumns } from '../../../src/cells/columns/scan.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, NULL_TEXT, STRING } from '../../../src/cells/types/evidence.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, timezone?: string) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NameSet } from '../../../src/schema/name-set.ts';
+import { NameSet } from '../../../src/cells/columns/name-set.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Scanner, type ScannerOptions } from '../../../src/schema/scanner.ts';
-import { DATETIME_GAP } from '../../../src/types/evidence.ts';
+import { Scanner, type ScannerOptions } from '../../../src/cells/columns/scanner.ts';
+import { DATETIME_GAP } from '../../../src/cells/types/evidence.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
@@ -47,7 +47,7 @@ describe('the first and the last datetime of a column', () => {
     expect(column).toMatchObject({ type: 'datetime', misfits: 0, first: '2026-01-02T12:04:05.000' });
   });
 
-  it('are times that a text without a zone can have [R1311]', () => {
+  it('are times that a text without a zone can have', () => {
     const csv = 't\n9999-12-31T23:59:59.5Z\n2026-01-02 03:04:05\n';
     const [column] = scan(csv, { timezone: 'Asia/Seoul' }).result.columns;
     expect([column.first, column.last]).toEqual(['2026-01-02T03:04:05.000', '9999-12-31T23:59:59.500']);

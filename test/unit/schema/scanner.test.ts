@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/schema/scanner.ts';
+import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/cells/columns/scanner.ts';
 import {
   DATETIME_DASH,
   DATETIME_DOT,
@@ -8,7 +8,7 @@ import {
   LONG_WIDE,
   NULL_TEXT,
   STRING,
-} from '../../../src/types/evidence.ts';
+} from '../../../src/cells/types/evidence.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
@@ -123,7 +123,7 @@ describe('a scan', () => {
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
-  it('reads a text of doubled quotes whole, however long, as a name and as an ID that may be suppressed [R1100]', () => {
+  it('reads a text of doubled quotes whole, however long, as a name and as an ID that may be suppressed', () => {
     const long = `"${'x'.repeat(2_000)}"`;
     const quoted = `"${long.replaceAll('"', '""')}"`;
     const dropRow = (bytes: Uint8Array, start: number, end: number) =>
@@ -142,7 +142,7 @@ describe('a scan', () => {
     expect(scanner.rows).toBe(0);
   });
 
-  it('refuses a header without the columns of every export, and names them [R15]', () => {
+  it('refuses a header without the columns of every export, and names them', () => {
     const error = malformedOf(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
@@ -172,7 +172,7 @@ describe('a scan', () => {
     expect(JSON.stringify([error.message, error.internal, error.where])).not.toContain('sec');
   });
 
-  it('gives the same result for small chunks and for a body of megabytes [R34]', () => {
+  it('gives the same result for small chunks and for a body of megabytes', () => {
     const rows = Array.from({ length: 40_000 }, (_, i) =>
       i % 7 === 0 ? `${i},"한글 ""${i}""\r\nline",\xe9${i}\r\n` : `${i},plain\rcr,2026.1.${(i % 28) + 1} 3:04\n`,
     );

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { shapeOf } from '../../../src/schema/scan.ts';
+import { shapeOf } from '../../../src/cells/columns/scan.ts';
 
 const shape = (text: string) => {
   const bytes = new TextEncoder().encode(`x${text}x`);
   return shapeOf(bytes, 1, bytes.length - 1);
 };
 
-it('the shape of a cell shows its form and no content [R38]', () => {
+it('the shape of a cell shows its form and no content', () => {
   expect(shape('2026-aB')).toBe('9999-aa');
   expect(shape('홍길동 010-1234')).toBe('aaa 999-9999');
   expect(shape('e\u0301٣Ⅷ')).toBe('aa99');

@@ -90,7 +90,7 @@ describe('the reason of a failure', () => {
     ['a_secret_x', undefined],
     [`a_${'a'.repeat(59)}`, undefined],
     ['query_error and more', undefined],
-  ])('is read from %s [R971]', (text, reason) => {
+  ])('is read from %s', (text, reason) => {
     expect(reasonIn(text, 'secret')).toBe(reason);
   });
 });

@@ -11,7 +11,7 @@ const judged = (status: number, body: unknown) => {
 };
 
 describe('the outcome of a deletion', () => {
-  it('is a success under any HTTP status when all four fields say so [R56]', () => {
+  it('is a success under any HTTP status when all four fields say so', () => {
     for (const status of [200, 201, 204, 400, 401, 429, 500, 503]) expect(judged(status, OK)).toBe('done');
     expect(judged(200, { ...OK, extra: 1 })).toBe('done');
   });
@@ -101,7 +101,7 @@ describe('the outcome of a deletion', () => {
     }
   });
 
-  it('asks for base_url after a 404 with an unknown code alone, before any deletion is done [R1344]', () => {
+  it('asks for base_url after a 404 with an unknown code alone, before any deletion is done', () => {
     const said = (status: number, code: string, hasDeleted: boolean) => {
       const facts = deletionFacts(status, JSON.stringify(failure(code)), { ...ABOUT, hasDeleted });
       return firstMatch(DELETION_OUTCOMES, facts).message(facts).includes('base_url');

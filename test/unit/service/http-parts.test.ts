@@ -284,7 +284,7 @@ it('a token is sent unchanged or not at all, and a path encodes its service_id',
   expect(scopedPath('/x', '\ud800')).toBe('/x?service_id=%EF%BF%BD');
 });
 
-it('a wait without a result ends by the time limit or by the caller [R430]', async () => {
+it('a wait without a result ends by the time limit or by the caller', async () => {
   const { signal } = new AbortController();
   await expect(new IdleTimeout(systemClock, 5, signal).waitFor(never)).rejects.toThrow(TimeLimitReached);
   const caller = new AbortController();

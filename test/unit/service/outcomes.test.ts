@@ -58,7 +58,7 @@ describe('the outcome of an export', () => {
     expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
   });
 
-  it('has a row, and a message that names the host, for every status [R16]', () => {
+  it('has a row, and a message that names the host, for every status', () => {
     for (let status = 100; status < 1_000; status++) {
       for (const content of ['empty', 'json', 'html', 'other'] as const) {
         const at = facts(status, undefined, content);

@@ -140,7 +140,7 @@ describe('the quota after an answer', () => {
     expect(afterAnswer(before, 1, head(503), now)).toEqual(before);
   });
 
-  it('has a lower concurrency after a 429 beside other exports, without a wait for the reset (S9) [R12]', () => {
+  it('has a lower concurrency after a 429 beside other exports, without a wait for the reset', () => {
     for (const remaining of [57, 0, undefined]) {
       const after = afterAnswer(running(5), 1, head(429, remaining, NOW + 30 * MINUTE, NOW + 40 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
@@ -151,13 +151,13 @@ describe('the quota after an answer', () => {
     }
   });
 
-  it('keeps an existing stop until the reset after a 429 beside other exports [R489]', () => {
+  it('keeps an existing stop until the reset after a 429 beside other exports', () => {
     const blocked = { at: NOW - MINUTE, until: NOW + 40 * MINUTE };
     const after = afterAnswer({ ...running(3), blocked }, 1, head(429, undefined), now);
     expect(decide(after, LIMITS, NOW + 30 * MINUTE)).toMatchObject({ kind: 'until', at: blocked.until });
   });
 
-  it('takes the Remaining of a long export once the earlier one has expired [R489]', () => {
+  it('takes the Remaining of a long export once the earlier one has expired', () => {
     const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
     expect(afterAnswer(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
   });
@@ -190,7 +190,7 @@ describe('the quota after an answer', () => {
     expect(afterAnswer(at, 1, head(200, 50, NOW + MINUTE), now).hourlyRefusals).toBe(0);
   });
 
-  it('waits no longer where it says that none are left and names no reset [R1171]', () => {
+  it('waits no longer where it says that none are left and names no reset', () => {
     let at: QuotaState = state({ sent: sent(1, NOW - 10 * MINUTE), slots: [slot(1)] });
     const waits: unknown[] = [];
     let time = NOW;
@@ -204,7 +204,7 @@ describe('the quota after an answer', () => {
     expect(waits).toEqual([1, 2, 4, 8, 15, 15].map((minutes) => [minutes, 'until', 'go']));
   });
 
-  it('waits until Retry-After, where it says that none are left and names no reset [R1171]', () => {
+  it('waits until Retry-After, where it says that none are left and names no reset', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const after = { ...afterAnswer(before, 1, head(429, 0, undefined, NOW + 20_000), now), slots: [] };
     expect(after.blocked?.until).toBe(NOW + 21_000);
@@ -321,7 +321,7 @@ describe('a 429', () => {
     expect(answeredBy(before, 1, head(429)).blocked).toEqual({ at: NOW, until: NOW + 1_000 });
   });
 
-  it('to a lone export with some left is retried after three short pauses, then after the hourly limit [R12]', () => {
+  it('to a lone export with some left is retried after three short pauses, then after the hourly limit', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const first = answeredBy(before, 1, head(429, 9), 0.25);
     expect(first).toMatchObject({ aloneRefusals: 1, hourlyRefusals: 0, reduced: { limit: 1, at: NOW, times: 1 } });
@@ -365,7 +365,7 @@ describe('Remaining in an answer', () => {
     expect(answeredBy(current, 4, head(200, 9)).report).toMatchObject({ remaining: 9, at: NOW });
   });
 
-  it('of none without a reset ends an hour after the oldest counted export, or after now, and is marked as assumed [R432]', () => {
+  it('of none without a reset ends an hour after the oldest counted export, or after now, and is marked as assumed', () => {
     expect(answeredBy(before, 1, head(200, 0)).report).toMatchObject({
       resetAt: NOW - MINUTE + HOUR_MS,
       isResetAssumed: true,

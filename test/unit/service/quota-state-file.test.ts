@@ -44,7 +44,7 @@ const count = (file = stateFile(), signal?: AbortSignal) =>
   file.update((state) => [{ ...state, next: state.next + 1 }, state.next], signal);
 
 describe('the state file of the quota', () => {
-  it('is private to its user [R188]', async () => {
+  it('is private to its user', async () => {
     expect([await count(), await count()]).toEqual([1, 2]);
     expect(statSync(folder()).mode & 0o777).toBe(0o700);
     const names = readdirSync(folder());
@@ -52,7 +52,7 @@ describe('the state file of the quota', () => {
     expect(statSync(join(folder(), names[0])).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves nothing of a process that was killed while it wrote it [R569]', async () => {
+  it('leaves nothing of a process that was killed while it wrote it', async () => {
     await count();
     const killed = `${path()}.tmp`;
     writeFileSync(killed, 'x'.repeat(9_999));
@@ -63,13 +63,13 @@ describe('the state file of the quota', () => {
   it.each([
     ['a link', () => symlinkSync(mkdtempSync(join(root, 'theirs-')), folder())],
     ['open to others', () => mkdirSync(folder())],
-  ])('is refused in a folder that is %s: exit 2, named [R188]', async (_name, make) => {
+  ])('is refused in a folder that is %s: exit 2, named', async (_name, make) => {
     make();
     chmodSync(folder(), 0o777);
     await expect(count()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(folder()) });
   });
 
-  it('with a lock that is never released is abandoned within seconds [R188]', async () => {
+  it('with a lock that is never released is abandoned within seconds', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), ownerText());
     let result: number | undefined;
@@ -81,7 +81,7 @@ describe('the state file of the quota', () => {
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
-  it('with such a lock is waited for until a stop [R188]', async () => {
+  it('with such a lock is waited for until a stop', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), ownerText());
     const controller = new AbortController();

@@ -6,7 +6,7 @@ import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/se
 
 describe('a stored instant of the quota', () => {
   const held = () => true;
-  it('counts within an hour, whoever wrote it [R188]', () => {
+  it('counts within an hour, whoever wrote it', () => {
     const in2058 = Date.UTC(2058, 0, 1);
     const wild = state({
       sent: sent(3, in2058),

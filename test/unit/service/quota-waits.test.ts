@@ -196,7 +196,7 @@ describe('a 429 beside other exports', () => {
 });
 
 describe('the quota', () => {
-  it('releases the slot of a permit granted at the moment of an abort [R489]', async () => {
+  it('releases the slot of a permit granted at the moment of an abort', async () => {
     const controller = new AbortController();
     const clock = new ManualClock();
     const quota = openTestQuota({ clock, logger: silentLogger, stateRoot: undefined });
@@ -213,7 +213,7 @@ describe('the quota', () => {
 });
 
 describe('processes whose exports are refused because none are left, without a reset', () => {
-  it('ask again one at a time, after the pause that is theirs together [R1171]', async () => {
+  it('ask again one at a time, after the pause that is theirs together', async () => {
     const stop = new AbortController();
     const began = clock.now();
     const sent: number[] = [];

@@ -249,7 +249,7 @@ describe('a deletion request', () => {
     expect(answer).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
   });
 
-  it('that is not found means the address, unless another was deleted there: then it means one id [R995]', async () => {
+  it('that is not found means the address, unless another was deleted there: then it means one id', async () => {
     const server = await serve((_request, nth) => (nth === 2 ? json(200, OK) : whole(404, '')));
     const service = serviceAt(server.url);
     const kinds: string[] = [];

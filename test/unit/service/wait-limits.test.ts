@@ -12,7 +12,7 @@ describe('a wait', () => {
     );
   });
 
-  it('of a discovery ends before the platform ends it, and no message says that it keeps anything [R1321]', () => {
+  it('of a discovery ends before the platform ends it, and no message says that it keeps anything', () => {
     const limits = { maxWaitMs: 60_000, waitsEndAt: NOW + 90_000 };
     expect(waitProblem(NOW + 60_000, NOW, limits)).toBeUndefined();
     expect(waitProblem(NOW + 60_001, NOW, limits)).toBe('longer than the 1 min that it is waited for. Run again then.');

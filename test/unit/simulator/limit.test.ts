@@ -112,7 +112,7 @@ describe('the server of the simulator', () => {
     expect(sim.requests().map((one) => one.outcome)).toEqual(['not_found', 'method_not_allowed']);
   });
 
-  it('listens on 127.0.0.1 and on no other address of the machine [R59]', async () => {
+  it('listens on 127.0.0.1 and on no other address of the machine', async () => {
     sim = await startTestSimulator();
     expect(new URL(sim.url).hostname).toBe('127.0.0.1');
     const others = Object.values(networkInterfaces()).flatMap((one) => one ?? []);

@@ -3,8 +3,8 @@ import { configError, transientError } from '../../../src/base/errors.ts';
 import { BATCH_LIMITS } from '../../../src/extract/batch.ts';
 import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
-import { load, newLoadCounts } from '../../../src/sinks/load.ts';
-import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { load, newLoadCounts } from '../../../src/targets/load.ts';
+import type { Commit, Sink } from '../../../src/targets/sink.ts';
 import { Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
 const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 'true' } as const;
@@ -54,7 +54,7 @@ async function loadInto(sink: Sink, settings: Partial<PlanSettings> = {}) {
   return { counts, done };
 }
 
-describe('a load [R711]', () => {
+describe('a load', () => {
   it('commits windows together that are ready', async () => {
     const sink = new DaysSink(() => true);
     const { counts, done } = await loadInto(sink);
@@ -64,7 +64,7 @@ describe('a load [R711]', () => {
     expect(fixture.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
   });
 
-  it('keeps the windows before one that cannot be stored, and says so [R484]', async () => {
+  it('keeps the windows before one that cannot be stored, and says so', async () => {
     const sink = new DaysSink((days) => !days.includes('03'));
     const { counts, done } = await loadInto(sink);
     expect(done).toBe('not 03');
@@ -89,7 +89,7 @@ describe('a load [R711]', () => {
     expect(counts.nextFromDate).toBe('2026-03-05');
   });
 
-  it('tries windows together no more once some could only be stored one by one [R1070]', async () => {
+  it('tries windows together no more once some could only be stored one by one', async () => {
     const sink = new DaysSink((days) => days.length === 1);
     const begun: Window[] = [];
     const { done } = await loadInto(Object.assign(sink, { begin: (window: Window) => void begun.push(window) }), {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { STATEFUL_TARGETS, TARGETS } from '../../../src/sinks/targets.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../../src/targets/targets.ts';
 import { TARGETS as WITH_FIXTURE } from '../../support/targets/target-fixture.ts';
 
 it('the suites over all targets have a fixture of each that stores what it loaded', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { Heartbeat } from '../../../src/airbyte/source/read.ts';
 import type { Clock } from '../../../src/base/clock.ts';
-import { Heartbeat } from '../../../src/source/read.ts';
 
 const MINUTE = 60_000;
 

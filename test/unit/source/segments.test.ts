@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { segmentPlan, segmentsOf } from '../../../src/airbyte/source/streams/plan.ts';
 import { daysOf } from '../../../src/base/days.ts';
 import { type PlanInput, planRun } from '../../../src/extract/plan/plan.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
-import { segmentPlan, segmentsOf } from '../../../src/source/streams/plan.ts';
 
 const settings = {
   baseUrl: 'https://host',

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
+import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { persons } from '../../support/suppressed.ts';
 import { openBelow, withCall } from '../../support/system-calls.ts';
@@ -47,12 +47,12 @@ describe('a file that is not a suppression list', () => {
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  it.runIf(existsSync('/dev/null'))('is a device, which stores nothing [R575]', () => {
+  it.runIf(existsSync('/dev/null'))('is a device, which stores nothing', () => {
     expect(() => checkSuppression('/dev/null', KEY)).toThrow('is no suppression file');
   });
 });
 
-it('a list whose lock another run has taken over meanwhile is left unchanged [R909]', async () => {
+it('a list whose lock another run has taken over meanwhile is left unchanged', async () => {
   await add('a');
   const before = readFileSync(path, 'utf8');
   const adding = add('b');

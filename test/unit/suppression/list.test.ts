@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { persons } from '../../support/suppressed.ts';
 
 const KEY = new Secret('k'.repeat(32));

@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { SchemaMode } from '../../../src/config/source.ts';
+import { SharedIds } from '../../../src/engine/rows/superseded.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { SharedIds } from '../../../src/sinks/sql/rows/superseded.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf, on, pastedRows } from '../../support/targets/csv.ts';
 import { withMemoryForOneStatement } from '../../support/targets/memory-shortage.ts';
@@ -151,7 +151,7 @@ const cellsOf = ({ id, drift, cells }: Row, n: number): Cells => ({
   ...on(day(n + drift)),
 });
 
-describe.each(TARGETS)('a batch of windows in %s equals its windows stored one by one [R712]', (name) => {
+describe.each(TARGETS)('a batch of windows in %s equals its windows stored one by one', (name) => {
   it.each(Object.keys(EXAMPLES))('with %s', async (example) => {
     const { batches, mode } = EXAMPLES[example];
     const { held: found } = await isSame(
@@ -210,7 +210,7 @@ describe.each(TARGETS)('a batch of windows in %s equals its windows stored one b
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('with a single-threaded reader if the parallel one refuses a file [R713]', async () => {
+  it('with a single-threaded reader if the parallel one refuses a file', async () => {
     const fixture = made(TargetFixture.of(name));
     const windows = [fixture.fixture.windowOf(day(0), { id: 'k' }), fixture.fixture.window(day(1), pastedRows())];
     const commits = await fixture.store([windows], { memoryLimit: '1GB', tables: ['events'] });
@@ -222,7 +222,7 @@ describe.each(TARGETS)('a batch of windows in %s equals its windows stored one b
 });
 
 describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
-  it('is stored with memory for a single window, also while another is being written [R989]', async () => {
+  it('is stored with memory for a single window, also while another is being written', async () => {
     const fixture = made(new FilesFixture(name));
     const windows = [0, 1, 2].map((i) => fixture.fixture.windowOf(day(i), { id: `k${i}` }));
     await withMemoryForOneStatement(() => fixture.store([windows]));

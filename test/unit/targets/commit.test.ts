@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
 import { TABLES, type TableName } from '../../../src/table/columns.ts';
 import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture, TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
@@ -39,7 +39,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('replaces rows of older windows by id, on any date, and keeps rows that it lacks [R23][R45]', async () => {
+  it('replaces rows of older windows by id, on any date, and keeps rows that it lacks', async () => {
     await fixture.store([
       windowOf(ONE, { id: 'a', n: '1' }, { id: 'b', n: '1' }, { id: 'c', n: '1', ...on(TWO) }),
       windowOf(ONE, { id: 'a', n: '2', ...on(TWO) }, { id: 'c', n: '2.5', extra: 'x' }),
@@ -60,7 +60,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
   it.each<[string, Cells[]]>([
     ['a date that is new', []],
     ['a date that gives none', [{ id: 'z' }]],
-  ])('moves rows between two dates, and from them to %s [R45]', async (_, more) => {
+  ])('moves rows between two dates, and from them to %s', async (_, more) => {
     await fixture.store([
       windowOf(
         ONE,
@@ -76,7 +76,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('without rows moves only the cursor [R11]', async () => {
+  it('without rows moves only the cursor', async () => {
     const [, commit] = await fixture.store([windowOf(ONE, { id: 'a' }), windowOf(TWO)]);
     const nothing = { columnsAdded: [], columnsWidened: [], rescued: new Map(), idRepeats: 0 };
     expect(commit).toEqual({ windows: 1, rows: 0, ...nothing });
@@ -85,7 +85,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('leaves nothing if it is stopped, or if its rows differ from its receipt; the same window is stored after that [R23]', async () => {
+  it('leaves nothing if it is stopped, or if its rows differ from its receipt; the same window is stored after that', async () => {
     const [good, bad] = [windowOf(ONE, { id: 'a' }), windowOf(TWO, { id: 'b', extra: '1' })];
     await fixture.store([good]);
     const before = fixture.files();
@@ -108,7 +108,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('never quotes a cell in an error [R38]', async () => {
+  it('never quotes a cell in an error', async () => {
     const window = windowOf(ONE, { id: 'a', n: '5' });
     writeFileSync(window.files[0].path, csvOf([{ id: 'a', n: 'canary-7', ...on(ONE) }]));
     const failure = await fixture.store([window]).catch((error: Error) => error);
@@ -117,14 +117,14 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(`${JSON.stringify(failure)}${stack}${cause}`).not.toContain('canary');
   });
 
-  it('keeps a complete day complete when it is read again before a clock ends it [R493]', async () => {
+  it('keeps a complete day complete when it is read again before a clock ends it', async () => {
     const [whole, again] = [windowOf(ONE, { id: 'a' }), windowOf(ONE, { id: 'a' })];
     await fixture.store([whole, { ...again, receipt: { ...again.receipt, covers_to: null } }]);
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('has the zone of the first load, and no other [R30]', async () => {
+  it('has the zone of the first load, and no other', async () => {
     const timezone = 'Asia/Seoul';
     await fixture.store([fixture.fixture.window(ONE, csvOf([{ id: 'a', ...on(ONE) }]), timezone)], { timezone });
     expect(await rows('typeof(df_server_datetime) AS t', 'epoch(df_server_datetime)::INT AS e')).toEqual([
@@ -137,7 +137,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     await (await fixture.open({ timezone })).close();
   });
 
-  it('adds and widens columns without a change to values, also under a name that begins with a byte order mark [R32][R433]', async () => {
+  it('adds and widens columns without a change to values, also under a name that begins with a byte order mark', async () => {
     const commits = await fixture.store([
       windowOf(ONE, { id: 'a', n: '1', '\ufeffm': '1', b: 'TRUE' }),
       windowOf(TWO, { id: 'b', n: '2.5', late: '7' }),
@@ -165,7 +165,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('keeps the cells of new columns in _rescued under freeze, with every value [R35][R436]', async () => {
+  it('keeps the cells of new columns in _rescued under freeze, with every value', async () => {
     await fixture.store([windowOf(ONE, { id: 'a', n: '1' })]);
     const late = windowOf(TWO, { id: 'b', n: '2', new: 'v', df_items_x: '7' }, { id: 'c', n: 'text', new: 'null' });
     const [{ rescued }] = await fixture.store([late], { schemaMode: 'freeze' });
@@ -180,7 +180,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('has an event_logs row an event, with the lowest position, and an event_items row an item [R25]', async () => {
+  it('has an event_logs row an event, with the lowest position, and an event_items row an item', async () => {
     const window = windowOf(
       ONE,
       { id: 'p:10', amount: '30', df_items_df_price: '1', df_items_color: 'null' },
@@ -232,7 +232,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('updates the row of an event in event_logs, on whatever day it is and whichever is read again [R25][R300]', async () => {
+  it('updates the row of an event in event_logs, on whatever day it is and whichever is read again', async () => {
     const logs = () =>
       fixture.read('SELECT df_event_log_id AS id, df_server_datetime::DATE::VARCHAR AS d FROM event_logs ORDER BY 1');
     const late = windowOf(TWO, { id: 'e:1' }, { id: 'f' });
@@ -323,7 +323,7 @@ describe.each(FILE_TARGETS)('the derived tables of %s', (name) => {
   const counts = () =>
     Promise.all(TABLES.map(async (table) => Number((await files.read(`SELECT count(*) AS n FROM ${table}`))[0].n)));
 
-  it('are created from the existing days when they are first requested, and stay complete afterwards [R554]', async () => {
+  it('are created from the existing days when they are first requested, and stay complete afterwards', async () => {
     await files.store([item(ONE, 'a')], tables());
     expect((await files.snapshot())?.state.tables).toEqual(['events']);
     await files.store([item(TWO, 'b')], tables('event_items'));

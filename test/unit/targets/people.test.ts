@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
 import type { HashedColumns } from '../../../src/extract/export-request.ts';
-import { HashKey } from '../../../src/schema/hash-key.ts';
-import type { PeopleQuery } from '../../../src/sinks/people.ts';
-import type { ColumnType } from '../../../src/types/type.ts';
+import type { PeopleQuery } from '../../../src/targets/people.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
@@ -145,7 +145,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('since', '2026-01-03')).toEqual({ rowsRemoved: 1, left: ['e1'] });
   });
 
-  it('are found by a number in a column that became text later, in either spelling [R610] [R970]', async () => {
+  it('are found by a number in a column that became text later, in either spelling', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: '1.0' },
       { id: 'e2', df_unified_id: 'u2', member: '10.50' },
@@ -200,7 +200,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('member', 'a')).toEqual({ rowsRemoved: 5, left: ['e4', 'e6', 'e8'] });
   });
 
-  it('are counted as shared when their rows have another id in the column [R610]', async () => {
+  it('are counted as shared when their rows have another id in the column', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: 'a' },
       { id: 'e2', df_unified_id: 'u1', member: 'b' },

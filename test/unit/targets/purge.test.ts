@@ -28,7 +28,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     fixture = TargetFixture.of(name);
   });
 
-  it('leaves no byte of a person in any file, nor event names of that person alone; the receipts match [R53][R306]', async () => {
+  it('leaves no byte of a person in any file, nor event names of that person alone; the receipts match', async () => {
     await load();
     // A version of the rows that is older.
     await load();
@@ -62,7 +62,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('leaves days without the column unchanged [R548]', async () => {
+  it('leaves days without the column unchanged', async () => {
     await fixture.store([
       fixture.fixture.windowOf(ONE, { id: 'a', df_unified_id: 'erna', mail: 'x@example.com' }, { id: 'b' }),
       fixture.fixture.windowOf(TWO, { id: 'c', df_unified_id: 'hans' }),
@@ -121,7 +121,7 @@ describe.each(TARGETS)('compact of %s', (name) => {
     fixture = TargetFixture.of(name);
   });
 
-  it('changes no row, no receipt and no column [R306]', async () => {
+  it('changes no row, no receipt and no column', async () => {
     await load();
     await fixture.store([
       fixture.fixture.windowOf(ONE, { id: 'h', late: '1', df_items_x: 'text' }),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import type { Commit } from '../../../src/sinks/sink.ts';
+import type { Commit } from '../../../src/targets/sink.ts';
 import { ArrowFixture, plainRows } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -41,7 +41,7 @@ const inZone = (day: Day, hours: readonly number[]): Cells[] =>
   hours.map((hour) => ({ id: 'e', memo: `${day}/${hour}`, ...at(timeOf(day, hour)) }));
 const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
 
-describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name) => {
+describe.each(TARGETS)('ids that are reused on another day in %s', (name) => {
   let target: TargetFixture;
   beforeEach(() => {
     target = TargetFixture.of(name);
@@ -54,7 +54,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
 
-  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])('keep every row, in any order of the days: %s [R260]', async (order) => {
+  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])('keep every row, in any order of the days: %s', async (order) => {
     const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
     expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
     expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
@@ -63,7 +63,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('keep their keys when a day is read again [R260]', async () => {
+  it('keep their keys when a day is read again', async () => {
     const order = [0, 1, 2];
     await store(order.map((n) => windowOf(addDays(FIRST, n))));
     const before = await rows();
@@ -75,7 +75,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('keep every row of windows that share a day [R260]', async () => {
+  it('keep every row of windows that share a day', async () => {
     await store([0, 1, 2].map((n) => windowOf(addDays(FIRST, n), 2)));
     expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
     await store([windowOf(addDays(FIRST, 1), 2)]);
@@ -83,7 +83,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('keep a row of the same date whose day is not read again [R260]', async () => {
+  it('keep a row of the same date whose day is not read again', async () => {
     await store([windowOf(FIRST, 3, inZone(FIRST, [10, 20]))]);
     await store([windowOf(addDays(FIRST, 1), 3, inZone(FIRST, [20]))]);
     expect((await memos()).sort()).toEqual([`${FIRST}/10`, `${FIRST}/20`]);
@@ -111,7 +111,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it.each(ZONES)('keep the other days of a longer window also with days of a zone: %s [R500]', async (zone) => {
+  it.each(ZONES)('keep the other days of a longer window also with days of a zone: %s', async (zone) => {
     const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
     const late = inZone(addDays(FIRST, 1), [3, 21]);
     await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
@@ -120,7 +120,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('are one row when a correction moves it to another day: same server time, same window, or same date [R260]', async () => {
+  it('are one row when a correction moves it to another day: same server time, same window, or same date', async () => {
     const row = (memo: string, server: string, correction: string): Cells => ({
       id: 'a',
       memo,
@@ -139,7 +139,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect((await target.verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
-  it('are one row when a correction moves it within its window, whose last day is excluded [R491]', async () => {
+  it('are one row when a correction moves it within its window, whose last day is excluded', async () => {
     const row = (memo: string, day: Day): Cells => ({ id: 'a', memo, ...at(timeOf(day, 3)) });
     const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { ranges_inclusive: false });
     await store([exclusive(row('before', addDays(FIRST, 1)))]);
@@ -148,7 +148,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('do not affect a row without id and server time: equal cells are the same row, in any window [R491]', async () => {
+  it('do not affect a row without id and server time: equal cells are the same row, in any window', async () => {
     const row: Cells = { memo: 'once', df_server_datetime: '', df_correction_datetime: timeOf(FIRST, 1) };
     const [first, second] = await store([windowOf(FIRST, 1, [row]), windowOf(addDays(FIRST, 4), 1, [row])]);
     expect(await memos()).toEqual(['once']);
@@ -173,7 +173,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
     expect(await target.verify()).toEqual([]);
   });
 
-  it('never get a key that is another id of their window [R491]', async () => {
+  it('never get a key that is another id of their window', async () => {
     const id = (name: string, n: number): Cells => ({
       id: name,
       memo: `${name} ${n}`,
@@ -190,7 +190,7 @@ describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name)
 });
 
 describe('ids that are reused on another day in an Arrow stream', () => {
-  it('leave out only rows that were sent: the same id on another date is another row [R260]', async () => {
+  it('leave out only rows that were sent: the same id on another date is another row', async () => {
     const arrow = new ArrowFixture();
     try {
       const shared = (n: number): Window => {
@@ -206,7 +206,7 @@ describe('ids that are reused on another day in an Arrow stream', () => {
     }
   });
 
-  it.each(ZONES)('leave out only rows that were sent also with dates of a zone: %s [R500]', async (zone) => {
+  it.each(ZONES)('leave out only rows that were sent also with dates of a zone: %s', async (zone) => {
     const arrow = new ArrowFixture();
     try {
       const [one, two] = [inZone(FIRST, [1, 23]), inZone(addDays(FIRST, 1), [2, 11])];
@@ -221,7 +221,7 @@ describe('ids that are reused on another day in an Arrow stream', () => {
     }
   });
 
-  it('leave out a row that was sent also when later windows share no day [R492]', async () => {
+  it('leave out a row that was sent also when later windows share no day', async () => {
     const arrow = new ArrowFixture();
     try {
       const shared = windowOf(FIRST, 2);

@@ -16,7 +16,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
   const windowOf = (day: typeof ONE | typeof TWO | typeof THREE, ...rows: Cells[]) =>
     fixture.fixture.windowOf(day, ...rows);
 
-  it('counts rows, events by day and name, hours, bytes, and the values of each column [R121]', async () => {
+  it('counts rows, events by day and name, hours, bytes, and the values of each column', async () => {
     const event = (id: string, df_event_name: string, at: string, more: Cells = {}): Cells => {
       return { id, df_event_name, df_correction_datetime: at, df_server_datetime: at, ...more };
     };
@@ -48,7 +48,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect(column('df_items_df_price')).toMatchObject({ group: 'standard_item', filled: 1, rescued: 1 });
   });
 
-  it('has the runs, including unfinished ones [R123]', async () => {
+  it('has the runs, including unfinished ones', async () => {
     const begin = async (minute: number, isEnding = false) => {
       const sink = await fixture.open();
       const run = begunRun(instant(minute), `1.${minute}`);
@@ -88,7 +88,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
   });
 
-  it('has each column that was added, widened or first missing, with the window that caused it [R123]', async () => {
+  it('has each column that was added, widened or first missing, with the window that caused it', async () => {
     const windows = [
       windowOf(ONE, { id: 'a', level: '1', color: 'red' }),
       windowOf(TWO, { id: 'b', level: 'x-7', size: '7' }),
@@ -204,7 +204,7 @@ describe.each(TARGETS)('a location of %s', (name) => {
     const { state, covered, eventNames, rowsOf } = await fixture.priorLoads();
     expect(state).toEqual({ version: 1, from_date: THREE });
     expect([...covered].sort()).toEqual([ONE, TWO]);
-    // The log of Delta tables holds no text of a cell (R303).
+    // The log of Delta tables holds no text of a cell.
     expect(eventNames).toEqual(name === 'delta' ? [] : ['a', 'b', 'c', 'df_login', '구매']);
     expect([rowsOf?.(ONE, ONE), rowsOf?.(ONE, TWO), rowsOf?.(TWO, TWO)]).toEqual([3, 3, 0]);
     expect([rowsOf?.(TWO, THREE), rowsOf?.('2025-12-31', ONE)]).toEqual([undefined, undefined]);

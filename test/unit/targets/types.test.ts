@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES } from '../../../src/types/type.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
 import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
@@ -34,7 +34,7 @@ describe.each(TARGETS)('a column of each type in %s', (target) => {
   }
 
   it.each([undefined, 'Asia/Seoul'])(
-    'has the declared type in the files too, and may become text (%s) [R32]',
+    'has the declared type in the files too, and may become text (%s)',
     async (timezone) => {
       const { fixture: maker } = fixture;
       const first = maker.window('2026-01-01', csvOf(rows), timezone);
@@ -47,7 +47,7 @@ describe.each(TARGETS)('a column of each type in %s', (target) => {
     },
   );
 
-  it('has a date whose midnight the zone skips beside datetimes and text, in every order of days [R1215]', async () => {
+  it('has a date whose midnight the zone skips beside datetimes and text, in every order of days', async () => {
     const [date, timezone] = ['2018-11-04', 'America/Sao_Paulo'];
     const cells = [date, '2026-01-02 03:04:05', 'a text'];
     const expected = [date, '2026-01-02 03:04:05.000', 'a text'].map((at) => ({ at, r: null }));

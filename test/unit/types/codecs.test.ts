@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { streamSchema } from '../../../src/sinks/arrow/ipc-stream.ts';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { FIRST_COLUMNS } from '../../../src/table/columns.ts';
-import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';
 import { contractOf } from '../../support/column-types.ts';
 
 const page = readFileSync(new URL('../../../docs/types.md', import.meta.url), 'utf8');
@@ -14,14 +14,14 @@ const arrowType = (type: ColumnType, asInstants: boolean): string =>
   String(streamSchema([{ ...FIRST_COLUMNS[0], type }], asInstants, '').fields[1].type);
 
 describe('the codec of a type', () => {
-  it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type [R65]', (type) => {
+  it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type', (type) => {
     const codec = TYPES[type];
     expect(codec.type).toBe(type);
     const { jsonSchema, duckdb, arrow } = contractOf(type);
     expect([codec.jsonSchema(false), codec.duckdb(false), arrowType(type, false)]).toEqual([jsonSchema, duckdb, arrow]);
   });
 
-  it.each(COLUMN_TYPES)('of %s stands in docs/types.md with its DuckDB types [R65]', (type) => {
+  it.each(COLUMN_TYPES)('of %s stands in docs/types.md with its DuckDB types', (type) => {
     const row = rows.find(([types]) => types.split(' ').includes(type)) ?? [];
     const duckdb = [false, true].map((asInstants) => TYPES[type].duckdb(asInstants));
     expect(row.at(-1)?.split(/,? /) ?? []).toEqual(expect.arrayContaining(duckdb));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/types/calendar.ts';
-import { classify } from '../../../src/types/index.ts';
+import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/cells/types/calendar.ts';
+import { classify } from '../../../src/cells/types/index.ts';
 import { cells, classesOf, isDay } from '../../support/column-types.ts';
 import { evidenceNames } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
@@ -56,7 +56,7 @@ function wrong(seeds: readonly string[]): string[] {
 }
 
 describe('a cell one edit away from a valid one', () => {
-  it('of a date or a time is read as what it is [R473]', () => {
+  it('of a date or a time is read as what it is', () => {
     const dates = ['2026-04-30', '2026-02-28', '2024-02-29', '1900-02-28', '0001-01-01', '9999-12-31', '2026-06-30'];
     const others = ['2026-09-30', '2026-11-30', '2026-01-31', '2000-02-29', '2026-12-01'];
     const times = ['2026-01-02 03:04:05', '2026-01-02T23:59:59', '2026-01-02 00:00:00.123456', '2026-01-02 10:20:30.5'];
@@ -70,7 +70,7 @@ describe('a cell one edit away from a valid one', () => {
     expect(wrong([...dates, ...others, ...times, ...zoned, ...dots])).toEqual([]);
   });
 
-  it('of a number or a word is read as what it is [R473]', () => {
+  it('of a number or a word is read as what it is', () => {
     const longs = ['0', '-1', '7', '123', '9007199254740993', '9223372036854775807', '-9223372036854775808'];
     const borders = ['999999999999999', '9007199254740992', '4611686018427387904', '1152921504606846977'];
     const doubles = [
@@ -87,7 +87,7 @@ describe('a cell one edit away from a valid one', () => {
     expect(wrong([...longs, ...borders, ...doubles, ...words])).toEqual([]);
   });
 
-  it('of a list is read as what it is [R473]', () => {
+  it('of a list is read as what it is', () => {
     const texts = [
       '["a","b\\n"]',
       '[ "a" , null ]',
@@ -122,7 +122,7 @@ describe('a cell one edit away from a valid one', () => {
 });
 
 describe('a cell of any form', () => {
-  it('is read as what it is [R473]', () => {
+  it('is read as what it is', () => {
     fc.assert(
       fc.property(cells, fc.constantFrom(...SURROUNDINGS), (cell, around) => {
         expect(classified(cell, around)).toBe(classesOf(cell).join(' '));
@@ -160,7 +160,7 @@ describe('a calendar day', () => {
     expect(wrongDays).toEqual([]);
   });
 
-  it('is valid exactly when Date accepts it [R473]', () => {
+  it('is valid exactly when Date accepts it', () => {
     const wrongDays: string[] = [];
     for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
       for (let month = 0; month <= 13; month++) {

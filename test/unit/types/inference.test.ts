@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from '../../../src/types/evidence.ts';
-import { fitsWholly, typeOf, widenings } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from '../../../src/cells/types/evidence.ts';
+import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { EVIDENCE_BITS, evidenceNames } from '../../support/evidence.ts';
 
 /** The bits that decide a type. */
@@ -17,7 +17,7 @@ describe.each([
   ['without a timezone', false],
   ['with a timezone', true],
 ])('the type of a column, %s', (_, hasZone) => {
-  it('is one that holds all cells seen, whatever they are [R34]', () => {
+  it('is one that holds all cells seen, whatever they are', () => {
     const wrong = SETS.slice(1).filter((set) => {
       const type = typeOf(set, hasZone);
       return type === undefined || !fitsWholly(set, type, hasZone);
@@ -25,7 +25,7 @@ describe.each([
     expect(wrong.map(evidenceNames)).toEqual([]);
   });
 
-  it('stays or widens with each further class of cells, so that the order of days does not matter [R32]', () => {
+  it('stays or widens with each further class of cells, so that the order of days does not matter', () => {
     const types = new Map(SETS.map((set) => [set, typeOf(set, hasZone)]));
     const wrong = SETS.flatMap((set) => {
       const type = types.get(set);
@@ -40,7 +40,7 @@ describe.each([
 });
 
 describe('widening', () => {
-  it('of a widened type leads to no other types than widening at once, so that days may be loaded in any order [R32]', () => {
+  it('of a widened type leads to no other types than widening at once, so that days may be loaded in any order', () => {
     const further = COLUMN_TYPES.flatMap((from) =>
       widenings(from).flatMap((to) =>
         widenings(to)

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { cellFits, classify, TYPES, typeOf } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
-import { Zone } from '../../../src/types/zone.ts';
+import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { Zone } from '../../../src/cells/types/zone.ts';
 import { EVIDENCE_BITS, evidenceNames, jsonBound } from '../../support/evidence.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';
 
@@ -62,7 +62,7 @@ const line = (vector: object): string =>
 const list = (vectors: readonly object[]): string => vectors.map((vector) => `    ${line(vector)}`).join(',\n');
 
 describe('the vectors', () => {
-  it('are what the types make of their cells and columns (written by vitest --update) [R30]', async () => {
+  it('are what the types make of their cells and columns (written by vitest --update)', async () => {
     const cells = list(VECTORS.cells.map(cellVector));
     const columns = list(VECTORS.columns.map(columnVector));
     const text = `{\n  "cells": [\n${cells}\n  ],\n  "columns": [\n${columns}\n  ]\n}\n`;
@@ -83,7 +83,7 @@ describe('the vectors', () => {
     expect(changed).toEqual([]);
   });
 
-  it('cover every bit of evidence and every type [R30]', () => {
+  it('cover every bit of evidence and every type', () => {
     const bits = new Set(VECTORS.cells.flatMap((vector) => cellVector(vector).evidence));
     expect([...bits].sort()).toEqual(Object.keys(EVIDENCE_BITS).sort());
     const types = new Set(VECTORS.columns.map((vector) => columnVector(vector).type));
@@ -91,7 +91,7 @@ describe('the vectors', () => {
   });
 });
 
-it('an empty cell is absent in every type [R29]', () => {
+it('an empty cell is absent in every type', () => {
   for (const type of COLUMN_TYPES) {
     const out = new Uint8Array(8);
     expect(cellFits(type, out, 3, 3)).toBe(true);

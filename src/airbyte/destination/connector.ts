@@ -1,0 +1,21 @@
+// This folder: the Airbyte destination, one verb a file.
+
+import schema from '../../../schemas/destination-config.json' with { type: 'json' };
+import type { Connector } from '../protocol/connector.ts';
+
+const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/destination-dfinery';
+
+/** The Airbyte destination. Each verb is loaded when it is called. */
+export const destination: Connector = {
+  spec: {
+    protocol_version: '0.2.0',
+    documentationUrl: `${DOCUMENTATION}/README.md`,
+    changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
+    connectionSpecification: schema,
+    supportsIncremental: true,
+    supported_destination_sync_modes: ['append', 'append_dedup'],
+  },
+  check: async () => (await import('./check.ts')).check,
+  discover: async () => (await import('./catalog.ts')).discover,
+  write: async () => (await import('./write.ts')).write,
+};

@@ -1,0 +1,201 @@
+import { parseArgs } from 'node:util';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
+import { configError, EXIT, UserError } from '../../base/errors.ts';
+import { letHeapGrow } from '../../base/heap.ts';
+import { isObject } from '../../base/json.ts';
+import { createLogger } from '../../base/log.ts';
+import { systemRandom } from '../../base/random.ts';
+import type { Runtime } from '../../base/runtime.ts';
+import { Redactor, Secret } from '../../base/secrets.ts';
+import { endNow, runUntilStopped, Stopped } from '../../base/signals.ts';
+import { readJsonFile } from '../../fs/json-file.ts';
+import type { Connector, Verb, VerbContext } from './connector.ts';
+import { parseConfiguredCatalog, parseStateInput } from './input.ts';
+import { traceOf } from './messages.ts';
+import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
+
+/**
+ * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
+ */
+const CLOSING_MS = 4_000;
+
+export interface ConnectorIo extends Omit<Runtime, 'logger'> {
+  readonly words: readonly string[];
+  readonly writer: MessageWriter;
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Calls back with errors that nobody caught; returns a function that stops listening. */
+  readonly onUncaught: (listener: (error: unknown) => void) => () => void;
+}
+
+/**
+ * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
+ */
+export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
+  const redactor = new Redactor();
+  const controller = new AbortController();
+  const signal = AbortSignal.any([io.signal, controller.signal]);
+  const stopListening = io.onUncaught((error) => controller.abort(error));
+  io.writer.onClosed((error) => controller.abort(error));
+  let code: number = EXIT.done;
+  try {
+    await untilAborted(controller.signal, io.clock, runVerb(connector, io, redactor, signal));
+    signal.throwIfAborted();
+  } catch (error) {
+    code = EXIT.failed;
+    await report(signal.aborted ? signal.reason : error, io, redactor);
+  } finally {
+    stopListening();
+  }
+  return io.writer.drain().then(
+    () => code,
+    () => EXIT.failed,
+  );
+}
+
+async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
+  const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
+  const given = parseConnectorArguments(io.words, verbs);
+  const { writer, clock, env, random } = io;
+  const logger = createLogger(writer.sink, given.isDebug ? 'debug' : 'info', redactor.mask);
+  const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
+  if (given.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
+  if (given.verb === 'check') {
+    const connectionStatus = await checked(connector, given.config, context);
+    return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
+  }
+  const config = readConfig(given.config, redactor);
+  if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
+  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog, 'The catalog file', { mayBeEmpty: true }));
+  if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
+  const state = parseStateInput(
+    given.state ? readJsonFile(given.state, 'The state file', { mayBeEmpty: true }) : undefined,
+  );
+  return (await connector.read?.())?.(config, catalog, state, context);
+}
+
+/** Runs `check`; problems of the user or of the network are its answer, not a failure of the connector. */
+async function checked(connector: Connector, path: string, context: VerbContext) {
+  const { mask } = context.redactor;
+  try {
+    const message = await (await connector.check())(readConfig(path, context.redactor), context);
+    return { status: 'SUCCEEDED', message: mask(message) } as const;
+  } catch (error) {
+    if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
+    return { status: 'FAILED', message: mask(error.message) } as const;
+  }
+}
+
+/** Masks whatever looks like a secret, before the configuration has been understood. */
+function readConfig(path: string, redactor: Redactor): unknown {
+  const config = readJsonFile(path, 'The configuration file', { mayBeEmpty: true });
+  for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
+    if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
+  }
+  return config;
+}
+
+/** Ends as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
+async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
+  const givenUp = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));
+  });
+  await Promise.race([work, givenUp]);
+}
+
+async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
+  if (isClosedPipe(error)) return;
+  if (error instanceof Stopped) {
+    io.writer.sink({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
+    return;
+  }
+  await io.writer.write(traceOf(error, io.clock.now(), redactor.mask)).catch(() => {});
+}
+
+/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of its verb. */
+interface Arguments {
+  readonly verb: Verb;
+  readonly isDebug: boolean;
+  /** Paths; not empty for a verb that needs the file. */
+  readonly config: string;
+  readonly catalog: string;
+  readonly state: string | undefined;
+}
+
+/** The files that each verb needs; the verbs in the order in which messages name them. */
+const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
+  spec: [],
+  check: ['config'],
+  discover: ['config'],
+  read: ['config', 'catalog'],
+  write: ['config', 'catalog'],
+};
+const VERBS = Object.keys(NEEDS) as Verb[];
+
+/** Parses the words after the program's name; throws a config failure for anything that it does not know. */
+export function parseConnectorArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
+  const verb = verbs.find((one) => one === words[0]);
+  if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
+  const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
+  const given = { verb, isDebug, config, catalog, state };
+  for (const name of NEEDS[verb]) if (given[name] === '') throw configError(`${verb} needs --${name} FILE.`);
+  return given;
+}
+
+function optionsIn(args: string[]) {
+  const file = { type: 'string' } as const;
+  try {
+    return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
+      .values;
+  } catch {
+    // The message of the parser quotes the unknown word, which may be a token.
+    throw configError(
+      'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
+    );
+  }
+}
+
+/** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
+export async function runConnectorProcess(connector: Connector): Promise<void> {
+  let code = 1;
+  letHeapGrow();
+  const writer = new MessageWriter(openStdout(systemClock));
+  logWarnings(writer);
+  if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
+  await runUntilStopped(async (signal) => {
+    code = await runConnector(connector, {
+      words: process.argv.slice(2),
+      writer,
+      input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
+      clock: systemClock,
+      env: systemEnv,
+      random: systemRandom,
+      signal,
+      onUncaught,
+    });
+    if (!signal.aborted) endNow(code);
+  }, systemClock);
+}
+
+/** Reads stdin, which is opened only when somebody reads it; an abort ends the wait for more. */
+function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
+  signal.addEventListener('abort', () => process.stdin.destroy());
+  return process.stdin[Symbol.asyncIterator]();
+}
+
+/** Logs Node's warnings, which it would print on stderr, where a platform takes them for errors. */
+function logWarnings(writer: MessageWriter): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => {
+    writer.sink({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });
+  });
+}
+
+function onUncaught(listener: (error: unknown) => void): () => void {
+  process.on('uncaughtException', listener);
+  process.on('unhandledRejection', listener);
+  return () => {
+    process.off('uncaughtException', listener);
+    process.off('unhandledRejection', listener);
+  };
+}

@@ -1,0 +1,185 @@
+import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
+import { unnamedDiskError } from '../../fs/disk-failure.ts';
+
+/** The messages of the Airbyte protocol v0 that are written here. Key names are the protocol's own. */
+
+export interface StreamDescriptor {
+  readonly name: string;
+  readonly namespace?: string | null;
+}
+
+export type SyncMode = 'full_refresh' | 'incremental';
+export type DestinationSyncMode = 'append' | 'overwrite' | 'append_dedup' | 'update' | 'soft_delete';
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface ConnectorSpecification {
+  readonly connectionSpecification: object;
+  readonly protocol_version: string;
+  readonly documentationUrl: string;
+  readonly changelogUrl: string;
+  readonly supportsIncremental?: boolean;
+  readonly supported_destination_sync_modes?: readonly DestinationSyncMode[];
+}
+
+export interface AirbyteStream {
+  readonly name: string;
+  readonly json_schema: JsonSchema;
+  readonly supported_sync_modes: readonly SyncMode[];
+  readonly source_defined_cursor?: boolean;
+  readonly default_cursor_field?: readonly string[];
+  readonly source_defined_primary_key?: readonly (readonly string[])[];
+  readonly is_resumable?: boolean;
+}
+
+interface DestinationOperation {
+  readonly object_name: string;
+  readonly sync_mode: DestinationSyncMode;
+  readonly json_schema: JsonSchema;
+  /** Alternative keys, each composed of top-level fields. */
+  readonly matching_keys?: readonly (readonly string[])[];
+}
+
+export type Level = 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG' | 'TRACE';
+export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
+
+export interface StateStats {
+  readonly recordCount: number;
+  readonly rejectedRecordCount?: number;
+}
+
+type Trace =
+  | {
+      readonly type: 'ERROR';
+      readonly error: {
+        readonly message: string;
+        readonly internal_message: string;
+        readonly stack_trace?: string;
+        readonly failure_type: (typeof FAILURE_TYPES)[ErrorKind];
+        readonly stream_descriptor?: StreamDescriptor;
+      };
+    }
+  | {
+      readonly type: 'STREAM_STATUS';
+      readonly stream_status: {
+        readonly stream_descriptor: StreamDescriptor;
+        readonly status: StreamStatus;
+        readonly reasons?: readonly {
+          readonly type: 'RATE_LIMITED';
+          readonly rate_limited: { readonly quota_reset: number };
+        }[];
+      };
+    }
+  | {
+      readonly type: 'ESTIMATE';
+      /** The expected contents of a stream; `type` must be the same throughout a run. */
+      readonly estimate: {
+        readonly name: string;
+        readonly type: 'STREAM' | 'SYNC';
+        readonly row_estimate?: number;
+        readonly byte_estimate?: number;
+      };
+    };
+
+/** Every message that is written as an object; records and echoed states are written as bytes. */
+export type Message =
+  | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
+  | {
+      readonly type: 'CONNECTION_STATUS';
+      readonly connectionStatus: { readonly status: 'SUCCEEDED' | 'FAILED'; readonly message?: string };
+    }
+  | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
+  | {
+      readonly type: 'DESTINATION_CATALOG';
+      readonly destination_catalog: { readonly operations: readonly DestinationOperation[] };
+    }
+  | {
+      readonly type: 'STATE';
+      /** The state of a stream; `stream_state` is any object that the source wants to get back. */
+      readonly state: {
+        readonly type: 'STREAM';
+        readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
+        readonly sourceStats: StateStats;
+      };
+    }
+  | {
+      readonly type: 'LOG';
+      readonly log: { readonly level: Level; readonly message: string; readonly [key: string]: unknown };
+    }
+  /** `emitted_at`: milliseconds since 1970, UTC. */
+  | { readonly type: 'TRACE'; readonly trace: Trace & { readonly emitted_at: number } };
+
+/** A stream's state; `recordCount` counts the records of that stream since its previous state. */
+export const streamState = (stream: StreamDescriptor, state: object, recordCount: number): Message => ({
+  type: 'STATE',
+  state: {
+    type: 'STREAM',
+    stream: { stream_descriptor: stream, stream_state: state },
+    sourceStats: { recordCount },
+  },
+});
+
+export const log = (level: Level, message: string, more: Readonly<Record<string, unknown>> = {}): Message => ({
+  type: 'LOG',
+  log: { level, message, ...more },
+});
+
+/** A change of a stream's status. `quotaReset` (ms) makes a RUNNING say that it waits for a limit to reset. */
+export function streamStatus(
+  stream: StreamDescriptor,
+  status: StreamStatus,
+  emittedAt: number,
+  quotaReset?: number,
+): Message {
+  const reasons = [{ type: 'RATE_LIMITED', rate_limited: { quota_reset: Math.ceil(quotaReset ?? 0) } }] as const;
+  return {
+    type: 'TRACE',
+    trace: {
+      type: 'STREAM_STATUS',
+      emitted_at: emittedAt,
+      stream_status: { stream_descriptor: stream, status, ...(quotaReset !== undefined && { reasons }) },
+    },
+  };
+}
+
+const FAILURE_TYPES = {
+  config: 'config_error',
+  transient: 'transient_error',
+  system: 'system_error',
+} as const satisfies Record<ErrorKind, string>;
+
+const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
+
+/** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
+export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
+  const failure = unnamedDiskError(thrown);
+  const isExpected = failure instanceof UserError;
+  const stack = stackOf(thrown);
+  const stream = isExpected ? failure.where.stream : undefined;
+  const error = {
+    message: mask(isExpected ? failure.message : UNEXPECTED),
+    internal_message: mask(isExpected ? internalOf(failure) : safeMessageOf(thrown)),
+    ...(stack !== undefined && { stack_trace: mask(stack) }),
+    failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
+    ...(stream !== undefined && { stream_descriptor: { name: stream } }),
+  };
+  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };
+}
+
+function internalOf({ internal, where }: UserError): string {
+  const parts = Object.entries(where).map(([key, value]) => `${key} ${value}`);
+  return parts.length === 0 ? internal : `${internal} (${parts.join(', ')})`;
+}
+
+/** The message of a failure, without the text that a parser quotes: it may be anybody's data. */
+function safeMessageOf(thrown: unknown): string {
+  if (thrown instanceof SyntaxError) return 'SyntaxError';
+  return `${thrown instanceof Error ? thrown.name : typeof thrown}: ${messageOf(thrown)}`;
+}
+
+/** The frames of the stack without its message, which has a field of its own. */
+function stackOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || thrown.stack === undefined) return undefined;
+  const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line));
+  const cause = thrown.cause instanceof Error ? [`caused by ${safeMessageOf(thrown.cause)}`] : [];
+  return [thrown.name, ...frames, ...cause].join('\n');
+}

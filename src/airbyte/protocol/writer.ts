@@ -1,0 +1,110 @@
+import { close, constants, fstatSync, open } from 'node:fs';
+import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import type { Clock } from '../../base/clock.ts';
+import { codeOf, UserError } from '../../base/errors.ts';
+import type { LogEvent, LogSink } from '../../base/log.ts';
+import { OutputQueue } from '../../base/output-queue.ts';
+import { openOutputStream } from '../../fs/output-stream.ts';
+import { type Level, log, type Message } from './messages.ts';
+
+/** Bytes queued before `write` makes its caller wait. */
+const MAX_QUEUED_BYTES = 1024 * 1024;
+/** How often a pipe is checked for a reader (ms). */
+const READER_MS = 2_000;
+
+const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
+
+/** The reader closed the pipe: the run ends. */
+export class ClosedPipe extends UserError {
+  override readonly name = 'ClosedPipe';
+
+  constructor(cause: unknown) {
+    super('transient', 'The reader of our output has closed it; nothing more can be written.', { cause });
+  }
+}
+
+/**
+ * The one writer of stdout, in the order of the calls. If the pipe fails, every later call rejects with a ClosedPipe.
+ */
+export class MessageWriter {
+  readonly #queue: OutputQueue;
+  #closed: ClosedPipe | undefined;
+
+  constructor(out: Writable) {
+    this.#queue = new OutputQueue(out, droppedLine);
+  }
+
+  /** Calls back once, when the pipe has failed. */
+  onClosed(listener: (error: ClosedPipe) => void): void {
+    this.#queue.onFailed((error) => listener(this.#closedBy(error)));
+  }
+
+  /** Queues one message; waits only while more than 1 MiB is queued. */
+  write(message: Message): Promise<void> {
+    return this.writeLine(JSON.stringify(message));
+  }
+
+  /** Queues one message that is already text, without its line end. */
+  writeLine(text: string): Promise<void> {
+    this.#queue.add(`${text}\n`, 'kept');
+    return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
+  }
+
+  /** Writes whole lines. Resolves when the system has taken them, so that the buffer may be used again. */
+  writeBytes(lines: Uint8Array): Promise<void> {
+    return this.#orClosed(this.#queue.write(lines));
+  }
+
+  /** Writes log events as LOG messages; never waits: if the reader is too slow, the oldest are dropped. */
+  readonly sink: LogSink = (event: LogEvent) => {
+    const { level, message, event: name, fields } = event;
+    const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
+    this.#queue.add(`${line}\n`, level === 'debug' ? 'debug' : 'log');
+  };
+
+  /** Resolves when everything written so far has been taken by the system; rejects when the pipe is closed. */
+  drain(): Promise<void> {
+    return this.#orClosed(this.#queue.drain());
+  }
+
+  async #orClosed(written: Promise<void>): Promise<void> {
+    try {
+      await written;
+    } catch (error) {
+      throw this.#closedBy(error);
+    }
+  }
+
+  #closedBy(error: unknown): ClosedPipe {
+    this.#closed ??= new ClosedPipe(error);
+    return this.#closed;
+  }
+}
+
+const droppedLine = (count: number): string =>
+  `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
+
+export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
+
+export function openStdout(clock: Clock): Writable {
+  const out = openOutputStream(1);
+  if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(out, clock);
+  return out;
+}
+
+/**
+ * Closes `out` when stdout has no reader any more: a run that rarely writes would otherwise go on for a long time.
+ * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; else only the next write
+ * shows it.
+ */
+function watchReader(out: Socket, clock: Clock): void {
+  const ask = () =>
+    open('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
+      if (error?.code === 'ENXIO') out.destroy(error);
+      if (error) return;
+      close(probe, () => {});
+      clock.after(READER_MS, ask);
+    });
+  clock.after(READER_MS, ask);
+}

@@ -1,0 +1,131 @@
+import { addDays } from '../../base/days.ts';
+import { editHeader } from '../../cells/columns/column-edits.ts';
+import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
+import { type ColumnScan, mergeColumns } from '../../cells/columns/scan.ts';
+import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
+import type { ColumnType } from '../../cells/types/type.ts';
+import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
+import type { ExtractDeps } from '../../extract/deps.ts';
+import { filtersOf } from '../../extract/export-request.ts';
+import { extractWindows } from '../../extract/extract.ts';
+import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../../extract/plan/days.ts';
+import { planRun } from '../../extract/plan/plan.ts';
+import { editsOf, extractDeps, openExportSession } from '../../extract/session.ts';
+import { NO_PRIOR_LOADS } from '../../extract/window.ts';
+import { compareBytes } from '../../table/names.ts';
+import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
+import { exportHeader } from './header.ts';
+import { streamsOf } from './streams/streams.ts';
+
+/** Who configures a connection waits for its schema: a service that names a longer pause is not waited for (ms). */
+const MAX_PAUSE_MS = 60_000;
+/** The waits of a discovery, in all (ms): the platform ends it after nine minutes, without the reason. */
+const MAX_WAITS_MS = 8 * 60_000;
+
+export const discoverVerb: DiscoverVerb = async (value, context) => {
+  const config = openConfig(parseSourceConfig(value, context.env), context);
+  const waitsEndAt = context.clock.now() + MAX_WAITS_MS;
+  const session = openExportSession(config, context, { waitsEndAt });
+  try {
+    const deps = { ...extractDeps(config, session.service, context), maxWaitMs: MAX_PAUSE_MS, waitsEndAt };
+    const columns = await discoverColumns(config, deps);
+    return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
+  } finally {
+    await session.close();
+  }
+};
+
+/** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
+export interface DiscoveredColumn {
+  /** The name as the export writes it; the event name's is `df_event_name` always. */
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+}
+
+/**
+ * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all
+ * days that can be exported, and the last `discover_days` that are over, whose every cell is looked at. A custom column
+ * that is empty there is text; `column_types` overrides. Throws a UserError.
+ */
+export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
+  const now = deps.clock.now();
+  const last = lastDayOver(now);
+  // It is not known whether an export contains its last day, and a service may refuse a single day: one more day is
+  // requested.
+  const count = config.discoverDays + (config.toDateInclusive === 'auto' ? 1 : 0);
+  const first = addDays(last, 1 - count);
+  const from = oldestDays(now, config.historyDays).probably;
+  deps.logger.info(
+    'discover.cost',
+    `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
+  );
+  const whole = await exportHeader({ ...filtersOf(config), from, to: todayUtc(now) }, deps);
+  if (whole === undefined) {
+    const why =
+      `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that ` +
+      `are missing from ${first} to ${last} are not known.`;
+    deps.logger.warn('discover.partial', why);
+  }
+  return joined(whole ?? [], await sample(config, deps, { first, last }), config);
+}
+
+/** Exports the days of `wanted`; gives each of their columns the type of all its cells. */
+async function sample(config: SourceConfig, deps: ExtractDeps, wanted: DayRange): Promise<readonly ColumnScan[]> {
+  const { first, last } = wanted;
+  // One request, whichever way its last day is meant: nothing is proved here.
+  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
+  const windowDays = lengthOf({ first, last: to });
+  const plan = planRun({
+    settings: {
+      ...config,
+      windowDays,
+      toDateInclusive: 'true',
+      onGap: 'warn',
+      endDate: undefined,
+      startDate: undefined,
+    },
+    delivery: 'fresh',
+    from: first,
+    to,
+    prior: NO_PRIOR_LOADS,
+    now: deps.clock.now(),
+  });
+  const parts: (readonly ColumnScan[])[] = [];
+  for await (const window of extractWindows(plan, deps)) parts.push(window.receipt.columns);
+  return parts.length === 0 ? [] : mergeColumns(parts, config.timezone !== undefined);
+}
+
+function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+  const edits = editsOf(config);
+  const kept = edits && editHeader(whole, edits).kept;
+  const header = kept?.map(({ name }) => name) ?? whole;
+  const sampled = headerColumns(scans.map((scan) => scan.source));
+  const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
+  const all = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
+  const found = new Map(all.map((column): [string, HeaderColumn] => [column.key, column]));
+  return [...found.values()]
+    .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
+    .map(({ key, source, group, declared }) => ({
+      source,
+      group,
+      type: edits?.hash.has(source)
+        ? 'string'
+        : (config.columnTypes.get(source) ?? declared ?? types.get(key) ?? 'string'),
+    }));
+}
+
+/** The columns that the service defines, as far as the configured filter includes them. */
+function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
+  const listed = new Set(properties);
+  const isLetThrough = (name: string) =>
+    condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
+  return [...KNOWN_COLUMNS.values()]
+    .filter(
+      (column) =>
+        column.name !== EVENT_NAME_ALTERNATIVE &&
+        !columnsDrop.includes(column.name) &&
+        (column.required || isLetThrough(column.name)),
+    )
+    .map((column) => column.name);
+}

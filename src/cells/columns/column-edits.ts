@@ -1,0 +1,57 @@
+import type { CsvMemory } from '../csv/csv-memory.ts';
+import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/layout.ts';
+import { RowEditor } from '../csv/row-editor.ts';
+import { headerColumns, ITEM_PREFIX } from './groups.ts';
+import type { HashKey } from './hash-key.ts';
+
+/** The columns that are dropped or hashed before anything stores them, by their exact names in the header. */
+export interface ColumnEdits {
+  readonly drop: ReadonlySet<string>;
+  readonly hash: ReadonlySet<string>;
+  readonly key: HashKey | undefined;
+  readonly newEditor: (memory: CsvMemory) => RowEditor;
+}
+
+/** Makes the edits of two lists; undefined if both are empty. */
+export function columnEdits(
+  drop: readonly string[],
+  hash: readonly string[],
+  key: HashKey | undefined,
+): ColumnEdits | undefined {
+  if (drop.length === 0 && hash.length === 0) return undefined;
+  return { drop: new Set(drop), hash: new Set(hash), key, newEditor: (memory) => new RowEditor(memory, key) };
+}
+
+/** The effect of the edits on one header. */
+export interface EditedHeader {
+  /** For each column the action of the editor on its cells. */
+  readonly actions: Uint8Array;
+  /** The columns that stay, and which of them hold hashes. */
+  readonly kept: readonly { readonly name: string; readonly isHashed: boolean }[];
+  /** Listed names that the header has. */
+  readonly listed: readonly string[];
+}
+
+export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
+  // `df_event_name` also names the event name under its other name.
+  const names = headerColumns(header).map(({ name, source }) => (isListed(name, edits) ? name : source));
+  const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
+  return {
+    actions,
+    kept: header.flatMap((name, i) => (actions[i] === DROP ? [] : [{ name, isHashed: actions[i] !== KEEP }])),
+    listed: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
+  };
+}
+
+const isListed = (name: string, { drop, hash }: ColumnEdits): boolean => drop.has(name) || hash.has(name);
+
+function actionOf(name: string, { drop, hash }: ColumnEdits): number {
+  if (drop.has(name)) return DROP;
+  if (!hash.has(name)) return KEEP;
+  // In an item column the text `null` is no value.
+  return name.startsWith(ITEM_PREFIX) ? HASH_BUT_NULL : HASH;
+}
+
+/** Listed names that no header had: they were misspelt, or the columns no longer exist. */
+export const unlisted = ({ drop, hash }: ColumnEdits, listed: ReadonlySet<string>): string[] =>
+  [...drop, ...hash].filter((name) => !listed.has(name));

@@ -1,0 +1,65 @@
+import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
+import type { ColumnType } from '../types/type.ts';
+
+export const UNIFIED_ID = 'df_unified_id';
+export const EVENT_NAME = 'df_event_name';
+/** The other name of the event name's column; a custom column if an export has both. */
+export const EVENT_NAME_ALTERNATIVE = 'event_name';
+export const SERVER_DATETIME = 'df_server_datetime';
+export const CORRECTION_DATETIME = 'df_correction_datetime';
+export const DETAIL_LOG_ID = 'df_event_detail_log_id';
+export const LOG_ID = 'df_event_log_id';
+export const ITEM_PREFIX = 'df_items_';
+
+/**
+ * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD` and `df_anything_else` are
+ * custom, `df_items_df_new` is a custom item, and a bare `df_items_` names no item property and is custom.
+ */
+export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.group ?? customGroup(name);
+
+const customGroup = (name: string): ColumnGroup =>
+  name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
+
+/** Identifies a column of an export, whichever header it is in. */
+export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
+
+/** A column of one header. */
+export interface HeaderColumn {
+  /** Its name in the header. */
+  readonly name: string;
+  /** The name that it has in every header: the event name's is always `df_event_name`. */
+  readonly source: string;
+  /** 1 for the first column of that source in the header, 2, 3… for further ones. */
+  readonly occurrence: number;
+  /** `columnKey` of source and occurrence; group and declared type follow from it. */
+  readonly key: string;
+  readonly group: ColumnGroup;
+  /** The type that a known column has whatever its cells hold; undefined for custom ones. */
+  readonly declared: ColumnType | undefined;
+}
+
+/** Declares a column as string: its values are hashes, whatever type the service fixes. */
+export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, declared: 'string' });
+
+/** The columns of a header. Beside `df_event_name`, `event_name` is custom; of equal names all but the first are. */
+export function headerColumns(header: readonly string[]): HeaderColumn[] {
+  const alternative = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
+  const counts = new Map<string, number>();
+  return header.map((name, index) => {
+    const source = index === alternative ? EVENT_NAME : name;
+    const occurrence = (counts.get(source) ?? 0) + 1;
+    counts.set(source, occurrence);
+    const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
+    const known = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
+    const group = known?.group ?? customGroup(source);
+    return { name, source, occurrence, key: columnKey(source, occurrence), group, declared: known?.type };
+  });
+}
+
+/** The columns that every export has and that this header lacks. */
+export function missingColumns(header: readonly string[]): string[] {
+  const names = new Set(header);
+  return [...KNOWN_COLUMNS.values()]
+    .filter((c) => c.required && !names.has(c.name) && !(c.alternative !== undefined && names.has(c.alternative)))
+    .map((c) => c.name);
+}

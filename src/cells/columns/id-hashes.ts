@@ -1,0 +1,88 @@
+import { Scratch } from '../../base/scratch.ts';
+
+/** Maximum number of ids (64 MiB); beyond it nothing is known about repeated ids. */
+const MAX_HASHED_IDS = 1 << 23;
+const START_IDS = 1 << 16;
+
+/** Every id of an export whose hash is below `below`; two samples agree below both limits. */
+export interface IdSample {
+  readonly below: number;
+  /** Hashes of 53 bits in rising order, each once. */
+  readonly hashes: Float64Array;
+}
+
+/** End of the range of hashes, and the `below` of a sample that has every id. */
+export const HASH_END: number = 2 ** 53;
+
+/**
+ * The hashes of an export's ids, in the order of arrival, outside the heap. They are sorted once, at the end, which
+ * takes less time than a look into a hash table for each. Two different ids may have the same hash; an id never has
+ * two.
+ */
+export class IdHashes {
+  #scratch = new Scratch(START_IDS * Float64Array.BYTES_PER_ELEMENT);
+  #hashes = new Float64Array(this.#scratch.buffer, 0, START_IDS);
+  #count = 0;
+
+  /** Adds the id of these bytes. */
+  add(bytes: Uint8Array, start: number, end: number): void {
+    let high = (end - start) | 0;
+    let low = 0x2c1b3c6d;
+    let i = start;
+    for (; i + 4 <= end; i += 4) {
+      const word = bytes[i] | (bytes[i + 1] << 8) | (bytes[i + 2] << 16) | (bytes[i + 3] << 24);
+      high = Math.imul(high ^ word, 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + word, 0x297a2d39) ^ (low >>> 13);
+    }
+    for (; i < end; i++) {
+      high = Math.imul(high ^ bytes[i], 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + bytes[i], 0x297a2d39) ^ (low >>> 13);
+    }
+    if (this.#count === this.#hashes.length) this.#grow();
+    // Beyond the maximum the store has no effect: a typed array has no such index.
+    this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
+  }
+
+  /**
+   * Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once.
+   */
+  finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
+    try {
+      if (this.#count > MAX_HASHED_IDS) return undefined;
+      const distinct = sortDistinct(this.#hashes.subarray(0, this.#count));
+      const below = distinct.length > most ? distinct[most] : HASH_END;
+      return { distinct: distinct.length, sample: { below, hashes: distinct.slice(0, most) } };
+    } finally {
+      this.#scratch.free();
+    }
+  }
+
+  #grow(): void {
+    const count = this.#hashes.length * 2;
+    if (count > MAX_HASHED_IDS) return;
+    const [hashes, scratch] = [this.#hashes, this.#scratch];
+    this.#scratch = new Scratch(count * Float64Array.BYTES_PER_ELEMENT);
+    this.#hashes = new Float64Array(this.#scratch.buffer, 0, count);
+    this.#hashes.set(hashes);
+    scratch.free();
+  }
+}
+
+/** Sorts positive numbers in place, removes repetitions, and returns the rest. */
+function sortDistinct(numbers: Float64Array): Float64Array {
+  // The bits of positive numbers have the same order as integers, and are sorted in half the time.
+  new BigUint64Array(numbers.buffer, numbers.byteOffset, numbers.length).sort();
+  let count = 0;
+  for (let i = 0; i < numbers.length; i++) {
+    if (count === 0 || numbers[i] !== numbers[count - 1]) numbers[count++] = numbers[i];
+  }
+  return numbers.subarray(0, count);
+}
+
+/** Spreads the bits of a hash: the last steps of MurmurHash3. */
+export function mix(hash: number): number {
+  let h = hash;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}

@@ -1,0 +1,231 @@
+// This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
+
+import { configError } from '../../base/errors.ts';
+import { BOM, startsWith } from '../csv/body-start.ts';
+import { COLUMN_SHIFT, DROP, STRIDE } from '../csv/layout.ts';
+import { type RowLimits, RowSource } from '../csv/row-source.ts';
+import { CellText, type RowTokenizer, readNames } from '../csv/tokenizer.ts';
+import { type Zone, zoneOf } from '../types/zone.ts';
+import { type ColumnEdits, editHeader } from './column-edits.ts';
+import { Columns } from './columns.ts';
+import { headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
+import type { IdSample } from './id-hashes.ts';
+import type { ColumnScan } from './scan.ts';
+
+/** True for a `df_unified_id` (UTF-8, without quotes, not empty) whose rows are left out. */
+type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
+
+export interface ScannerOptions extends RowLimits {
+  /** IANA name of the zone of datetimes that carry none. */
+  readonly timezone?: string | undefined;
+  /** True to refuse a header without the columns that every export has. */
+  readonly requireSystem: boolean;
+  /** Leaves a row out of everything (counts, types, written bytes) if it returns true. */
+  readonly dropRow?: DropRow | undefined;
+  /** Columns that are dropped or hashed before anything else sees them. */
+  readonly edits?: ColumnEdits | undefined;
+}
+
+/** The place of a replaced character; the header is row 1. */
+export interface CellPosition {
+  readonly row: number;
+  readonly column: string;
+}
+
+/** The result of scanning every byte of an export. */
+export interface ScanResult {
+  readonly header: readonly string[];
+  readonly columns: readonly ColumnScan[];
+  /** Number of data rows kept. */
+  readonly rows: number;
+  /** Number of data rows left out by `dropRow`. */
+  readonly suppressed: number;
+  /** Length of the longest row written, the header too, with its line end (bytes). */
+  readonly longestRow: number;
+  /** True if a `df_event_detail_log_id` occurs twice or is missing (or if there were too many ids to tell). */
+  readonly hasDuplicateOrMissingIds: boolean;
+  /** False if the last row had no line end: the body may have been cut there. */
+  readonly finalNewline: boolean;
+  /** Number of cells that were not valid UTF-8, and the place of the first of them. */
+  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
+  /** Number of bytes written in all, `tail` included. */
+  readonly outLength: number;
+  /** Ends of rows in the written bytes, 256 KiB and a row apart, for readers that split the file. */
+  readonly rowEnds: readonly number[];
+  /** Distinct event names, at most 1,000, sorted. */
+  readonly eventNames: readonly string[];
+  /** A sample of the detail log ids, never written to disk; absent if they are hashed, or if there were too many. */
+  readonly idSample?: IdSample;
+  /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
+  readonly listed?: readonly string[];
+  /** The last bytes to write. */
+  readonly tail: readonly Uint8Array[];
+}
+
+/**
+ * Scans an export as it arrives: checks every row, classifies every cell, and returns the bytes to keep, normalised
+ * (LF, valid UTF-8, no BOM, no blank lines at the end). The result does not depend on how the body is cut into chunks.
+ */
+export class Scanner {
+  readonly #source: RowSource;
+  readonly #requireSystem: boolean;
+  readonly #zone: Zone | undefined;
+  readonly #suppressed: SuppressedRows;
+  readonly #edits: ColumnEdits | undefined;
+  #actions: Uint8Array = new Uint8Array(0);
+  #listed: readonly string[] = [];
+  /** The names in the header as it arrived, for naming cells before the edits. */
+  #arrived: readonly string[] = [];
+  #columns: Columns | undefined;
+  #header: readonly string[] = [];
+  /** The line of the header as it arrived, which no event can equal; undefined if the scan is not of an export. */
+  #headerText: Uint8Array | undefined;
+  #badCells = 0;
+  #firstBad: CellPosition | undefined;
+
+  constructor(options: ScannerOptions) {
+    this.#edits = options.edits;
+    this.#source = new RowSource(this, options, options.edits?.newEditor);
+    this.#requireSystem = options.requireSystem;
+    this.#zone = zoneOf(options.timezone);
+    this.#suppressed = new SuppressedRows(options.dropRow);
+  }
+
+  /** The column names; undefined until the first line has come. */
+  get header(): readonly string[] | undefined {
+    return this.#columns && this.#header;
+  }
+
+  /** Number of data rows kept so far. */
+  get rows(): number {
+    return Math.max(0, this.#source.rows - 1) - this.#suppressed.rows;
+  }
+
+  /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    return this.#source.push(chunk);
+  }
+
+  /** Gives the memory back, with no hash key in it; called whenever nothing more comes, also after `finish`. */
+  close(): void {
+    this.#source.release();
+  }
+
+  /** Ends the body. Throws MalformedCsv if it is not complete. */
+  finish(): ScanResult {
+    const tail = this.#source.finish();
+    const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
+    const { rows } = this;
+    const ids = this.#columns?.finish(rows);
+    const columns = this.#columns?.scans() ?? [];
+    this.#source.release();
+    return {
+      header: this.#header,
+      columns,
+      rows,
+      suppressed: this.#suppressed.rows,
+      longestRow,
+      hasDuplicateOrMissingIds: ids?.hasDuplicateOrMissingIds ?? false,
+      finalNewline,
+      invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
+      outLength,
+      rowEnds,
+      eventNames: this.#columns?.eventNames() ?? [],
+      ...(ids?.sample && { idSample: ids.sample }),
+      ...(this.#edits && { listed: this.#listed }),
+      tail,
+    };
+  }
+
+  /** Handles one row; a callback of RowSource, which nothing else may call. */
+  row(bytes: Uint8Array, start: number, source: RowSource): boolean {
+    const columns = this.#columns;
+    if (columns === undefined) this.#open(bytes, start, source);
+    else if (this.#isHeader(bytes, start, source)) {
+      // The body holds several exports, and nothing tells whether their rows are the same.
+      throw source.malformed('header_again', start, 'an event', 'the header once more');
+    } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
+    if (source.isRepaired) this.#countBad(start, source);
+    source.editor?.edit(start, source.tokenizer, columns === undefined);
+    if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
+    return true;
+  }
+
+  #open(bytes: Uint8Array, start: number, source: RowSource): void {
+    const header = readNames(bytes, source.tokenizer);
+    if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
+    const missing = this.#requireSystem ? missingColumns(header) : [];
+    if (missing.length > 0) {
+      throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
+    }
+    if (this.#requireSystem) this.#headerText = bytes.slice(start, source.tokenizer.contentEnd);
+    this.#arrived = header;
+    this.#header = header;
+    this.#suppressed.open(header);
+    const isHashed = this.#edits === undefined ? [] : this.#edit(header, this.#edits);
+    this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone, source.memory);
+  }
+
+  #isHeader(bytes: Uint8Array, start: number, { tokenizer: { contentEnd } }: RowSource): boolean {
+    const text = this.#headerText;
+    if (text === undefined) return false;
+    const from = contentEnd - text.length;
+    // Of two bodies that were joined, the second begins with a BOM where the first does.
+    const isAlone = from === start || (from === start + BOM.length && startsWith(bytes, start, from, BOM));
+    return isAlone && startsWith(bytes, from, contentEnd, text);
+  }
+
+  #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
+    const { actions, kept, listed } = editHeader(header, edits);
+    this.#source.editor?.open(actions);
+    this.#actions = actions;
+    this.#listed = listed;
+    this.#header = kept.map(({ name }) => name);
+    if (kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
+    return kept.map(({ isHashed }) => isHashed);
+  }
+
+  #countBad(start: number, source: RowSource): void {
+    const { cells, used } = source.tokenizer;
+    let k = 0;
+    let counted = -1;
+    source.repairedIn(start, (index) => {
+      while (k < used && cells[k + 2] <= index) k += STRIDE;
+      if (k >= used || k === counted) return;
+      counted = k;
+      const column = cells[k] >> COLUMN_SHIFT;
+      if (this.#actions[column] === DROP) return;
+      this.#badCells++;
+      this.#firstBad ??= { row: source.rows + 1, column: this.#arrived[column] };
+    });
+  }
+}
+
+/** Finds and counts the rows of people on the suppression list. */
+class SuppressedRows {
+  /** Number of rows found. */
+  rows = 0;
+  readonly #dropRow: DropRow | undefined;
+  readonly #id = new CellText();
+  #column = -1;
+
+  constructor(dropRow: DropRow | undefined) {
+    this.#dropRow = dropRow;
+  }
+
+  open(header: readonly string[]): void {
+    this.#column = header.indexOf(UNIFIED_ID);
+  }
+
+  /** True if the tokenizer's last row belongs to such a person; it is counted. */
+  has(bytes: Uint8Array, { cells, used }: RowTokenizer): boolean {
+    if (this.#dropRow === undefined || this.#column < 0) return false;
+    let k = 0;
+    while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
+    if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
+    this.#id.read(bytes, cells, k);
+    const isDropped = this.#dropRow(this.#id.bytes, this.#id.start, this.#id.end);
+    if (isDropped) this.rows++;
+    return isDropped;
+  }
+}

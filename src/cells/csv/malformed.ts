@@ -1,0 +1,77 @@
+import { type Coordinates, UserError } from '../../base/errors.ts';
+import { MAX_COLUMNS } from './layout.ts';
+import type { BrokenReason } from './tokenizer.ts';
+
+export type MalformedReason =
+  | BrokenReason
+  | 'short_row'
+  | 'long_row'
+  | 'cut_in_row'
+  | 'blank_line'
+  | 'empty_body'
+  | 'no_header'
+  | 'missing_columns'
+  | 'header_again'
+  | 'row_too_long'
+  | 'not_csv';
+
+export interface MalformedDetails {
+  /** Number of the row, not of the line: the header is row 1. */
+  readonly row: number;
+  /** Offset in the body as received. */
+  readonly byte: number;
+  readonly expected: string;
+  readonly found: string;
+}
+
+const WHAT = {
+  short_row: 'has too few cells',
+  long_row: 'has too many cells',
+  quote_in_cell: 'has a quote inside a cell that does not start with one',
+  after_quote: 'has text after a closing quote',
+  cut_in_quote: 'ends inside a quoted cell',
+  cut_in_row: 'ends before its last cell',
+  blank_line: 'is blank',
+  empty_body: 'is missing, as is everything else',
+  no_header: 'has no column names',
+  missing_columns: 'lacks columns that every export has',
+  header_again: 'is the header once more',
+  row_too_long: 'is longer than a row may be',
+  too_many_columns: 'has more columns than an export may have',
+  not_csv: 'is not CSV',
+} as const satisfies Record<MalformedReason, string>;
+
+export const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
+
+/** For messages: the expected and the found text at the place where the tokenizer stops. */
+export const BROKEN_ROW = {
+  quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
+  after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },
+  cut_in_quote: { expected: 'a closing quote', found: 'the end of the body' },
+  too_many_columns: { expected: AT_MOST_COLUMNS, found: 'more' },
+} as const satisfies Record<BrokenReason, { readonly expected: string; readonly found: string }>;
+
+/** The body is no whole CSV export. Another download may be one; nothing of this body is used. */
+export class MalformedCsv extends UserError {
+  override readonly name = 'MalformedCsv';
+  readonly reason: MalformedReason;
+  readonly expected: string;
+  readonly found: string;
+  /** A clause that says what is wrong and where, without advice and without a full stop. */
+  readonly sentence: string;
+
+  constructor(reason: MalformedReason, details: MalformedDetails) {
+    const where: Coordinates = { row: details.row, byte: details.byte };
+    const sentence =
+      `Row ${details.row} of the export (byte ${details.byte}) ${WHAT[reason]}: expected ${details.expected}, found ` +
+      details.found;
+    super('transient', `${sentence}; nothing of it was used, try again later.`, {
+      where,
+      internal: `malformed csv: ${reason}`,
+    });
+    this.sentence = sentence;
+    this.reason = reason;
+    this.expected = details.expected;
+    this.found = details.found;
+  }
+}

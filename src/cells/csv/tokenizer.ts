@@ -1,0 +1,236 @@
+import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
+import type { CsvMemory } from './csv-memory.ts';
+import {
+  BARE_CR,
+  COLUMN_SHIFT,
+  CONTENT_END,
+  DOUBLED,
+  FLAGS,
+  MAX_COLUMNS,
+  QUOTED,
+  STRIDE,
+  USED,
+  WIDTH,
+} from './layout.ts';
+
+/** Results of `next` that are no position. */
+export const INCOMPLETE = -1;
+const BROKEN = -2;
+
+/** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
+export const SENTINEL = 0x22;
+
+const ONE_COLUMN = 1 << COLUMN_SHIFT;
+/** A value that is no flag of a cell. */
+const LINE_END = 1 << 10;
+
+export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
+
+/**
+ * Reads rows of RFC 4180 one after another from a byte buffer, without an object for each row or cell. Line ends are LF
+ * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
+ */
+export class RowTokenizer {
+  /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
+  used = 0;
+  /** Number of cells of the last row, the empty ones too. */
+  width = 0;
+  /** End of the last row's text, where its line end of `next - contentEnd` bytes begins. */
+  contentEnd = 0;
+  /** The flags of all cells of the last row, joined. */
+  flags = 0;
+  /** True if a CR that is the body's last byte belongs to a line end that was cut. */
+  crlf = false;
+  /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
+  reason: BrokenReason = 'cut_in_quote';
+  brokenAt = 0;
+  readonly #memory: CsvMemory;
+
+  /** Makes a tokenizer for rows in this memory. */
+  constructor(memory: CsvMemory) {
+    this.#memory = memory;
+  }
+
+  /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
+  get cells(): Int32Array {
+    return this.#memory.cells;
+  }
+
+  /**
+   * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
+   * `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end` ends the
+   * row.
+   */
+  next(at: number, end: number, last: boolean): number {
+    const { functions, info, bytes } = this.#memory;
+    const next = functions.nextRow(at, end);
+    if (next < 0) return this.#read(bytes, at, end, last);
+    this.used = info[USED];
+    this.width = info[WIDTH];
+    this.contentEnd = info[CONTENT_END];
+    this.flags = info[FLAGS];
+    return next;
+  }
+
+  #read(bytes: Uint8Array, at: number, end: number, last: boolean): number {
+    const { cells } = this;
+    let used = 0;
+    let head = 0;
+    let all = 0;
+    let i = at;
+    for (;;) {
+      let c = bytes[i];
+      while (c === COMMA) {
+        head += ONE_COLUMN;
+        c = bytes[++i];
+      }
+      if (c !== LF) {
+        let start = i;
+        let flags = 0;
+        if (c === QUOTE && i !== end) {
+          flags = QUOTED;
+          start = ++i;
+          for (;;) {
+            while (bytes[i] !== QUOTE) i++;
+            if (bytes[i + 1] !== QUOTE || i + 1 >= end) break;
+            flags = QUOTED | DOUBLED;
+            i += 2;
+          }
+          c = bytes[i + 1];
+          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end, last);
+          if (c < 0) return c;
+        } else {
+          while (c > COMMA) c = bytes[++i];
+          while (c !== COMMA && c !== LF) {
+            if (c <= QUOTE && c !== SPACE) {
+              if (i === end) break;
+              if (c === CR) flags |= this.#carriageReturn(bytes, i, end, last);
+              else if (c === QUOTE) return this.#broken('quote_in_cell', i);
+              // INCOMPLETE has all bits, so that the flags joined with it are negative.
+              if (flags < 0) return INCOMPLETE;
+              if (flags >= LINE_END) break;
+            }
+            do c = bytes[++i];
+            while (c > COMMA);
+          }
+          flags &= BARE_CR;
+        }
+        if (i > start) {
+          if (used === STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
+          cells[used] = head | flags;
+          cells[used + 1] = start;
+          cells[used + 2] = i;
+          used += STRIDE;
+          all |= flags;
+        }
+        i += flags & QUOTED;
+        if (c === COMMA) {
+          head += ONE_COLUMN;
+          i++;
+          continue;
+        }
+      }
+      this.used = used;
+      this.flags = all;
+      this.width = (head >> COLUMN_SHIFT) + 1;
+      this.contentEnd = i;
+      return c === LF ? i + 1 : this.#rowEnd(i, end, last);
+    }
+  }
+
+  /** Index of the first byte of cell `k` as it is written, its opening quote included. */
+  rawStart(k: number): number {
+    return this.cells[k + 1] - (this.cells[k] & QUOTED);
+  }
+
+  /** Index behind the last byte of cell `k` as it is written, its closing quote included. */
+  rawEnd(k: number): number {
+    return this.cells[k + 2] + (this.cells[k] & QUOTED);
+  }
+
+  /** The index behind a row that does not end in LF alone. */
+  #rowEnd(i: number, end: number, last: boolean): number {
+    if (i === end) return last ? end : INCOMPLETE;
+    return i + 1 === end ? end : i + 2;
+  }
+
+  /** Classifies a CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
+  #carriageReturn(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+    if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
+    if (!last) return INCOMPLETE;
+    return this.crlf ? LINE_END : BARE_CR;
+  }
+
+  /**
+   * Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid.
+   */
+  #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+    if (i + 1 >= end) {
+      if (!last) return INCOMPLETE;
+      return i >= end ? this.#broken('cut_in_quote', end) : SENTINEL;
+    }
+    if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
+    if (i + 2 === end) return last ? CR : INCOMPLETE;
+    return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
+  }
+
+  #broken(reason: BrokenReason, at: number): number {
+    this.reason = reason;
+    this.brokenAt = at;
+    return BROKEN;
+  }
+}
+
+/** The text of a cell, each pair of quotes in it as one: [start, end) of `bytes`. One object serves all rows. */
+export class CellText {
+  bytes: Uint8Array = new Uint8Array(0);
+  start = 0;
+  end = 0;
+  #unquoted = new Uint8Array(1024);
+
+  /** Reads cell `k`; its bytes are those of the row, which must stay, or a copy that the next call replaces. */
+  read(bytes: Uint8Array, cells: Int32Array, k: number): void {
+    this.bytes = bytes;
+    this.start = cells[k + 1];
+    this.end = cells[k + 2];
+    if ((cells[k] & DOUBLED) !== 0) this.#unquote();
+  }
+
+  /** Takes a text that is no cell. */
+  set(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.start = 0;
+    this.end = bytes.length;
+  }
+
+  get text(): Uint8Array {
+    return this.bytes.subarray(this.start, this.end);
+  }
+
+  #unquote(): void {
+    const { bytes, start, end } = this;
+    if (this.#unquoted.length < end - start) this.#unquoted = new Uint8Array((end - start) * 2);
+    const to = this.#unquoted;
+    let length = 0;
+    for (let i = start; i < end; i++) {
+      to[length++] = bytes[i];
+      if (bytes[i] === QUOTE) i++;
+    }
+    this.bytes = to;
+    this.start = 0;
+    this.end = length;
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The cells of the tokenizer's last row as strings, the empty ones too. */
+export function readNames(bytes: Uint8Array, { cells, used, width }: RowTokenizer): string[] {
+  const names = new Array<string>(width).fill('');
+  const cell = new CellText();
+  for (let k = 0; k < used; k += STRIDE) {
+    cell.read(bytes, cells, k);
+    names[cells[k] >> COLUMN_SHIFT] = decoder.decode(cell.text);
+  }
+  return names;
+}

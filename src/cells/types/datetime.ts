@@ -1,0 +1,158 @@
+import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../../base/ascii.ts';
+import {
+  civilSeconds,
+  DAY,
+  FIELDS,
+  HOUR,
+  MICROS,
+  MINUTE,
+  MONTH,
+  OFFSET,
+  parseTime,
+  SECOND,
+  setCivil,
+  YEAR,
+} from './calendar.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
+import { matches } from './sql.ts';
+import { codecOf } from './type.ts';
+import { END_OF_INSTANTS, FIRST_INSTANT, type Zone } from './zone.ts';
+import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
+
+const MILLI = 1000;
+
+const LOCAL = DATE | DATETIME_DOT | DATETIME_DASH;
+
+const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
+const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
+const DASH_PATTERN = `${DATE_PATTERN}([ T]${CLOCK})?`;
+const DOT_PATTERN = '[0-9]{4}\\.[0-9]{1,2}\\.[0-9]{1,2} ([0-9]|[01][0-9]|2[0-3]):[0-5][0-9]';
+const OFFSET_PATTERN = '(Z|[+-](0[0-9]|1[0-5]):?[0-5][0-9])';
+const ZONED_PATTERN = `${DATE_PATTERN}[ T]${CLOCK}${OFFSET_PATTERN}`;
+const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
+
+const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
+
+/** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for a cell that is none. */
+function local(expr: string): string {
+  return (
+    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+    `WHEN ${matches(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
+    `WHEN ${matches(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`
+  );
+}
+
+/** SQL of the wall-clock TIMESTAMP of a cell of these forms: `CAST` reads dashes, `strptime` dots. */
+function localClean(expr: string, evidence: Evidence): string {
+  const cast = `CAST(${expr} AS TIMESTAMP)`;
+  const dots = `strptime(${expr}, ${DOT_FORMAT})`;
+  if ((evidence & DATETIME_DOT) === 0) return cast;
+  if ((evidence & (DATE | DATETIME_DASH)) === 0) return dots;
+  return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
+}
+
+function inYears(micros: string): string {
+  return `${micros} >= ${FIRST_INSTANT}000000 AND ${micros} < ${END_OF_INSTANTS}000000`;
+}
+
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none or that the zone skips. */
+function sqlChecked(expr: string, zone: Zone | undefined): string {
+  const wall = local(expr);
+  if (zone === undefined) return wall;
+  const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
+  return (
+    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+    `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${zoned})`)} THEN ${zoned} END ` +
+    `ELSE ${sqlInstant(wall, zone)} END`
+  );
+}
+
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `evidence`. */
+function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): string {
+  const wall = localClean(expr, evidence);
+  if (zone === undefined) return wall;
+  const instant = sqlInstant(wall, zone);
+  if ((evidence & DATETIME_OFFSET) === 0) return instant;
+  const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
+  if ((evidence & LOCAL) === 0) return zoned;
+  return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
+}
+
+/**
+ * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros, by the zone's wall clock
+ * if there is a zone. A time that such a text does not mean is written in UTC with a Z: the second of two equal
+ * wall-clock times, so that the two differ.
+ */
+function sqlText(expr: string, zone: Zone | undefined): string {
+  const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
+  const text = (wall: string) => `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+  if (zone === undefined) return text(expr);
+  return `coalesce(${text(sqlFirstWall(expr, zone))}, ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z')`;
+}
+
+/** Writes FIELDS as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
+function writeFields(out: Uint8Array, at: number, asInstants: boolean): number {
+  out[at] = QUOTE;
+  writeTwo(out, at + 1, (FIELDS[YEAR] / 100) | 0);
+  writeTwo(out, at + 3, FIELDS[YEAR] % 100);
+  out[at + 5] = HYPHEN;
+  writeTwo(out, at + 6, FIELDS[MONTH]);
+  out[at + 8] = HYPHEN;
+  writeTwo(out, at + 9, FIELDS[DAY]);
+  out[at + 11] = UPPER_T;
+  writeTwo(out, at + 12, FIELDS[HOUR]);
+  out[at + 14] = COLON;
+  writeTwo(out, at + 15, FIELDS[MINUTE]);
+  out[at + 17] = COLON;
+  writeTwo(out, at + 18, FIELDS[SECOND]);
+  out[at + 20] = DOT;
+  let to = writeThree(out, at + 21, (FIELDS[MICROS] / MILLI) | 0);
+  if (FIELDS[MICROS] % MILLI !== 0) to = writeThree(out, to, FIELDS[MICROS] % MILLI);
+  if (asInstants) out[to++] = UPPER_Z;
+  out[to] = QUOTE;
+  return to + 1;
+}
+
+function writeTwo(out: Uint8Array, at: number, value: number): void {
+  out[at] = 48 + ((value / 10) | 0);
+  out[at + 1] = 48 + (value % 10);
+}
+
+function writeThree(out: Uint8Array, at: number, value: number): number {
+  out[at] = 48 + ((value / 100) | 0);
+  writeTwo(out, at + 1, value % 100);
+  return at + 3;
+}
+
+/**
+ * A cell of the form `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`; with a zone also one with a UTC
+ * offset. A local time that the zone repeats means the earlier instant; one that it skips does not fit.
+ */
+export const DATETIME_CODEC = codecOf({
+  type: 'datetime',
+  cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
+  mixesSpellings: true,
+  duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
+  writeValue(bytes, start, end, out, at, zone) {
+    const form = parseTime(bytes, start, end);
+    if (zone !== undefined) {
+      const wall = civilSeconds();
+      setCivil((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
+    }
+    return writeFields(out, at, zone !== undefined);
+  },
+  plainJson: (asInstants) => (asInstants ? 'other' : 'datetime'),
+  sql: sqlChecked,
+  sqlValue: sqlClean,
+  nativeCells: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),
+  sqlText,
+  widenings: {},
+  widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
+  keepsSpelling: false,
+  range: 'table',
+  jsonSchema: (asInstants) => ({
+    type: ['string', 'null'],
+    format: 'date-time',
+    airbyte_type: asInstants ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
+  }),
+});

@@ -1,0 +1,124 @@
+// This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
+
+import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
+import { internalError } from '../../base/errors.ts';
+import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
+import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
+import { DATE_CODEC } from './date.ts';
+import { DATETIME_CODEC } from './datetime.ts';
+import {
+  DATE,
+  DATE_GAP,
+  DATETIME_GAP,
+  DATETIME_OFFSET,
+  DATETIME_OVERLAP,
+  type Evidence,
+  NULL_TEXT,
+  STRING,
+} from './evidence.ts';
+import { isSpace } from './json-text.ts';
+import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
+import { STRING_CODEC } from './string.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './type.ts';
+import { isInstant, type Zone } from './zone.ts';
+
+/** A date or datetime begins with so many digits, then a dash or dot. */
+const YEAR_DIGITS = 4;
+/** Length of the shortest one, a date. */
+const SHORTEST_TIME = 10;
+
+export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
+  boolean: BOOLEAN_CODEC,
+  long: LONG_CODEC,
+  double: DOUBLE_CODEC,
+  date: DATE_CODEC,
+  datetime: DATETIME_CODEC,
+  'long[]': LONG_LIST_CODEC,
+  'double[]': DOUBLE_LIST_CODEC,
+  'string[]': STRING_LIST_CODEC,
+  string: STRING_CODEC,
+};
+
+/**
+ * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
+ * quotes, not empty. After a date or datetime bit FIELDS holds its fields.
+ */
+export function classify(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
+  const c = bytes[start];
+  if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
+    const after = bytes[start + YEAR_DIGITS];
+    if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
+      const form = parseTime(bytes, start, end);
+      if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
+    }
+    return numberClass(bytes, start, end) || STRING;
+  }
+  if (c === OPEN_BRACKET || isSpace(c)) return listClass(bytes, start, end) || STRING;
+  return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
+}
+
+/** The evidence that the zone adds to a date or datetime: nothing, DATETIME_OVERLAP or DATETIME_GAP; see DATE_GAP. */
+function zoneEvidence(form: Evidence, zone: Zone): Evidence {
+  const seconds = civilSeconds();
+  if (form !== DATETIME_OFFSET) {
+    const evidence = zone.evidenceOf(seconds);
+    return form === DATE && evidence === DATETIME_GAP ? evidence | DATE_GAP : evidence;
+  }
+  return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;
+}
+
+/** The types that `from` can widen to, the nearest first. */
+export function widenings(from: ColumnType): ColumnType[] {
+  const types = Object.keys(TYPES[from].widenings) as ColumnType[];
+  return from === 'string' ? types : [...types, 'string'];
+}
+
+/** SQL that converts a typed expression to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
+export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
+  if (from === to) return expr;
+  const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
+  if (convert === undefined) throw internalError(`A column of type ${from} cannot become ${to}.`);
+  return convert(expr, zone);
+}
+
+/** The bits that a cell, or all cells of a column, may have to fit into `type`; the text `null` is absent and fits. */
+export function acceptedBy(type: ColumnType, asInstants: boolean): Evidence {
+  return TYPES[type].cells(asInstants) | NULL_TEXT;
+}
+
+/** True if the values of a column of type `from` with these cells can become values of type `to`, none lost. */
+export function canWiden(from: ColumnType, to: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
+  return from === to || (widenings(from).includes(to) && fitsWholly(evidence, to, asInstants));
+}
+
+/** True when every cell behind `evidence` fits into `type`. */
+export function fitsWholly(evidence: Evidence, type: ColumnType, asInstants: boolean): boolean {
+  return (evidence & ~acceptedBy(type, asInstants)) === 0;
+}
+
+/** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
+export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean {
+  return start === end || fitsWholly(classify(bytes, start, end, zone), type, zone !== undefined);
+}
+
+/** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
+export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
+  if (seenClasses(evidence) === 0) return undefined;
+  return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
+}
+
+/** The first type that holds all these cells among `from` and the types that it can widen to. */
+export function widenedType(from: ColumnType, evidence: Evidence, asInstants: boolean): ColumnType {
+  return [from, ...widenings(from)].find((type) => holds(type, evidence, asInstants)) ?? 'string';
+}
+
+/** True if a column of these cells may be inferred to be of this type. */
+function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
+  const seen = seenClasses(evidence);
+  const hasOneSpelling = (seen & (seen - 1)) === 0;
+  return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
+}
+
+/** The bits that decide the type: `null` is no value, and datetimes that the zone skips or repeats are datetimes. */
+const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

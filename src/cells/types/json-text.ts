@@ -1,0 +1,67 @@
+import { BACKSLASH, QUOTE } from '../../base/ascii.ts';
+
+const NULL = Buffer.from('null');
+const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
+/** The character behind the backslash for a control character with a short escape; 0 for the others. */
+const SHORT = new Uint8Array(32);
+SHORT[8] = 0x62;
+SHORT[9] = 0x74;
+SHORT[10] = 0x6e;
+SHORT[12] = 0x66;
+SHORT[13] = 0x72;
+
+/** True for JSON white space. */
+export function isSpace(c: number): boolean {
+  return c === 32 || c === 10 || c === 13 || c === 9;
+}
+
+export function writeNull(out: Uint8Array, at: number): number {
+  return copyBytes(NULL, 0, NULL.length, out, at);
+}
+
+/** Copies ASCII or UTF-8 bytes as they are. */
+export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  let to = at;
+  for (let i = start; i < end; i++) out[to++] = bytes[i];
+  return to;
+}
+
+/** Writes valid UTF-8 as a JSON string with its quotes. */
+export function writeString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  let to = at;
+  out[to++] = QUOTE;
+  for (let i = start; i < end; i++) {
+    const c = bytes[i];
+    if (c >= 32 && c !== QUOTE && c !== BACKSLASH) out[to++] = c;
+    else to = writeEscape(c, out, to);
+  }
+  out[to++] = QUOTE;
+  return to;
+}
+
+function writeEscape(c: number, out: Uint8Array, at: number): number {
+  out[at] = BACKSLASH;
+  if (c >= 32) {
+    out[at + 1] = c;
+    return at + 2;
+  }
+  if (SHORT[c] !== 0) {
+    out[at + 1] = SHORT[c];
+    return at + 2;
+  }
+  out[at + 1] = 0x75;
+  out[at + 2] = 48;
+  out[at + 3] = 48;
+  out[at + 4] = HEX[c >> 4];
+  out[at + 5] = HEX[c & 15];
+  return at + 6;
+}
+
+/** Writes ASCII text in quotes. */
+export function writeQuoted(text: string, out: Uint8Array, at: number): number {
+  let to = at;
+  out[to++] = QUOTE;
+  for (let i = 0; i < text.length; i++) out[to++] = text.charCodeAt(i);
+  out[to++] = QUOTE;
+  return to;
+}

@@ -1,0 +1,280 @@
+import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, OPEN_BRACKET, QUOTE, SPACE } from '../../base/ascii.ts';
+import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
+import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
+import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
+import { asText, castTo, literal, matches } from './sql.ts';
+import { STRING_CODEC } from './string.ts';
+import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
+
+/*
+ * The classes of numbers that have one bit in lists, since `long[]` and `double[]` take all of them or none: those of
+ * longs that a double takes, too, of other longs, and of other doubles.
+ */
+const LONGS = LONG_CODEC.cells(false);
+const LONGS_AND_DOUBLES = LONGS & DOUBLE_CODEC.cells(false);
+const LONGS_ALONE = LONGS & ~LONGS_AND_DOUBLES;
+const DOUBLES_ALONE = DOUBLE_CODEC.cells(false) & ~LONGS;
+
+/** The evidence of a list from that of its elements; 0 for an element of another class, whose list is text. */
+function listsOf(elements: Evidence): Evidence {
+  return (
+    ((elements & LONGS_AND_DOUBLES) !== 0 ? LIST_LONG : 0) |
+    ((elements & LONGS_ALONE) !== 0 ? LIST_LONG_WIDE : 0) |
+    ((elements & DOUBLES_ALONE) !== 0 ? LIST_DOUBLE : 0) |
+    ((elements & STRING) !== 0 ? LIST_STRING : 0)
+  );
+}
+
+const NUMBERS = listsOf(~STRING);
+
+function skipSpace(bytes: Uint8Array, start: number, end: number): number {
+  let i = start;
+  while (i < end && isSpace(bytes[i])) i++;
+  return i;
+}
+
+/**
+ * The LIST_ bits of a cell that is a JSON array of strings and nulls, or of numbers and nulls (longs and doubles by
+ * their own rules). 0 for anything else: a nested, mixed or broken list, or a string that is no text (U+0000, half a
+ * surrogate).
+ */
+export function listClass(bytes: Uint8Array, start: number, end: number): Evidence {
+  let i = skipSpace(bytes, start, end);
+  if (i >= end || bytes[i] !== OPEN_BRACKET) return 0;
+  i = skipSpace(bytes, i + 1, end);
+  if (i < end && bytes[i] === CLOSE_BRACKET) return skipSpace(bytes, i + 1, end) === end ? LIST_EMPTY : 0;
+  let seen = 0;
+  for (;;) {
+    const stop = elementEnd(bytes, i, end);
+    const bits = stop < 0 ? 0 : elementClass(bytes, i, stop);
+    if (bits === 0) return 0;
+    seen |= bits;
+    i = skipSpace(bytes, stop, end);
+    if (i >= end) return 0;
+    if (bytes[i] === CLOSE_BRACKET) break;
+    if (bytes[i] !== COMMA) return 0;
+    i = skipSpace(bytes, i + 1, end);
+  }
+  return skipSpace(bytes, i + 1, end) === end ? listEvidence(seen) : 0;
+}
+
+function listEvidence(seen: Evidence): Evidence {
+  const real = seen & ~LIST_EMPTY;
+  if (real === 0) return LIST_EMPTY;
+  return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
+}
+
+/** The bits of a list of this element alone; 0 for an element of another class. */
+function elementClass(bytes: Uint8Array, start: number, end: number): Evidence {
+  if (bytes[start] === QUOTE) return isText(bytes, start, end) ? LIST_STRING : 0;
+  if (bytes[start] === LOWER_N) return LIST_EMPTY;
+  return listsOf(numberClass(bytes, start, end));
+}
+
+/** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
+function elementEnd(bytes: Uint8Array, start: number, end: number): number {
+  if (start >= end) return -1;
+  const c = bytes[start];
+  if (c === QUOTE) return stringEnd(bytes, start + 1, end);
+  if (c === LOWER_N) return start + 4 <= end && isNull(bytes, start, start + 4) ? start + 4 : -1;
+  let i = start;
+  while (i < end && bytes[i] !== COMMA && bytes[i] !== CLOSE_BRACKET && !isSpace(bytes[i])) i++;
+  return i === start ? -1 : i;
+}
+
+function stringEnd(bytes: Uint8Array, start: number, end: number): number {
+  for (let i = start; i < end; i++) {
+    if (bytes[i] === QUOTE) return i + 1;
+    if (bytes[i] < SPACE) return -1;
+    if (bytes[i] === BACKSLASH) i++;
+  }
+  return -1;
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** True if the escapes of a JSON string are valid, and those of text: neither U+0000 nor half a surrogate. */
+function isText(bytes: Uint8Array, start: number, end: number): boolean {
+  let i = start;
+  while (i < end && bytes[i] !== BACKSLASH) i++;
+  if (i === end) return true;
+  try {
+    const text: string = JSON.parse(decoder.decode(bytes.subarray(start, end)));
+    return !text.includes('\0') && !/\p{Surrogate}/u.test(text);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Writes one element of a list, [start, end) of its text; returns the index behind it in `out`. Numbers, not an object,
+ * say where it is, so that none is made for each element.
+ */
+type WriteElement = (bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
+
+/** Copies a list cell that fits as JSON without white space, element by element. */
+function writeList(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  out: Uint8Array,
+  at: number,
+  write: WriteElement,
+): number {
+  let to = at;
+  out[to++] = OPEN_BRACKET;
+  let i = skipSpace(bytes, skipSpace(bytes, start, end) + 1, end);
+  while (i < end && bytes[i] !== CLOSE_BRACKET) {
+    const stop = elementEnd(bytes, i, end);
+    to = write(bytes, i, stop, out, to);
+    i = skipSpace(bytes, stop, end);
+    if (bytes[i] !== COMMA) break;
+    out[to++] = COMMA;
+    i = skipSpace(bytes, i + 1, end);
+  }
+  out[to++] = CLOSE_BRACKET;
+  return to;
+}
+
+/** Writes an element of a list of strings: strings and nulls as they are, a number as its canonical text. */
+function writeAsString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  if (bytes[start] === QUOTE || bytes[start] === LOWER_N) return copyBytes(bytes, start, end, out, at);
+  const isDouble = bytes.subarray(start, end).includes(DOT);
+  const text = latin1(bytes, start, end);
+  return writeQuoted(isDouble ? canonicalDouble(text) : text, out, at);
+}
+
+/** SQL of the canonical text of a number in a list: the text itself for a long, DuckDB's text for a double. */
+const sqlNumberText = (text: string) => `coalesce(${asText(sqlLong(text))}, ${asText(sqlDouble(text))})`;
+
+const SPACES = '[ \\t\\n\\r]*';
+const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
+const HEX = '[0-9a-fA-F]';
+/** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
+const UNIT = [
+  `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX}|0[1-9a-fA-F]${HEX}{2}|[1-9a-cA-CefEF]${HEX}{3}|[dD][0-7]${HEX}{2}`,
+  `[dD][89abAB]${HEX}{2}\\\\u[dD][c-fC-F]${HEX}{2}`,
+].join('|');
+const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
+
+const listOf = (element: string) =>
+  `${SPACES}\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]${SPACES}`;
+
+/** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
+const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
+
+/** SQL that is TRUE for a list of strings and nulls. */
+const isStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
+
+/** SQL of the texts of the elements of a list of numbers. */
+const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
+
+/** Patterns of elements that every reader reads alike, by the type of the list. */
+const PLAIN_ELEMENTS = {
+  BIGINT: '-?[1-9][0-9]{0,17}|0',
+  DOUBLE: '-?[1-9][0-9]{0,14}|0|-?(0|[1-9][0-9]{0,6})\\.[0-9]{1,8}',
+} as const;
+
+/** SQL of the typed list; NULL unless every element but `null` fits its type. */
+function sqlNumberList(expr: string, item: keyof typeof PLAIN_ELEMENTS, element: (text: string) => string): string {
+  const isPlain = matches(expr, listOf(PLAIN_ELEMENTS[item]));
+  return `CASE WHEN ${isPlain} THEN from_json(${expr}, '["${item}"]') ELSE ${sqlElements(expr, element)} END`;
+}
+
+/** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
+function sqlElements(expr: string, element: (text: string) => string): string {
+  const texts = elementTexts(expr);
+  const values = `list_transform(${texts}, lambda e: ${element('e')})`;
+  const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
+  const bound = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
+  return `CASE WHEN ${isNumberList(expr)} THEN ${bound} END`;
+}
+
+/** SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
+function withLongs(list: string): string {
+  const replaced = (text: string, pattern: string) => `regexp_replace(${text}, ${literal(pattern)}, '\\1\\2', 'g')`;
+  const zeros = '([\\[,]0)\\.0([,\\]])';
+  return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
+}
+
+/** Pattern of a number as a cell or DuckDB writes it. */
+const NUMBER_TEXT = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
+
+/** SQL that writes `["1.5",null]` as `[1.5,null]`; a list with any other text never was a list of numbers. */
+function withNumbers(list: string): string {
+  const element = `(?:"${NUMBER_TEXT}"|null)`;
+  const isNumbers = `regexp_full_match(${list}, ${literal(`\\[${element}(?:,${element})*\\]`)})`;
+  const numbers = `regexp_replace(${list}, ${literal(`([\\[,])"(${NUMBER_TEXT})"`)}, '\\1\\2', 'g')`;
+  return `CASE WHEN ${isNumbers} THEN ${numbers} ELSE ${list} END`;
+}
+
+const jsonText = (expr: string): string => asText(`to_json(${expr})`);
+
+const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
+
+/** The facts in which the list types differ. */
+interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
+  readonly item: ColumnCodec;
+  readonly sqlItem: DuckDbScalar;
+  readonly write: WriteElement;
+  sqlValue(expr: string, evidence: Evidence): string;
+}
+
+function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
+  // Both are made here, since `cellFits` needs one for each cell.
+  const [local, instants] = [false, true].map((asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)));
+  return codecOf({
+    ...definition,
+    cells: (asInstants) => (asInstants ? instants : local),
+    mixesSpellings: true,
+    duckdb: () => `${sqlItem}[]`,
+    plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
+    writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
+    nativeCells: () => 0,
+    sqlText: jsonText,
+    keepsSpelling: false,
+    range: 'none',
+    jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
+  });
+}
+
+/** A JSON list of integers of 64 bits and nulls. */
+export const LONG_LIST_CODEC: ColumnCodec = listCodec({
+  type: 'long[]',
+  item: LONG_CODEC,
+  sqlItem: 'BIGINT',
+  write: copyBytes,
+  sql: (expr) => sqlNumberList(expr, 'BIGINT', sqlLong),
+  sqlValue: listOfItems('BIGINT'),
+  widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]') },
+  widenedText: jsonText,
+});
+
+const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
+
+/** A JSON list of doubles, integers that a double holds exactly, and nulls. */
+export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
+  type: 'double[]',
+  item: DOUBLE_CODEC,
+  sqlItem: 'DOUBLE',
+  write: copyBytes,
+  sql: (expr) => sqlNumberList(expr, 'DOUBLE', sqlDouble),
+  sqlValue: listOfItems('DOUBLE'),
+  widenings: { 'string[]': (expr) => listOfItems('VARCHAR')(longsWherePossible(expr)) },
+  widenedText: longsWherePossible,
+});
+
+const sqlStrings = (expr: string): string =>
+  `CASE WHEN ${isStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} ELSE ${sqlElements(expr, sqlNumberText)} END`;
+
+/** A JSON list of strings and nulls, or of numbers that become text. */
+export const STRING_LIST_CODEC: ColumnCodec = listCodec({
+  type: 'string[]',
+  item: STRING_CODEC,
+  sqlItem: 'VARCHAR',
+  write: writeAsString,
+  sql: sqlStrings,
+  sqlValue: (expr, evidence) => ((evidence & NUMBERS) === 0 ? listOfItems('VARCHAR') : sqlStrings)(expr),
+  widenings: {},
+  widenedText: (expr) => withNumbers(jsonText(expr)),
+});

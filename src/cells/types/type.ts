@@ -1,0 +1,151 @@
+import { isNull } from '../../base/ascii.ts';
+import { type Evidence, NULL_TEXT } from './evidence.ts';
+import { writeNull } from './json-text.ts';
+import { absentOr, withoutNullText } from './sql.ts';
+import type { Zone } from './zone.ts';
+
+/**
+ * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that
+ * holds all its cells (`typeOf`). `string` holds every cell and is the last.
+ */
+export const COLUMN_TYPES = [
+  'boolean',
+  'long',
+  'double',
+  'date',
+  'datetime',
+  'long[]',
+  'double[]',
+  'string[]',
+  'string',
+] as const;
+
+export type ColumnType = (typeof COLUMN_TYPES)[number];
+
+export function isColumnType(text: unknown): text is ColumnType {
+  return typeof text === 'string' && (COLUMN_TYPES as readonly string[]).includes(text);
+}
+
+/** A property of an Airbyte `json_schema`; every property of this program may be null. */
+interface JsonSchema {
+  readonly type: readonly [string, 'null'];
+  readonly format?: 'date' | 'date-time';
+  readonly airbyte_type?: 'timestamp_with_timezone' | 'timestamp_without_timezone';
+  readonly items?: JsonSchema;
+}
+
+/** The names of a scalar type in table formats, and its type in Arrow as Arrow writes its schemas in JSON. */
+interface ScalarNames {
+  readonly delta: string;
+  readonly ducklake: string;
+  readonly arrow: { readonly name: string; readonly [parameter: string]: string | number | boolean };
+}
+
+/** DuckDB's scalar types, named as DESCRIBE prints them (but for TIMESTAMPTZ), each with its names elsewhere. */
+export const DUCKDB_SCALARS = {
+  BOOLEAN: { delta: 'boolean', ducklake: 'boolean', arrow: { name: 'bool' } },
+  BIGINT: { delta: 'long', ducklake: 'int64', arrow: { name: 'int', bitWidth: 64, isSigned: true } },
+  DOUBLE: { delta: 'double', ducklake: 'float64', arrow: { name: 'floatingpoint', precision: 'DOUBLE' } },
+  DATE: { delta: 'date', ducklake: 'date', arrow: { name: 'date', unit: 'DAY' } },
+  TIMESTAMP: { delta: 'timestamp_ntz', ducklake: 'timestamp', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
+  TIMESTAMPTZ: {
+    delta: 'timestamp',
+    ducklake: 'timestamptz',
+    arrow: { name: 'timestamp', unit: 'MICROSECOND', timezone: 'UTC' },
+  },
+  VARCHAR: { delta: 'string', ducklake: 'varchar', arrow: { name: 'utf8' } },
+} as const satisfies Readonly<Record<string, ScalarNames>>;
+
+export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
+export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
+
+/**
+ * The relation between a cell that fits and is not `null` and its JSON: `text`, a JSON string; `copy`, the same bytes;
+ * `list`, the same without white space between items; `boolean` and `datetime`, as assembly/csv.ts writes them;
+ * `other`, what only `writeJson` writes.
+ */
+export type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
+
+/** SQL that turns a typed expression into one of another type. */
+type Conversion = (expr: string, zone: Zone | undefined) => string;
+
+/** The facts of a type that cannot be derived from others. */
+interface Facts {
+  readonly type: ColumnType;
+  /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
+  cells(asInstants: boolean): Evidence;
+  /** False if a column is inferred to be of this type only while all its cells have one spelling. */
+  readonly mixesSpellings: boolean;
+  duckdb(asInstants: boolean): DuckDbType;
+  /** The relation of cells to their JSON; `evidence` is that of all cells of the column. */
+  plainJson(asInstants: boolean, evidence: Evidence): PlainJson;
+  /** SQL of the canonical text of a typed expression. */
+  sqlText(expr: string, zone?: Zone): string;
+  /**
+   * The types other than string that a stored column may become, the nearest first, each with its SQL. The SQL has no
+   * lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6).
+   */
+  readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
+  /**
+   * SQL that converts a typed expression of a stored column to string, without lambdas. Whatever types the column had
+   * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on
+   *.
+   */
+  readonly widenedText: Conversion;
+  /** True if DuckDB's text of a value is that of the cell, so that the text finds the cell again. */
+  readonly keepsSpelling: boolean;
+  /** Where `inspect` shows minimum and maximum: nowhere, in its JSON, or also in its table, instead of examples. */
+  readonly range: 'none' | 'json' | 'table';
+  /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
+  jsonSchema(asInstants: boolean): JsonSchema;
+}
+
+/**
+ * The behaviour of a column type in every engine. A cell is its text as UTF-8 bytes, without quotes. It is absent if it
+ * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is
+ * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
+ * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
+ */
+export interface ColumnCodec extends Facts {
+  /**
+   * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` if it is absent, and returns the
+   * index behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
+   */
+  writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
+  /** SQL of the typed value; NULL if the cell is absent or does not fit. */
+  sql(expr: string, zone?: Zone): string;
+  /** Cheaper SQL of the typed value; wrong unless every cell fits and `evidence` is that of all cells. */
+  sqlClean(expr: string, evidence: Evidence, zone?: Zone): string;
+  /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
+  sqlFits(expr: string, zone?: Zone): string;
+  /** True if `read_csv` itself reads a column of this evidence into the type, with the same values. */
+  native(evidence: Evidence, asInstants: boolean): boolean;
+}
+
+/** The definition of a type in which the text `null` is absent, for cells with a value. */
+interface Definition extends Facts {
+  /** Does the work of `writeJson` for a cell with a value. */
+  writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
+  sql(expr: string, zone?: Zone): string;
+  /** Does the work of `sqlClean` for cells that are not `null`. */
+  sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
+  /** The bits of cells that `read_csv` reads as this type does. */
+  nativeCells(asInstants: boolean): Evidence;
+}
+
+/** The codec of a type in which the text `null` is absent. */
+export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: Definition): ColumnCodec {
+  const { sql } = definition;
+  return {
+    ...definition,
+    writeJson(bytes, start, end, out, at, zone) {
+      if (start === end || isNull(bytes, start, end)) return writeNull(out, at);
+      return writeValue(bytes, start, end, out, at, zone);
+    },
+    sqlClean(expr, evidence, zone) {
+      return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);
+    },
+    sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
+    native: (evidence, asInstants) => (evidence & ~nativeCells(asInstants)) === 0,
+  };
+}

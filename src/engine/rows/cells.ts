@@ -1,0 +1,64 @@
+import { NULL_TEXT, STRING } from '../../cells/types/evidence.ts';
+import { sqlWiden, TYPES } from '../../cells/types/index.ts';
+import type { Zone } from '../../cells/types/zone.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
+import { anyOf, jsonMember } from '../session/quote.ts';
+
+/** The SQL that turns the cells of one column of one file into values. */
+export interface CellSql {
+  readonly column: PlannedColumn;
+  /** The type that the reader gives the column. */
+  readonly reader: string;
+  /** SQL of the value in the column's own type; undefined if the table stores nothing of it. */
+  readonly value: string | undefined;
+  /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
+  readonly rescue: { readonly condition: string; readonly member: string } | undefined;
+}
+
+/** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
+export function cellSql(
+  column: PlannedColumn,
+  expr: string,
+  zone: Zone | undefined,
+  { wantsText }: { readonly wantsText: boolean },
+): CellSql {
+  const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, expr) };
+  if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
+  const codec = TYPES[readAs];
+  const asInstants = zone !== undefined;
+  const isText = type === 'string' && column.before === 'string';
+  const keepsNullText = isText && readAs !== 'string' && (evidence & NULL_TEXT) !== 0;
+  if (isClean && !wantsText && !keepsNullText && codec.native(evidence, asInstants)) {
+    return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
+  }
+  const typed = isClean ? codec.sqlClean(expr, evidence, zone) : codec.sql(expr, zone);
+  const condition = `NOT ${codec.sqlFits(expr, zone)}`;
+  const wide = sqlWiden(typed, readAs, type, zone);
+  return {
+    column,
+    reader: 'VARCHAR',
+    value: keepsNullText ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
+    rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
+  };
+}
+
+/** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
+export function rescuedSql(cells: readonly CellSql[]): string {
+  const rescues = cells.flatMap((cell) => cell.rescue ?? []);
+  if (rescues.length === 0) return 'NULL';
+  const members = rescues.map((rescue) => rescue.member).join(', ');
+  return `CASE WHEN ${anyOf(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
+}
+
+/** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
+export function rescueKey(column: { source: string; occurrence: number; name: string }): string {
+  return column.occurrence === 1 ? column.source : column.name;
+}
+
+/** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
+function rescueAll(column: PlannedColumn, expr: string): CellSql['rescue'] {
+  const isText = (column.batchEvidence & STRING) !== 0;
+  const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+  return { condition, member: jsonMember(rescueKey(column), expr, condition) };
+}

@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { HOUR_MS } from '../../base/durations.ts';
+import { codeOf, configError, messageOf } from '../../base/errors.ts';
+import { literal } from '../../cells/types/sql.ts';
+import {
+  moveFile,
+  nameTemporary,
+  OWNER_FILE,
+  PERMISSIONS,
+  removeTemporaries,
+  temporaryPathOf,
+} from '../../fs/atomic-file.ts';
+import { checkLocalPath } from '../../fs/local-path.ts';
+
+export const REWRITING = '.rewriting';
+
+/** Which file of the machine is at a path, by whatever link; undefined if there is none. */
+export function fileAt(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}-${found.ino}`;
+}
+
+/** The database files that this process has open. */
+const openFiles = new Set<string>();
+
+/**
+ * Notes that this process opens a database file; returns a function that ends this, or undefined if the process has the
+ * file open already. DuckDB's lock excludes other processes alone; and under POSIX a process that closes any descriptor
+ * of a file loses all its locks on it, so that whoever opened the file first would go on without one.
+ */
+export function claimFile(file: string): (() => void) | undefined {
+  const key = fileAt(file) ?? file;
+  if (openFiles.has(key)) return undefined;
+  openFiles.add(key);
+  let isHeld = true;
+  return () => {
+    if (isHeld) openFiles.delete(key);
+    isHeld = false;
+  };
+}
+
+/** The file that a path leads to: the log beside it, and the file that replaces it, must not belong to a link. */
+export function realFile(path: string): string {
+  const file = resolve(path);
+  if (!existsSync(file)) return file;
+  return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
+}
+
+/**
+ * Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log
+ * elsewhere.
+ */
+export function checkDatabasePath(file: string): void {
+  checkLocalPath(file);
+  if (!resolve(file).includes('?')) return;
+  throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
+}
+
+/** Throws UserError for a pipe, which DuckDB would wait for without end, and for a device. */
+export function checkIsFile(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined || found.isFile() || found.isDirectory()) return;
+  throw configError(`${file} is a pipe or a device, not a file: give another path.`, { where: { file } });
+}
+
+export const fileExists = (file: string): boolean => existsSync(resolve(file));
+
+/** Removes a database with its write-ahead log; the caller holds the lock of the file that they belong to. */
+export function removeDatabase(path: string): void {
+  for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
+}
+
+const SPILL = '.tmp';
+
+/** Where DuckDB spills what does not fit into memory: a folder for each reader, since all name their files alike. */
+export const spillFolder = (file: string, { isShared = false } = {}): string =>
+  `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
+
+/** The folders in which runs have spilled what they read from a file, or wrote into it. */
+export function spilledFolders(file: string): string[] {
+  const own = basename(spillFolder(file));
+  const isOwn = (name: string) => name.startsWith(own) && /^(-[0-9a-f]{12})?$/.test(name.slice(own.length));
+  return readdirSync(dirname(file)).flatMap((name) => (isOwn(name) ? [join(dirname(file), name)] : []));
+}
+
+/** Removes what dead runs spilled. While a file is open for writing it has no readers, but some may just be ending. */
+export function sweepSpilled(file: string): void {
+  for (const folder of spilledFolders(file)) {
+    try {
+      removeSpilled(folder);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function removeSpilled(folder: string): void {
+  const names = readdirSync(folder);
+  const spilled = names.filter((name) => name.startsWith('duckdb_temp_'));
+  for (const name of spilled) rmSync(join(folder, name), { force: true });
+  if (spilled.length === names.length) rmdirSync(folder);
+}
+
+/** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
+export function copyOwner(file: string, copy: string): void {
+  const { mode, uid, gid } = statSync(file);
+  const made = statSync(copy);
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      chownSync(copy, uid, gid);
+    } catch (error) {
+      throw configError(
+        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
+        { cause: error },
+      );
+    }
+  }
+  chmodSync(copy, mode & PERMISSIONS);
+}
+
+/** Gives a copy the mode of a file, but not its owner: a copy is its maker's. */
+export const copyMode = (file: string, copy: string): void => chmodSync(copy, statSync(file).mode & PERMISSIONS);
+
+/** Storage version that DuckDB 1.2 and all later versions read. */
+const STORAGE_VERSION = 'v1.2.0';
+/** Bytes of a block, DuckDB's default: in smaller ones numbers compress less, and files are a third larger. */
+const BLOCK_SIZE = 262_144;
+/**
+ * Bytes of a block for tables of very many columns. Appending takes a block or more for every column: at 256 KiB, 5,000
+ * columns do not fit into 4 GB (measured); at this size a window of them fits into 1 GB.
+ */
+const WIDE_BLOCK_SIZE = 16_384;
+const WIDE_COLUMNS = 500;
+
+export const isWide = (columns: number): boolean => columns > WIDE_COLUMNS;
+
+/** Options of ATTACH that make a file whose largest table has this number of columns. */
+export const newFile = (columns: number): string =>
+  `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
+export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
+/** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
+const ABANDONED_MS = HOUR_MS;
+
+/**
+ * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file
+ * whose maker was killed. False if another process was quicker: its file stays.
+ */
+export function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<boolean> {
+  return withTemporary(file, async (making) => {
+    await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
+    await connection.run('DETACH making');
+    chmodSync(making, OWNER_FILE);
+    return nameTemporary(making, file, { mayRename: true });
+  });
+}
+
+/** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
+export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
+
+/**
+ * Recreates the attached database, whose write-ahead log is empty, in small blocks, and gives it the name of its file.
+ * The database must then be detached at once: what is attached is the former file, whose lock does not protect the new.
+ */
+export async function remakeForWideTables(connection: DuckDBConnection, database: string, file: string): Promise<void> {
+  await withTemporary(file, async (making) => {
+    await connection.run(`ATTACH ${literal(making)} AS making (${SMALL_BLOCKS})`);
+    await connection.run(`COPY FROM DATABASE ${database} TO making`);
+    await connection.run('DETACH making');
+    chmodSync(making, OWNER_FILE);
+    await moveFile(making, file);
+  });
+}
+
+async function withTemporary<T>(file: string, make: (making: string) => Promise<T>): Promise<T> {
+  const making = temporaryPathOf(file);
+  try {
+    return await make(making);
+  } catch (error) {
+    throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
+  } finally {
+    removeDatabase(making);
+  }
+}

@@ -1,0 +1,139 @@
+import {
+  configError,
+  defectText,
+  type ErrorDetails,
+  internalError,
+  messageOf,
+  transientError,
+  UserError,
+} from '../../base/errors.ts';
+import { diskError, diskFull } from '../../fs/disk-failure.ts';
+
+/**
+ * DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this
+ * message in its text.
+ */
+const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
+const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
+/** DuckDB's messages about Parquet files whose bytes were changed. */
+const DAMAGED_PARQUET =
+  /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
+
+/**
+ * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among
+ * the moves of a change, a part of that change may stay: the next run finishes or removes it.
+ */
+export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
+
+/** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
+const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
+  {
+    match: /Could not set lock on file/,
+    make: (file, first) =>
+      transientError(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
+  },
+  {
+    match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+    make: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
+  },
+  {
+    match: DISK_FAILED,
+    make: (file, first) => transientError(`${file} failed (${first}): try again later; ${COMMITTED_IS_KEPT}.`),
+  },
+  {
+    match: OUT_OF_MEMORY,
+    make: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
+  },
+  {
+    match: /database file with version number|newer version of DuckDB/,
+    make: (file) =>
+      configError(
+        `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
+          `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
+      ),
+  },
+  {
+    match: /not a valid DuckDB database file|storage version|checksum/i,
+    make: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
+  },
+  {
+    match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
+    make: (file) =>
+      transientError(
+        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
+          'names what is missing, as after a restore without the data of that time.',
+      ),
+  },
+  {
+    match: DAMAGED_PARQUET,
+    make: (file, first) =>
+      configError(
+        `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
+          'read: restore it, or load its days again into another place. verify names every such file.',
+      ),
+  },
+  {
+    match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
+    make: (file, first) => configError(`${file} cannot be opened or written: ${first}.`),
+  },
+];
+
+/** Errors about a statement, which DuckDB reports before it reads any cell. */
+const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
+
+/** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
+export function engineError(thrown: unknown, file: string): UserError {
+  if (thrown instanceof UserError) return thrown;
+  if (thrown instanceof TypeError || thrown instanceof RangeError) {
+    const details = { cause: thrown, internal: defectText(thrown), where: { file } };
+    return internalError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
+  }
+  const disk = diskError(thrown, { what: file, path: file });
+  if (disk instanceof UserError) return disk;
+  const text = messageOf(thrown);
+  const [first] = text.split('\n');
+  const fault = FAULTS.find(({ match }) => match.test(text));
+  if (fault !== undefined) return fault.make(file, first.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
+  return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
+    internal: OF_STATEMENTS.test(text) ? first : classOf(text),
+    where: { file },
+  });
+}
+
+export function isLocked(thrown: unknown): boolean {
+  return /Could not set lock on file/.test(messageOf(thrown));
+}
+
+/** True if a foreign index or constraint on one of this program's tables keeps it from changing, or refuses rows. */
+export function isRefusedByIndex(thrown: unknown): boolean {
+  return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
+}
+
+/** Thrown if a scanned file gives other rows than the scan saw. */
+export class MisreadFile extends UserError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('system', message, details);
+  }
+}
+
+/** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
+export function isMisread(thrown: unknown): boolean {
+  return thrown instanceof MisreadFile || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
+}
+
+export function isOutOfMemory(thrown: unknown): boolean {
+  const text = messageOf(thrown);
+  return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
+}
+
+/** The class of an error, such as `Conversion Error`, and the line of the CSV, without the rest of its text. */
+function classOf(text: string): string {
+  const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
+  const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];
+  return line === undefined ? kind : `${kind}, line ${line}`;
+}
+
+function holderOf(text: string): string {
+  const held = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(text)?.[1];
+  return held === undefined ? 'another process holds its lock' : `its lock is held by ${held}`;
+}

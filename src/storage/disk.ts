@@ -1,0 +1,164 @@
+import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { codeOf, configError } from '../base/errors.ts';
+import {
+  createFile,
+  hasNoLinks,
+  moveFile,
+  OWNER_FILE,
+  replaceFile,
+  syncFolder,
+  temporaryPathOf,
+} from '../fs/atomic-file.ts';
+import { checkWritable, makeFolders } from '../fs/private-folder.ts';
+import { compareBytes } from '../table/names.ts';
+import { checkOnlyName, folderError } from '../targets/failures.ts';
+import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+
+/** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
+export class DiskStorage implements Storage {
+  readonly address: string;
+  readonly workFolder: string;
+  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
+  readonly #root: string;
+
+  constructor(dir: string) {
+    this.address = dir;
+    this.#root = resolve(dir);
+    this.workFolder = join(this.#root, '_dfinery', 'tmp');
+  }
+
+  async read(path: string): Promise<Buffer | undefined> {
+    return this.#guard(async () => {
+      const file = this.#fullPath(path);
+      const found = await lstat(file).catch(ifAbsent);
+      if (found === undefined) return undefined;
+      if (!found.isFile() || found.size > MAX_READ_BYTES) throw configError(`${file} is no file of a table.`);
+      return await readFile(file);
+    });
+  }
+
+  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
+    const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
+    for (const path of paths.sort(compareBytes)) {
+      const found = await this.#guard(() => lstat(this.#fullPath(path)).catch(ifAbsent));
+      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs };
+    }
+  }
+
+  create(path: string, text: string): Promise<boolean> {
+    return this.#guard(async () => {
+      try {
+        return await createFile(this.#withFolders(path), text);
+      } catch (error) {
+        if (!hasNoLinks(error)) throw error;
+        throw configError(
+          `${this.address} is on a file system without hard links, which a commit needs: give a folder on another.`,
+          { cause: error },
+        );
+      }
+    });
+  }
+
+  write(path: string, text: string): Promise<void> {
+    return this.#guard(() => replaceFile(this.#withFolders(path), text));
+  }
+
+  putFile(file: string, path: string): Promise<void> {
+    return this.#guard(async () => {
+      const stored = this.#withFolders(path);
+      await chmod(file, OWNER_FILE);
+      await moveFile(file, stored).catch((error) => {
+        if (codeOf(error) !== 'EXDEV') throw error;
+        return copyAcross(file, stored);
+      });
+      await syncFolder(dirname(dirname(stored)));
+    });
+  }
+
+  async localFile(path: string): Promise<string> {
+    return this.#fullPath(path);
+  }
+
+  remove(paths: readonly string[]): Promise<void> {
+    return this.#guard(async () => {
+      const folders = new Set<string>();
+      for (const path of paths) {
+        const file = this.#fullPath(path);
+        // `rm` is not used here: it tries to remove a refused file as a folder, and reports the error code of that.
+        await unlink(file).catch(ifAbsent);
+        folders.add(dirname(file));
+      }
+      for (const folder of folders) await syncFolder(folder);
+    });
+  }
+
+  erase(paths: readonly string[]): Promise<void> {
+    return this.remove(paths);
+  }
+
+  async eraseAllBut(folder: string, isKept: (object: Stored) => boolean): Promise<void> {
+    const gone: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
+    await this.remove(gone);
+  }
+
+  async tryErase(paths: readonly string[]): Promise<void> {
+    const files = paths.map((path) => this.#fullPath(path));
+    for (const file of files) await this.#guard(() => checkOnlyName(file).catch(ifAbsent));
+    for (const folder of new Set(files.map((file) => dirname(file)))) await checkWritable(folder);
+  }
+
+  close(): void {}
+
+  #fullPath(path: string): string {
+    return join(this.#root, path);
+  }
+
+  /** The full path, once its folders are made. */
+  #withFolders(path: string): string {
+    const file = this.#fullPath(path);
+    makeFolders(dirname(file));
+    return file;
+  }
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw folderError(error, this.address);
+    }
+  }
+}
+
+async function filesBelow(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    return files.map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    );
+  } catch (error) {
+    return ifAbsent(error) ?? [];
+  }
+}
+
+function ifAbsent(error: unknown): undefined {
+  if (codeOf(error) === 'ENOENT') return undefined;
+  throw error;
+}
+
+/** Copies a file from another disk, so that a file under the final name is always complete. */
+async function copyAcross(from: string, to: string): Promise<void> {
+  const part = temporaryPathOf(to);
+  try {
+    await copyFile(from, part);
+    await moveFile(part, to);
+    await rm(from, { force: true });
+  } finally {
+    await rm(part, { force: true });
+  }
+}

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import { configError } from '../base/errors.ts';
+import { schemeOf } from '../fs/local-path.ts';
+import type { PlaceOptions } from '../targets/place-options.ts';
+import { DiskStorage } from './disk.ts';
+import { type BucketFolder, openS3Storage } from './s3.ts';
+import { PROBE_FOLDER, type Storage } from './storage.ts';
+
+const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
+
+/** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
+function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
+  const scheme = schemeOf(text);
+  if (scheme === undefined) return undefined;
+  if (scheme !== 's3') {
+    throw configError(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
+  }
+  const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
+  const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);
+  if (!BUCKET.test(bucket)) throw configError(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
+  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
+  }
+  return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+}
+
+type StorageOptions = Pick<PlaceOptions, 'env' | 'signal'> & { readonly storage?: Storage | undefined };
+
+/** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
+export async function openStorage(text: string, { storage, env, signal }: StorageOptions): Promise<Storage> {
+  if (storage !== undefined) return storage;
+  const bucket = bucketOf(text);
+  if (bucket === undefined) return new DiskStorage(text);
+  return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);
+}
+
+const FIRST = 'first';
+
+/** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
+export async function checkConditionalWrites(storage: Storage): Promise<void> {
+  const path = `${PROBE_FOLDER}/${randomUUID()}`;
+  try {
+    // Nobody else knows the name: if the object is there, it was created here, and the answer was lost.
+    const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;
+    if (first && !(await storage.create(path, 'second'))) return;
+    throw configError(
+      `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
+        'writers would overwrite each other. Use a store that does, or a folder on a disk.',
+    );
+  } finally {
+    await storage.remove([path]);
+  }
+}

@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
+import type { S3 } from '@aws-sdk/client-s3';
+import { type Env, quietSdkVersionWarning } from '../base/env.ts';
+import {
+  codeOf,
+  configError,
+  type ErrorDetails,
+  internalError,
+  messageOf,
+  transientError,
+  UserError,
+} from '../base/errors.ts';
+import { endpointProblem } from '../config/base-url.ts';
+import { isDiskFull } from '../fs/disk-failure.ts';
+
+/** Attempts at one request, the first included; the SDK waits longer before each. */
+const SDK_ATTEMPTS = 5;
+const CONNECT_MS = 10_000;
+/** Maximum time without a byte (ms). */
+const IDLE_MS = 60_000;
+
+/** Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. */
+export async function s3ClientOf(env: Env): Promise<S3> {
+  quietSdkVersionWarning();
+  const { S3 } = await import('@aws-sdk/client-s3');
+  const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
+  const endpoint = env(name) || undefined;
+  const problem = endpoint && endpointProblem(name, endpoint);
+  if (problem !== undefined) throw configError(`${problem}.`);
+  const bundle = env('AWS_CA_BUNDLE') || undefined;
+  return new S3({
+    maxAttempts: SDK_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      requestTimeout: IDLE_MS,
+      throwOnRequestTimeout: true,
+      ...(bundle !== undefined && { httpsAgent: new Agent({ keepAlive: true, ca: certificates(bundle) }) }),
+    },
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+  });
+}
+
+function certificates(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw configError(`the file that AWS_CA_BUNDLE names cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+export interface BucketAccess {
+  readonly client: S3;
+  readonly bucket: string;
+  readonly options: { readonly abortSignal?: AbortSignal };
+}
+
+const CREDENTIALS = new Set([
+  'CredentialsProviderError',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidToken',
+  'TokenRefreshRequired',
+  'UnauthorizedAccess',
+  'AuthorizationHeaderMalformed',
+]);
+const PASSING = new Set([
+  'SlowDown',
+  'RequestTimeout',
+  'RequestTimeTooSkewed',
+  'TimeoutError',
+  'ThrottlingException',
+  'TooManyRequestsException',
+  'InternalError',
+  'ServiceUnavailable',
+  'ConditionalRequestConflict',
+  'OperationAborted',
+]);
+
+/** The status of an answer of S3; undefined for an error of another kind. */
+export const statusOf = (thrown: unknown): number | undefined =>
+  (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
+export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
+
+/** Converts an error of a store into a failure that names the address and who must act. */
+export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
+  signal?.throwIfAborted();
+  if (thrown instanceof UserError) return thrown;
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
+  const details: ErrorDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
+  if (isDiskFull(thrown)) {
+    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
+  }
+  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
+  if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
+    return configError(
+      `${address}: the credentials were refused (${name}): give the SDK's credential chain a key that may use this ` +
+        'bucket, and the right AWS_REGION.',
+      details,
+    );
+  }
+  if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
+    return configError(`${address}: no region is known: set AWS_REGION.`, details);
+  }
+  const reason = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
+  if (isPassing(thrown)) {
+    return transientError(`${address} does not answer as it should (${reason}): try again later.`, details);
+  }
+  if (status === undefined)
+    return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
+  return configError(
+    `${address} refused a request (${reason}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    details,
+  );
+}
+
+/** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
+export function isPassing(thrown: unknown): boolean {
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
+  if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+    return status !== 501;
+  return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
+}

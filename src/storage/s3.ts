@@ -1,0 +1,307 @@
+import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { CompletedPart } from '@aws-sdk/client-s3';
+import pLimit from 'p-limit';
+import type { Env } from '../base/env.ts';
+import { configError, transientError } from '../base/errors.ts';
+import { attempted } from '../base/retry.ts';
+import { OWNER_FILE } from '../fs/atomic-file.ts';
+import { copyColumns, isSmall } from './partial-copy.ts';
+import { type BucketAccess, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
+import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
+import { MAX_READ_BYTES, type ParquetPart, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
+
+/** Attempts at requests that the SDK does not attempt again. */
+const S3_ATTEMPTS = 3;
+/** Status of two requests that create one object at the same time: possibly neither succeeded. */
+const UNDECIDED = 409;
+const EXISTS = 412;
+
+type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
+
+export interface BucketFolder {
+  readonly address: string;
+  readonly bucket: string;
+  /** Prefix of all keys: empty, or ending with `/`. */
+  readonly prefix: string;
+}
+
+export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+  const client = await s3ClientOf(env);
+  const options = signal === undefined ? {} : { abortSignal: signal };
+  // Every request under way adds listeners; Node would otherwise warn of a leak.
+  if (signal !== undefined) setMaxListeners(0, signal);
+  try {
+    await client.headBucket({ Bucket: folder.bucket }, options);
+  } catch (error) {
+    client.destroy();
+    if (statusOf(error) === 404) throw configError(`${folder.address}: there is no such bucket.`, { cause: error });
+    throw s3Error(error, folder.address, signal);
+  }
+  return new S3Storage({ client, bucket: folder.bucket, options }, folder);
+}
+
+/** A bucket, accessed by the official SDK with its credential chain and its retries. */
+class S3Storage implements Storage {
+  readonly address: string;
+  readonly workFolder = undefined;
+  readonly #access: BucketAccess;
+  readonly #prefix: string;
+
+  constructor(access: BucketAccess, { address, prefix }: BucketFolder) {
+    this.#access = access;
+    this.address = address;
+    this.#prefix = prefix;
+  }
+
+  read(path: string): Promise<Buffer | undefined> {
+    return this.#reading(async () => {
+      const body = await this.#get(path);
+      if (body === undefined) return undefined;
+      if (body.bytes <= MAX_READ_BYTES) return bytesOf(body.stream);
+      body.stream.destroy();
+      throw configError(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+    });
+  }
+
+  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const { client, bucket, options } = this.#access;
+    const Prefix = this.#key(`${folder}/`);
+    const from = { Bucket: bucket, Prefix, ...(after !== '' && { StartAfter: this.#key(after) }) };
+    let token: string | undefined;
+    do {
+      const next = token === undefined ? from : { ...from, ContinuationToken: token };
+      const page = await this.#guard(() => client.listObjectsV2(next, options));
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
+        const path = Key.slice(this.#prefix.length);
+        yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+      }
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  create(path: string, text: string): Promise<boolean> {
+    const create = () => this.#put(path, text, { IfNoneMatch: '*' });
+    return this.#guard(async () => {
+      try {
+        await attempted(S3_ATTEMPTS, (error) => statusOf(error) === UNDECIDED, create);
+        return true;
+      } catch (error) {
+        if (statusOf(error) === EXISTS) return false;
+        if (statusOf(error) !== 501) throw error;
+        const why = `${this.address} does not know conditional writes (If-None-Match): use a store that does.`;
+        throw configError(why, { cause: error });
+      }
+    });
+  }
+
+  write(path: string, text: string): Promise<void> {
+    return this.#guard(() => this.#put(path, text));
+  }
+
+  putFile(file: string, path: string): Promise<void> {
+    const to = { ...this.#access, key: this.#key(path) };
+    return this.#guard(() => upload(to, file));
+  }
+
+  async localFile(path: string, copy: string, part?: ParquetPart): Promise<string> {
+    if (part === undefined || isSmall(part)) return this.#copy(path, copy);
+    await copyColumns((from, to) => this.#range(path, from, to), part, copy);
+    return copy;
+  }
+
+  #range(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#reading(async () => {
+      const body = await this.#get(path, `bytes=${from}-${to - 1}`);
+      if (body === undefined) throw this.#gone(path);
+      const bytes = await bytesOf(body.stream);
+      if (bytes.length === to - from) return bytes;
+      throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+    });
+  }
+
+  #copy(path: string, copy: string): Promise<string> {
+    const { abortSignal } = this.#access.options;
+    return this.#reading(async () => {
+      await rm(copy, { force: true });
+      const body = await this.#get(path);
+      if (body === undefined) throw this.#gone(path);
+      const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
+      await pipeline(body.stream, file, abortSignal === undefined ? {} : { signal: abortSignal });
+      return copy;
+    });
+  }
+
+  remove(paths: readonly string[]): Promise<void> {
+    const keys = paths.map((path) => ({ Key: this.#key(path) }));
+    return this.#guard(() =>
+      deleteObjects(this.#access, keys, ({ Code }) =>
+        configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`),
+      ),
+    );
+  }
+
+  async erase(paths: readonly string[]): Promise<void> {
+    await this.remove(paths);
+    await this.#guard(async () => {
+      for (const key of paths.map((path) => this.#key(path))) {
+        await eraseVersions(this.#access, key, (other) => other !== key, this.#bytesStay);
+      }
+    });
+  }
+
+  eraseAllBut(folder: string, isKept: IsKept, until: number, denied: Denied = this.#bytesStay): Promise<void> {
+    return this.#guard(async () => {
+      const unkept: string[] = [];
+      for await (const object of this.list(folder)) if (!isKept(object)) unkept.push(object.path);
+      await this.remove(unkept);
+      const below = this.#key(`${folder}/`);
+      await abortUploads(this.#access, below, until, denied);
+      const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
+      await eraseVersions(this.#access, below, isKeptKey, denied);
+    });
+  }
+
+  async tryErase(): Promise<void> {
+    const folder = `${PROBE_FOLDER}/${randomUUID()}`;
+    await this.write(`${folder}/trial`, '');
+    await this.eraseAllBut(folder, () => false, 0, this.#cannotErase);
+  }
+
+  close(): void {
+    this.#access.client.destroy();
+  }
+
+  #key(path: string): string {
+    return `${this.#prefix}${path}`;
+  }
+
+  async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
+    const { client, bucket, options } = this.#access;
+    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...how }, options);
+  }
+
+  async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
+    const { client, bucket, options } = this.#access;
+    const object = { Bucket: bucket, Key: this.#key(path), ...(range !== undefined && { Range: range }) };
+    try {
+      const { Body, ContentLength } = await client.getObject(object, options);
+      return { stream: Body as Readable, bytes: ContentLength ?? 0 };
+    } catch (error) {
+      if (nameOfFault(error) === 'NoSuchKey') return undefined;
+      throw error;
+    }
+  }
+
+  /** Attempts a read again whose body broke, which the SDK does not do. */
+  #reading<T>(work: () => Promise<T>): Promise<T> {
+    const isBroken = (error: unknown) =>
+      !this.#access.options.abortSignal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
+    return this.#guard(() => attempted(S3_ATTEMPTS, isBroken, work));
+  }
+
+  #gone(path: string) {
+    return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
+  }
+
+  /** The failure of a purge that removed the rows but not the earlier versions. */
+  readonly #bytesStay: Denied = (permission, cause) =>
+    transientError(
+      `${this.address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
+        `unfinished uploads: give the key the right ${permission} and run the purge again.`,
+      { cause },
+    );
+
+  /** The failure of the check before a purge. */
+  readonly #cannotErase: Denied = (permission, cause) =>
+    configError(
+      `${this.address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
+        `${permission}. Nothing was changed.`,
+      { cause },
+    );
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw s3Error(error, this.address, this.#access.options.abortSignal);
+    }
+  }
+}
+
+async function bytesOf(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
+const PART_BYTES = 16 * 1024 * 1024;
+const PART_CONCURRENCY = 2;
+/** Maximum number of parts, by the protocol of S3. */
+const MAX_PARTS = 10_000;
+
+interface UploadTo extends BucketAccess {
+  readonly key: string;
+}
+
+/** Uploads a file atomically: nothing of an incomplete upload is visible. */
+async function upload(to: UploadTo, path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    const { size } = await file.stat();
+    if (size > PART_BYTES) return await uploadParts(to, file, size);
+    await to.client.putObject({ Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) }, to.options);
+  } finally {
+    await file.close();
+  }
+}
+
+async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
+  const { client, options } = to;
+  const object = { Bucket: to.bucket, Key: to.key };
+  const ChecksumAlgorithm = 'CRC32' as const;
+  const { UploadId } = await client.createMultipartUpload({ ...object, ChecksumAlgorithm }, options);
+  const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
+  const limit = pLimit(PART_CONCURRENCY);
+  const send = async (from: number): Promise<CompletedPart> => {
+    const PartNumber = from / partBytes + 1;
+    const Body = await readAt(file, from, Math.min(partBytes, size - from));
+    const part = { ...object, UploadId, PartNumber, Body, ChecksumAlgorithm } as const;
+    const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
+    return { ETag, PartNumber, ChecksumCRC32 };
+  };
+  const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
+  try {
+    const Parts = await Promise.all(froms.map((from) => limit(() => send(from))));
+    const end = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
+    await end.catch((error) => unlessStored(error, to, size));
+  } catch (error) {
+    limit.clearQueue();
+    // Without the signal: parts that were sent cost money, also when the run is stopped.
+    await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
+    throw error;
+  }
+}
+
+/** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
+async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
+  if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+  const found = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
+  if (found?.ContentLength !== size) throw error;
+}
+
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length);
+  for (let read = 0; read < length; ) {
+    const { bytesRead } = await file.read(buffer, read, length - read, position + read);
+    if (bytesRead === 0) throw new RangeError('a file that is shorter than it was');
+    read += bytesRead;
+  }
+  return buffer;
+}

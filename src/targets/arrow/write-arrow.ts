@@ -1,0 +1,186 @@
+// This folder: the target `arrow`. DuckDB writes the typed rows of windows as temporary Parquet files, as for the other
+// targets; these are decoded into the record batches of one stream.
+
+import { copyFile, link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import { codeOf, UserError } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import type { SpoolFile, Window } from '../../extract/window.ts';
+import { hasNoLinks } from '../../fs/atomic-file.ts';
+import { diskError } from '../../fs/disk-failure.ts';
+import { logChanges } from '../../table/changes.ts';
+import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { planColumns, type Rules } from '../../table/plan.ts';
+import type { PlaceOptions } from '../place-options.ts';
+import type { Streamed, StreamSink } from '../sink.ts';
+import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
+import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
+import { TypedFiles } from './typed-files.ts';
+
+export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
+  /** A file's path, or a stream that stays open. */
+  readonly out: string | Writable;
+  readonly signal: AbortSignal;
+  readonly onSent: Parameters<StreamSink['write']>[1];
+}
+
+/** The windows and the form of a stream: its columns are known and no longer change. */
+interface Stream {
+  readonly windows: AsyncIterable<Window>;
+  readonly columns: readonly StoredColumn[];
+}
+
+/**
+ * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then kept
+ * on disk until the last has come. Throws UserError; an unfinished file is removed.
+ */
+export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
+  const { out, pinned } = options;
+  const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
+  let output: ArrowOutput | undefined;
+  let files: TypedFiles | undefined;
+  try {
+    output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
+    await output.ready();
+    files = await TypedFiles.open({ ...options, folder: folder.path });
+    const stream =
+      pinned === undefined
+        ? await keepAll(windows, folder.path, files, options)
+        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }) };
+    const result = await send(stream, files, output.stream, options);
+    // A pipe whose reader has left accepts no more bytes.
+    if (result.readerLeft) await output.drop();
+    else await output.end();
+    return result;
+  } catch (error) {
+    await output?.drop();
+    options.signal.throwIfAborted();
+    throw outputError(error, out);
+  } finally {
+    await files?.close();
+    await folder.remove();
+  }
+}
+
+function outputError(error: unknown, out: string | Writable): unknown {
+  if (error instanceof UserError || codeOf(error) === undefined) return error;
+  const name = typeof out === 'string' ? out : 'the Arrow stream';
+  return diskError(error, { what: name, path: name });
+}
+
+/**
+ * Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known, and
+ * begins to write their rows: most windows have the columns of all.
+ */
+async function keepAll(
+  windows: AsyncIterable<Window>,
+  folder: string,
+  typedFiles: TypedFiles,
+  options: ArrowOptions,
+): Promise<Stream> {
+  const kept: Window[] = [];
+  let columns: readonly StoredColumn[] = FIRST_COLUMNS;
+  for await (const window of windows) {
+    const plan = planColumns(columns, incomingColumns(window.files).columns, options, { isFirst: kept.length === 0 });
+    logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
+    columns = plan;
+    const files: SpoolFile[] = [];
+    for (const [i, file] of window.files.entries()) {
+      const path = join(folder, `${kept.length}-${i}.csv`);
+      await linkOrCopy(file.path, path);
+      files.push({ ...file, path });
+    }
+    const copy = { ...window, files };
+    kept.push(copy);
+    if (options.schemaMode === 'evolve') typedFiles.begin(copy, columns);
+  }
+  return { windows: released(kept), columns };
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!hasNoLinks(error) && codeOf(error) !== 'EXDEV') throw error;
+    await copyFile(from, to);
+  }
+}
+
+async function* released(kept: readonly Window[]): AsyncGenerator<Window> {
+  for (const window of kept) {
+    yield window;
+    for (const { path } of window.files) await rm(path, { force: true });
+  }
+}
+
+async function send(
+  { windows, columns }: Stream,
+  typedFiles: TypedFiles,
+  out: Writable,
+  options: ArrowOptions,
+): Promise<Streamed & { readonly readerLeft: boolean }> {
+  const typed = typedColumns(columns);
+  const schema = streamSchema(typed, options.timezone !== undefined, VERSION);
+  const stream = new IpcStream(out, schema, options.signal);
+  const rescued = new Map<string, number>();
+  let windowsTaken = 0;
+  let readerLeft = false;
+  try {
+    for await (const { window, file } of ahead(written(windows, columns, typedFiles))) {
+      let sent = 0;
+      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.batchRows)) {
+        options.signal.throwIfAborted();
+        await stream.write(messages);
+        sent += rows;
+      }
+      stream.onceAccepted(() => {
+        windowsTaken++;
+        for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+        options.onSent(window, sent);
+      });
+      if (file !== undefined) await rm(file.path);
+    }
+    await stream.end();
+  } catch (error) {
+    if (!isReaderGone(error)) {
+      // What the reader has still to take of the windows before the failure.
+      await stream.accepted().catch(() => undefined);
+      throw error;
+    }
+    readerLeft = true;
+    const message = `The reader closed the Arrow stream before its end, after ${plainCount(windowsTaken, 'whole window')}.`;
+    options.logger.warn('arrow.reader_left', message, { windows: windowsTaken });
+  } finally {
+    stream.release();
+  }
+  const columnsAdded = readerLeft && windowsTaken === 0 ? [] : typed.map(({ name }) => name);
+  return { columnsAdded, rescued, readerLeft };
+}
+
+async function* written(windows: AsyncIterable<Window>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
+  for await (const window of windows) {
+    yield { window, file: window.receipt.rows > 0 ? await typedFiles.write(window, columns) : undefined };
+  }
+}
+
+/** Requests the next item while the last one is in use. */
+async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
+  let next = items.next();
+  try {
+    for (;;) {
+      const { done, value } = await next;
+      if (done === true) return;
+      next = items.next();
+      // A failure is thrown when the item is requested.
+      next.catch(() => undefined);
+      yield value;
+    }
+  } finally {
+    await next.catch(() => undefined);
+    await items.return(undefined);
+  }
+}

@@ -1,0 +1,165 @@
+import { configError } from '../../../base/errors.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/columns/groups.ts';
+import { TYPES } from '../../../cells/types/index.ts';
+import { literal } from '../../../cells/types/sql.ts';
+import type { ColumnType } from '../../../cells/types/type.ts';
+import { zoneOf } from '../../../cells/types/zone.ts';
+import { localTime, occurredAt } from '../../../engine/row-dates.ts';
+import type { Engine, EngineOptions } from '../../../engine/session/engine.ts';
+import { identifier } from '../../../engine/session/quote.ts';
+import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
+import type { TableState } from '../../../table/state.ts';
+import { checkColumns } from '../check.ts';
+import { restoreViews, withStore } from '../store.ts';
+import { MODELS, type Model } from './models.ts';
+
+const ANALYTICS = 'analytics';
+/** End of the comment of each model; a view or macro with this comment may be replaced. */
+const COMMENT_END = '(dfinery-elt models)';
+
+/** Conditions on what `duckdb_views()` and the like list: that it is in the schema, that it has this comment. */
+const IN_ANALYTICS = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
+const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
+
+/**
+ * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
+ * for any other file, and if something else has one of the names.
+ */
+export async function writeModels(options: EngineOptions): Promise<string[]> {
+  await withStore(options, async (engine, state) => {
+    await checkColumns(engine, state);
+    await engine.transaction(async () => {
+      await restoreViews(engine, state.columns);
+      await createModels(engine, state);
+    });
+  });
+  return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
+}
+
+async function createModels(engine: Engine, { columns, timezone }: TableState): Promise<void> {
+  await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
+  const foreign = await foreignNames(engine);
+  if (foreign.length > 0) {
+    throw configError(
+      `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
+        'rename it, or drop it, and run models again.',
+    );
+  }
+  const relations = relationsOf(columns, timezone);
+  for (const model of MODELS) for (const statement of statementsOf(model, relations)) await engine.run(statement);
+}
+
+/** Recreates the models of a file that has them, after a change of the columns that they read. */
+export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
+  const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
+  if (models > 0) await createModels(engine, state);
+}
+
+/** Names of models that already belong to a table, or to a view or macro of somebody else, in the schema. */
+async function foreignNames(engine: Engine): Promise<string[]> {
+  const rows = await engine.rows(`
+    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
+    UNION
+    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}
+    UNION
+    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
+  const found = new Set(rows.map(({ name }) => String(name)));
+  return MODELS.map(({ name }) => name).filter((name) => found.has(name));
+}
+
+function statementsOf(model: Model, relations: ReadonlyMap<string, string>): string[] {
+  const name = `${ANALYTICS}.${model.name}`;
+  const comment = literal(`${model.grain} ${COMMENT_END}`);
+  // Any other name in braces is a parameter, which a macro names as it is.
+  const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
+  if (model.parameters !== undefined) {
+    return [
+      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${sql}`,
+      `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
+    ];
+  }
+  return [
+    `CREATE OR REPLACE VIEW ${name} AS ${sql}`,
+    `COMMENT ON VIEW ${name} IS ${comment}`,
+    ...Object.entries(model.columns).map(
+      ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
+    ),
+  ];
+}
+
+/** Names of the values of an event and of an item, by the columns of the export that hold them. */
+const COMMON: readonly Value[] = [
+  ['person', UNIFIED_ID, 'string'],
+  ['log_id', LOG_ID, 'string'],
+  ['name', EVENT_NAME, 'string'],
+];
+const OF_EVENTS: readonly Value[] = [
+  ['order_id', 'df_order_id', 'string'],
+  ['total_purchase_amount', 'df_total_purchase_amount', 'double'],
+  ['discount', 'df_discount', 'double'],
+  ['delivery_charge', 'df_delivery_charge', 'double'],
+  ['payment_method', 'df_payment_method', 'string'],
+];
+const OF_ITEMS: readonly Value[] = [
+  ['detail_log_id', DETAIL_LOG_ID, 'string'],
+  ['item_id', 'df_items_df_item_id', 'string'],
+  ['item_name', 'df_items_df_item_name', 'string'],
+  ...[1, 2, 3, 4, 5].map((level): Value => [`category${level}`, `df_items_df_category${level}`, 'string']),
+  ['price', 'df_items_df_price', 'double'],
+  ['quantity', 'df_items_df_quantity', 'long'],
+  ['discount', 'df_items_df_discount', 'double'],
+];
+
+type Value = readonly [name: string, source: string, type: ColumnType];
+
+/**
+ * The relations that the models read; a value is NULL if the export lacks its column. Views have their schema's name,
+ * so that they are found from every database. The columns:
+ *
+ *     events()      person, log_id, name, order_id…, payment_method, event_at, day
+ *     items()       person, log_id, name, detail_log_id…, discount, event_at, day, item_position
+ *     properties()  name df_login, properties [channel, device]
+ */
+function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
+  const typed = columns.filter(isTyped);
+  const zone = zoneOf(timezone);
+  const value = (source: string, type: ColumnType, name: 'name' | 'itemName') => {
+    const sqlType = TYPES[type].duckdb(zone !== undefined);
+    const column = typed.find((one) => one.source === source && one.occurrence === 1);
+    if (column === undefined) return `CAST(NULL AS ${sqlType})`;
+    const stored = identifier(column[name] ?? column.name);
+    return column.type === type ? stored : `TRY_CAST(${stored} AS ${sqlType})`;
+  };
+  const relation = (view: string, values: readonly Value[], name: 'name' | 'itemName', more: string) => {
+    const at = occurredAt((source) => value(source, 'datetime', name));
+    const day = `CAST(${localTime(at, zone)} AS DATE)`;
+    const select = [...COMMON, ...values].map(([as, source, type]) => `${value(source, type, name)} AS ${as}`);
+    return `(
+      SELECT ${select.join(', ')}, ${at} AS event_at, ${day} AS day${more}
+      FROM ${view}
+    )`;
+  };
+  const properties = filledNames(typed.filter(isProperty).map(({ name }) => name));
+  const eventName = value(EVENT_NAME, 'string', 'name');
+  return new Map([
+    ['events()', relation('main.event_logs', OF_EVENTS, 'name', '')],
+    ['items()', relation('main.event_items', OF_ITEMS, 'itemName', ', item_position')],
+    [
+      'properties()',
+      `(
+        SELECT ${eventName} AS name, ${properties} AS properties
+        FROM main.event_logs
+        GROUP BY 1
+      )`,
+    ],
+  ]);
+}
+
+const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
+
+/** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
+function filledNames(names: readonly string[]): string {
+  if (names.length === 0) return 'CAST([] AS VARCHAR[])';
+  const filled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
+  return `list_filter([${filled.join(', ')}], lambda name: name IS NOT NULL)`;
+}

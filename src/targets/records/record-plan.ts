@@ -1,0 +1,164 @@
+import { internalError } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
+import { headerColumns } from '../../cells/columns/groups.ts';
+import { BOOLEAN, COPY, DATETIME, LIST, SKIP, TEXT } from '../../cells/csv/layout.ts';
+import { type Evidence, NULL_TEXT } from '../../cells/types/evidence.ts';
+import { fitsWholly, TYPES } from '../../cells/types/index.ts';
+import { COLUMN_TYPES, type ColumnType, type PlainJson } from '../../cells/types/type.ts';
+import type { SpoolFile } from '../../extract/window.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
+import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
+
+/** A stream of the configured catalog. */
+export interface RecordStream {
+  readonly name: StreamName;
+  /** Configured properties: name → JSON schema. Other properties are not sent. */
+  readonly properties: Readonly<Record<string, unknown>>;
+  /** Properties that are sent even if they are not configured: the configured primary key. */
+  readonly keys: readonly string[];
+}
+
+/*
+ * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the evidence of all
+ * cells. src/cells/csv/layout.ts has those that SIMD knows too.
+ */
+/** Other cells that all fit or are absent. */
+const CLEAN = 6;
+/** Cells of which each must be checked. */
+export const CHECKED = 7;
+/** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
+export const OFFSETS_ONLY = 8;
+
+/** How the rows of one file become records of one stream; plain data, which can be sent to a worker. */
+export interface RecordPlan {
+  readonly name: StreamName;
+  readonly encodings: Uint8Array;
+  /** Type of the property of each column; undefined if the column is skipped, or no cell can fit. */
+  readonly types: readonly (ColumnType | undefined)[];
+  /** For each column 1 if its datetimes are written as instants. */
+  readonly asInstants: Uint8Array;
+  /** `,"name":` of all columns, one after the other; column i has [offsets[i], offsets[i + 1]). */
+  readonly labels: Uint8Array;
+  readonly labelOffsets: Int32Array;
+  /** For each column as JSON the name of its property. */
+  readonly fields: readonly string[];
+  /**
+   * For each column as JSON its member of `_rescued`: its own name; of equal names all but the first that of the
+   * property.
+   */
+  readonly rescuedAs: readonly string[];
+  readonly key: boolean;
+  readonly rescued: boolean;
+  readonly position: boolean;
+  /** Names of columns that this stream would have and the catalog lacks. */
+  readonly unsent: readonly string[];
+  /** A configured property as `,"name":null`, for a record that would be empty. */
+  readonly placeholder: string;
+}
+
+/** Plans the records of one stream for a file. `hasZone`: a zone is configured for datetimes that name none. */
+export function planRecords(
+  stream: RecordStream,
+  { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
+  hasZone: boolean,
+): RecordPlan {
+  const named = headerColumns(header);
+  const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
+  const names = propertyNames(stream.name, named, catalog);
+  const wanted = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
+  const properties = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
+  const labels = wanted.map((name) => Buffer.from(name === undefined ? '' : `,${JSON.stringify(name)}:`));
+  return {
+    name: stream.name,
+    encodings: Uint8Array.from(properties, (property, i) =>
+      property === undefined ? SKIP : encodingOf(property, columns[i].evidence, hasZone),
+    ),
+    types: properties.map((property) => property?.type),
+    asInstants: Uint8Array.from(properties, (property) => (property?.asInstants ? 1 : 0)),
+    labels: Uint8Array.from(Buffer.concat(labels)),
+    labelOffsets: offsetsOf(labels),
+    fields: names.map((name) => JSON.stringify(name ?? '')),
+    rescuedAs: named.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
+    key: stream.name !== 'event_logs' && catalog.has(KEY),
+    rescued: Object.hasOwn(stream.properties, RESCUED),
+    position: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
+    unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
+    placeholder: `,${JSON.stringify([...catalog, KEY][0])}:null`,
+  };
+}
+
+/** The encodings of cells that all fit, without `null` among them. */
+const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
+  text: TEXT,
+  copy: COPY,
+  datetime: DATETIME,
+  boolean: BOOLEAN,
+  list: LIST,
+  other: CLEAN,
+};
+
+function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZone: boolean): number {
+  if (type === undefined) return CHECKED;
+  if (type === 'string') return TEXT;
+  // Only datetimes can be instants.
+  if (asInstants && !hasZone) return OFFSETS_ONLY;
+  if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
+  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(asInstants, evidence)] : CLEAN;
+}
+
+function offsetsOf(parts: readonly Uint8Array[]): Int32Array {
+  const offsets = new Int32Array(parts.length + 1);
+  parts.forEach((part, i) => {
+    offsets[i + 1] = offsets[i] + part.length;
+  });
+  return offsets;
+}
+
+/** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */
+interface PropertyType {
+  /** The column type; undefined for a property that no cell can have, such as an object or a time of day. */
+  readonly type: ColumnType | undefined;
+  readonly asInstants: boolean;
+}
+
+interface PropertySchema {
+  readonly type?: unknown;
+  readonly format?: unknown;
+  readonly airbyte_type?: unknown;
+  readonly items?: unknown;
+}
+
+/** The column type of a configured JSON schema; text if the schema names no type. */
+function propertyType(schema: unknown): PropertyType {
+  const property: PropertySchema = isObject(schema) ? schema : {};
+  const kind = kindsOf(property).find((name) => TYPE_OF_KIND.has(name));
+  const type = kind === undefined ? undefined : TYPE_OF_KIND.get(kind);
+  return { type, asInstants: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
+}
+
+const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
+const TYPE_OF_KIND = typesByKind();
+
+/**
+ * Column types by the narrowest kind of their JSON schema. A time of day is none as long as no type has its format: a
+ * property that asks for it must not get any text.
+ */
+function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
+  const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
+  for (const type of COLUMN_TYPES) {
+    const [kind] = kindsOf(TYPES[type].jsonSchema(false));
+    const other = types.get(kind);
+    if (other !== undefined) throw internalError(`Columns of type ${other} and ${type} have one JSON schema, ${kind}.`);
+    types.set(kind, type);
+  }
+  return types;
+}
+
+/** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
+function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
+  const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';
+  if (kind === 'array') return kindsOf(isObject(items) ? items : {}).map((item) => `array of ${item}`);
+  if (kind === 'number' && airbyte_type === 'integer') return ['integer'];
+  return [...[format, airbyte_type].flatMap((name) => (name === undefined ? [] : `${kind} ${name}`)), kind];
+}
