@@ -56,7 +56,6 @@ export function extractOptions(config: SourceConfig): ExtractOptions {
   const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
   return {
     maxConcurrentExports: config.maxConcurrentExports,
-    emptyBody: config.emptyBody,
     timezone: config.timezone,
     ...(edits !== undefined && { edits }),
     ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),
