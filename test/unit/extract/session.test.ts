@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,8 +7,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { parseSourceConfig, type SourceConfig } from '../../../src/config/source.ts';
 import { suppressionHmac } from '../../../src/erasure/suppression/list.ts';
-import { editsOf, extractDeps, openExportSession, openQuota } from '../../../src/extract/session.ts';
-import { NO_LIMITS } from '../../../src/service/http/headers.ts';
+import { editsOf, extractDeps, openExportSession } from '../../../src/extract/session.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const KEY = 'a key that has at least 32 characters';
@@ -75,26 +74,5 @@ describe('the options of an extraction', () => {
     const others = () => depsOf({ ...list, columns_hash: ['email'], hash_key: KEY });
     expect(others).toThrow(/under another hash_key/);
     expect(() => depsOf(list)).toThrow(/under another hash_key/);
-  });
-});
-
-describe('an export session', () => {
-  it('counts its exports in the spool folder, and releases every permit when it is closed', async () => {
-    const session = openExportSession(configOf({ exports_per_hour: 1, max_concurrent_exports: 1 }), runtime());
-    const permit = await session.quota.enter(signal);
-    await permit.answered({
-      status: 200,
-      limited: false,
-      limits: NO_LIMITS,
-    });
-    expect(readdirSync(root)).toEqual([expect.stringMatching(/^dfinery-elt-quota-/)]);
-    const other = openQuota(configOf({ exports_per_hour: 1 }), runtime());
-    expect(other.forecast(1)).toMatchObject({ startableNow: 0, left: 0 });
-    await session.close();
-    const two = openQuota(configOf({ exports_per_hour: 2, max_concurrent_exports: 1 }), runtime());
-    expect(two.forecast(1)).toMatchObject({ left: 1 });
-    expect(session.service.sent).toBe(0);
-    const within = openQuota(configOf({ exports_per_hour: 1 }), runtime(), { maxWaitMs: 1_000 });
-    await expect(within.enter(signal)).rejects.toMatchObject({ kind: 'transient', exitCode: 3 });
   });
 });

@@ -29,11 +29,7 @@ describe('an extraction from the simulator', () => {
       const deps = { ...fixture.deps(), clock };
       const quota = new ExportQuota({
         maxConcurrentExports: 3,
-        exportsPerHour: 100,
-        baseUrl: sim.url,
-        serviceId: SERVICE_ID,
         clock,
-        random: () => 0.5,
         logger: deps.logger,
       });
       const service = new ExportClient({
