@@ -4,7 +4,7 @@ import { HOUR_MS } from '../../base/durations.ts';
 import { allowedFrom, type LimitHeaders } from '../http/headers.ts';
 
 /** The documented limit of exports in an hour. */
-export const EXPORTS_PER_HOUR = 100;
+const EXPORTS_PER_HOUR = 100;
 /** The pause after a 429 that names no reset; it doubles with each such 429 in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
