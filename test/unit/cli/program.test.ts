@@ -92,7 +92,6 @@ describe('the command line', () => {
     [['plan', '--full-refresh', '--full-refresh'], '--full-refresh is given more than once.'],
     [['--config', '/none', 'plan'], '/none cannot be read'],
     [['sync', '--config', '/none', 'duckdb', 'x'], '/none cannot be read'],
-    [['sync', '--data', 'help', 'ducklake', 'x', '--config', '/none'], '/none cannot be read'],
     [
       ['verify', '--lock-wait', '1s', 'duckdb', '/none'],
       '/none does not exist, or holds no table of this program: give another place.',
