@@ -17,7 +17,7 @@ export interface ExtractOptions {
 }
 
 /** The relation between the targets of a command, which share its downloads. */
-export interface Sharing {
+interface Sharing {
   /** Id of the command: its downloads are used again, whatever their days. */
   readonly command: string;
   /** True if further targets follow, or an earlier one has failed: the downloads stay for them. */

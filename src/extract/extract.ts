@@ -110,20 +110,6 @@ async function* inOrder(
 
 type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
-/** Removes the downloads that a command kept for its targets; without a command all of the same filters. */
-export async function discardShared(
-  hashes: RequestHashes,
-  deps: SpoolDeps,
-  command: string | undefined,
-): Promise<void> {
-  const spool = await openSpool(hashes, deps);
-  try {
-    await spool.discardUnused(command);
-  } finally {
-    await spool.close();
-  }
-}
-
 function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
   const { timezone, suppression } = options;
   const fingerprint = sha256([SPOOL_VERSION, EVIDENCE_BITS, hashes.request, timezone, suppression?.digest]);

@@ -51,7 +51,7 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
 }
 
 /** Reads the suppression file; throws a UserError if it cannot. */
-export function extractOptions(config: SourceConfig): ExtractOptions {
+function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);
   const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
