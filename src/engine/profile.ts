@@ -173,16 +173,14 @@ async function measure(
     const column = plan.get(key);
     // Nothing is stored of a column that has only empty cells and `null`.
     if (column === undefined || column.readAs === null) return [];
-    const { first, last } = scan.columns[index];
-    const own = first === undefined || last === undefined ? zone : zone?.within(first, last);
-    return { index, own, ...cellSql(column, cell(index), own, { wantsText: true }) };
+    return { index, ...cellSql(column, cell(index), zone, { wantsText: true }) };
   });
   const measured = new Map<number, Measured>();
   for (let at = 0; at < read.length; at += MEASURED_AT_ONCE) {
     const some = read.slice(at, at + MEASURED_AT_ONCE);
     // The aggregates have no FILTER: each would copy the arguments of all aggregates.
     const values = some.map(({ index, value = 'NULL' }) => `${cell(index)}, ${value} AS v${index}`);
-    const answers = some.map((one) => answerSql(one, one.index, one.own));
+    const answers = some.map((one) => answerSql(one, one.index, zone));
     const query = `
       SELECT CAST(to_json([${answers.join(', ')}]) AS VARCHAR) AS found
       FROM (SELECT ${values.join(', ')} FROM ${from})`;

@@ -212,8 +212,6 @@ function readingOf(
   asInstants: boolean,
 ): Pick<PlannedColumn, 'readAs' | 'isClean'> {
   const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // An earlier version took dates with DATE_GAP into columns of datetimes. Such a column may be stored still; dates of
-  // that kind do not fit it, and are rescued.
   const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
   return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }

@@ -117,16 +117,7 @@ function cellOf(parts: readonly FilePart[], column: FileColumn, wantsText: boole
   const [{ load }] = parts;
   const stored = load.planned.get(column.key);
   if (stored === undefined || column.filled === 0) return undefined;
-  return cellSql(stored, cell(column.index), zoneOfFiles(parts, column), { wantsText });
-}
-
-/** The zone, limited to the times that a column has in these files. */
-function zoneOfFiles(parts: readonly FilePart[], { index: i }: FileColumn): Zone | undefined {
-  const scans = parts.map(({ file }) => file.columns[i]).filter(({ filled }) => filled > 0);
-  const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
-  const { zone } = parts[0].load;
-  if (firsts.length < scans.length || lasts.length < scans.length || scans.length === 0) return zone;
-  return zone?.within(firsts.sort()[0], lasts.sort()[lasts.length - 1]);
+  return cellSql(stored, cell(column.index), load.zone, { wantsText });
 }
 
 function everyRowHasId({ file, columns }: FilePart): boolean {
