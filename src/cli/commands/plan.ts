@@ -9,8 +9,8 @@ import { openQuota } from '../../extract/session.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
 import { requestedDays } from '../../table/receipts.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
-import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
+import type { StatefulTarget } from '../../targets/target.ts';
+import { DAY_OPTIONS, defineCommand, OPTIONAL_PLACE, placeWords, printResult } from '../command.ts';
 import { explainSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
@@ -18,34 +18,25 @@ import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
-const LOCATIONS = Object.fromEntries(
-  STATEFUL_TARGETS.map(({ name, place }) => [
-    name,
-    text(`${place.name.toUpperCase()} of sync ${name} to go on from; without one a first run is planned`),
-  ]),
-);
-
-export const commands = [
-  command({
-    usage: 'plan',
-    summary: 'Windows, exports and time of the next sync, before any call',
-    options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
-    async run(values, context) {
-      const { config, settings } = explainSourceConfig(values.config, context);
-      const state = await stateOfFirstPlace(values, config, context);
-      const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
-      const quota = openQuota(config, context);
-      const needed = exportsNeeded(planned);
-      const forecast = quota.forecast(needed.most);
-      await quota.close();
-      for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-      const loaded = requestedDays(state?.receipts ?? [], state?.exportState?.ranges_inclusive !== true);
-      const output = { planned, loaded, needed, forecast, now: context.clock.now(), settings };
-      printResult(asJson(output), asLines(output), values.json, context);
-      return EXIT.done;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
+  examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
+  page: 'plans.md',
+  async run(values, context) {
+    const { config, settings } = explainSourceConfig(values.config, context);
+    const state = await stateOf(values, config, context);
+    const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
+    const quota = openQuota(config, context);
+    const needed = exportsNeeded(planned);
+    const forecast = quota.forecast(needed.most);
+    await quota.close();
+    for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+    const loaded = requestedDays(state?.receipts ?? [], state?.exportState?.ranges_inclusive !== true);
+    const output = { planned, loaded, needed, forecast, now: context.clock.now(), settings };
+    printResult(asJson(output), asLines(output), values.json, context);
+    return EXIT.done;
+  },
+});
 
 interface PlanOutput {
   readonly planned: Plan;
@@ -58,22 +49,15 @@ interface PlanOutput {
   readonly settings: Readonly<Record<string, object>>;
 }
 
-/** What the place stores that a target's option names; without one the plan is that of a first run. */
-async function stateOfFirstPlace(
-  places: Readonly<Record<string, unknown>>,
+/** What the place stores; without one the plan is that of a first run. */
+async function stateOf(
+  { target, place }: { readonly target: StatefulTarget | undefined; readonly place: string | undefined },
   config: SourceConfig,
   context: Context,
 ): Promise<TableState | undefined> {
-  const given = STATEFUL_TARGETS.flatMap((target) => {
-    const place = places[target.name];
-    return typeof place === 'string' ? [{ target, place }] : [];
-  });
-  if (given.length > 1) {
-    const options = given.map(({ target }) => `--${target.name}`).join(' and ');
-    throw configError(`${options} are both given: the plan is of one target.`);
-  }
-  const [first] = given;
-  return (await first?.target.maintenance())?.readState(first.place, targetSettings(config, context));
+  if (target === undefined) return undefined;
+  if (place === undefined) throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);
+  return (await target.maintenance()).readState(place, targetSettings(config, context));
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

@@ -2,7 +2,6 @@
 
 import type { Day } from '../../base/days.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Sharing } from '../../extract/deps.ts';
 import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
@@ -23,10 +22,6 @@ export interface SyncRun {
   readonly maxWaitMs: number | undefined;
   /** The service address to store in the state instead of the one that is called (the demo's port changes). */
   readonly storedBaseUrl?: string;
-  /** Set if further targets load the same exports. */
-  readonly sharing?: Sharing | undefined;
-  /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
-  readonly publish?: string | undefined;
 }
 
 export interface RunResult {
@@ -49,10 +44,6 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
         summary = done.summary;
         if (done.error !== undefined) throw done.error;
         await record.end(summary);
-        if (run.publish !== undefined && summary.windows > 0) {
-          await stateful?.publish?.(run.publish);
-          context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
-        }
       } catch (error) {
         await record.fail(summary, error);
         throw error;
@@ -67,7 +58,7 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
 }
 
 /** The configuration of the plan and of the stored state, whose service address `storedBaseUrl` replaces. */
-export const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
+const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
   ...config,
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
@@ -78,13 +69,13 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   const planned = plannedWindows(plan).length;
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
-  const { maxWaitMs, sharing } = run;
+  const { maxWaitMs } = run;
   const onWait = waitsAsOne((until) => {
     waitingUntil = until;
   });
   const session = openExportSession(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, sharing, counts };
+  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, counts };
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({

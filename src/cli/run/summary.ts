@@ -6,16 +6,6 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 
-export interface AlsoSummary {
-  readonly target: string;
-  readonly place: string;
-  readonly rows: number;
-  readonly windows: number;
-  readonly next_from_date: Day | null;
-  readonly exit: ExitCode;
-  readonly error: string | null;
-}
-
 /** The summary of a run that has done nothing. Schema, with what the keys mean: schemas/summary.json. */
 export const EMPTY_SUMMARY = {
   v: 1,
@@ -33,7 +23,6 @@ export const EMPTY_SUMMARY = {
   id_repeats: 0,
   gaps: [] as readonly Day[],
   suppressed_rows: 0,
-  also: [] as readonly AlsoSummary[],
   exit: EXIT.done as ExitCode,
   error: null as string | null,
 };
@@ -63,17 +52,6 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
 }
 
 export function describeSummary(summary: Summary, target: string): string {
-  return [describeTarget(summary, target), ...summary.also.map(describeAlso)].join(' ');
-}
-
-function describeAlso({ target, place, rows, windows, next_from_date: next, exit, error }: AlsoSummary): string {
-  const name = `${target} ${place}`;
-  if (exit !== 0) return `${name} failed (exit ${exit})${error === null ? '.' : `: ${error}`}`;
-  if (windows === 0) return `Nothing new for ${name}.`;
-  return `${name}: ${count(rows, 'row')} in ${count(windows, 'window')}${next === null ? '' : `; its next run starts at ${next}`}.`;
-}
-
-function describeTarget(summary: Summary, target: string): string {
   if (summary.windows === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
   if (summary.windows === 0) {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';

@@ -61,10 +61,10 @@ export class ExportClient implements ExportService {
     const permit = await quota.enter(signal);
     const idleTimeout = new IdleTimeout(clock, stallMs, signal);
     let answer: RawAnswer | undefined;
-    const close = () => {
+    const close = async () => {
       answer?.disconnect();
       idleTimeout.end();
-      return permit.release();
+      permit.release();
     };
     try {
       this.sent++;
@@ -74,7 +74,7 @@ export class ExportClient implements ExportService {
         this.#refusalFor(error, status),
       );
       const limits = readLimits(headers, clock.now());
-      await permit.answered({ status, limited: outcome.kind === 'wait', limits });
+      permit.answered({ status, limited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       if (outcome.kind !== 'data') await close();
       return { ...outcome, limits, serverTime: readDate(headers) };

@@ -36,9 +36,6 @@ export const VIEWS = ['event_logs', 'event_items'] as const;
 export async function isPrepared(engine: Engine): Promise<boolean> {
   const { file } = engine;
   const found = await namesIn(engine);
-  if (found.has('table ducklake_metadata')) {
-    throw configError(`${file} is a catalog of DuckLake: say ducklake in place of duckdb, or give another file.`);
-  }
   if (!found.has(`table ${STATE}`)) {
     const foreign = [...STORED.keys(), ...VIEWS].find(
       (name) => found.has(`table ${name}`) || found.has(`view ${name}`),
