@@ -4,6 +4,7 @@ import type { DayDownload } from './day.ts';
 /** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
 export const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 export type BatchLimits = Readonly<typeof BATCH_LIMITS>;
+export const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */
 export class Batch {

@@ -5,7 +5,7 @@ import { unlink } from 'node:fs/promises';
 import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { BATCH_LIMITS, Batch, type BatchLimits } from './batch.ts';
+import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
 import type { DayDownload, RunFacts, StoredReceiptFacts } from './day.ts';
 import type { ExtractDeps } from './deps.ts';
 import type { DayResult } from './download/day.ts';
@@ -45,7 +45,12 @@ export async function* extractDays(
   }
 }
 
-export function logPlan(plan: Plan, { logger }: ExtractDeps): void {
+/** As `extractDays`, one day at a time. */
+export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGenerator<DayDownload, void, undefined> {
+  for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
+}
+
+function logPlan(plan: Plan, { logger }: ExtractDeps): void {
   for (const { event, message } of plan.warnings) logger.warn(event, message);
   if (plan.readAgain.length === 0) return;
   const message = `Read again, since they are empty or have far fewer rows than usual: ${nameDays(plan.readAgain)}.`;
