@@ -90,18 +90,6 @@ export const WORKS: readonly Work[] = [
     beside: { work: 'parquet', aim: 1.1 },
   },
   {
-    name: 'ducklake',
-    title: 'DuckLake tables; bare: COPY, zstd',
-    // The target is the catalog and the folder with the data beside it.
-    ours: (place) => ({
-      command: command('ducklake', join(place.dir, 'lake', 'events.ducklake'), place),
-      target: join(place.dir, 'lake'),
-    }),
-    bare: bare('parquet', 'bare.parquet'),
-    aims: {},
-    beside: { work: 'parquet', aim: 1.1 },
-  },
-  {
     name: 'delta-s3',
     title: 'Delta table in a bucket on loopback; bare: COPY, zstd',
     ours: (place) => ({

@@ -20,11 +20,12 @@ export interface ExportSession {
 
 type WaitOptions = WaitLimits & Pick<ExportQuotaOptions, 'onWait'>;
 
-/** Opens the quota of a configured service, which the processes of this machine share through the spool folder. */
-export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, waits?: WaitOptions): ExportQuota {
-  const { baseUrl, serviceId, maxConcurrentExports, exportsPerHour, spoolDir: stateRoot } = config;
-  const limits = { maxConcurrentExports, exportsPerHour };
-  return new ExportQuota({ baseUrl, serviceId, ...limits, stateRoot, clock, random, logger, ...waits });
+export function openQuota(
+  { maxConcurrentExports }: SourceConfig,
+  { clock, logger }: Runtime,
+  waits?: WaitOptions,
+): ExportQuota {
+  return new ExportQuota({ maxConcurrentExports, clock, logger, ...waits });
 }
 
 export function openExportSession(config: SourceConfig, runtime: Runtime, waits?: WaitOptions): ExportSession {
@@ -50,13 +51,12 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
 }
 
 /** Reads the suppression file; throws a UserError if it cannot. */
-export function extractOptions(config: SourceConfig): ExtractOptions {
+function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);
   const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
   return {
     maxConcurrentExports: config.maxConcurrentExports,
-    emptyBody: config.emptyBody,
     timezone: config.timezone,
     ...(edits !== undefined && { edits }),
     ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),

@@ -80,20 +80,8 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** Replaces a small file without syncing it: readers see the old text or the new one, a power cut may lose it. */
-export const replaceSmallFile = (path: string, text: string, mode = OWNER_FILE): void =>
-  replaceBy(temporaryPathOf(path), path, text, mode);
-
-/**
- * Replaces a file that is written under a lock, synchronously and without syncing it. There is one temporary file: if a
- * process is killed and leaves it, the next one replaces it.
- */
-export function replaceLockedFile(path: string, text: string): void {
-  const temporary = `${path}.tmp`;
-  removeIfThere(temporary);
-  replaceBy(temporary, path, text, OWNER_FILE);
-}
-
-function replaceBy(temporary: string, path: string, text: string, mode: number): void {
+export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE): void {
+  const temporary = temporaryPathOf(path);
   try {
     writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
     // The umask must not decide the mode.

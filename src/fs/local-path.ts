@@ -14,7 +14,7 @@ const USER = /^([^:]*:\/\/)[^/]*@/;
 export function checkLocalPath(text: string): void {
   if (schemeOf(text) === undefined) return;
   throw configError(
-    `${text.replace(USER, '$1')} is an address: give a path on this machine (a bucket can hold delta, and with --data the data of ducklake).`,
+    `${text.replace(USER, '$1')} is an address: give a path on this machine (a bucket can hold delta).`,
   );
 }
 

@@ -7,7 +7,6 @@ import { identifier } from '../../src/engine/session/quote.ts';
 import type { StoredColumn } from '../../src/table/columns.ts';
 import { delta } from '../../src/targets/delta/target.ts';
 import { duckdb } from '../../src/targets/duckdb/target.ts';
-import { ducklake } from '../../src/targets/ducklake/target.ts';
 import { parquet as parquetTarget } from '../../src/targets/parquet/target.ts';
 import type { StatefulTarget } from '../../src/targets/target.ts';
 import { type Stored, storedOf } from '../support/targets/stored-rows.ts';
@@ -80,7 +79,6 @@ export const TARGETS = {
   duckdb: { descriptor: duckdb, place: 'events.duckdb', isAtomic: true, held: inDuckDb },
   parquet: { descriptor: parquetTarget, place: 'lake', isAtomic: false, held: inParquet },
   delta: { descriptor: delta, place: 'delta', isAtomic: false, held: inDelta },
-  ducklake: { descriptor: ducklake, place: 'catalog.ducklake', isAtomic: true, held: inDuckLake },
 } as const satisfies Readonly<Record<string, SimulatedTarget>>;
 
 export type StoredTarget = keyof typeof TARGETS;
@@ -225,33 +223,6 @@ function lastWindow(entries: ReadonlyMap<string, string>, prefix: string): unkno
 }
 
 const numberOf = (name: string): number => Number(name.split('.').at(-1));
-
-async function inDuckLake(file: string): Promise<Held> {
-  const found = await inDatabase(file, async () => ({
-    state: await ask('SELECT name, value FROM _dfinery_state'),
-    files: await ask(
-      `SELECT t.table_name AS table, m.value || s.path || t.path || f.path AS path, f.end_snapshot IS NULL AS is_live
-      FROM ducklake_data_file f JOIN ducklake_table t USING (table_id) JOIN ducklake_schema s USING (schema_id)
-      JOIN ducklake_metadata m ON m.key = 'data_path'`,
-    ),
-  }));
-  if (found === undefined) return NOTHING;
-  const { state, files } = found;
-  const entries = new Map(state.map(({ name, value }) => [String(name), String(value)]));
-  const value = (name: string): unknown => JSON.parse(entries.get(name) ?? 'null');
-  const pathsOf = (rows: typeof files) => rows.map(({ path }) => String(path));
-  const there = files.filter(({ path }) => existsSync(String(path)));
-  const filesOf = (table: string) => pathsOf(there.filter((one) => one.table === table && one.is_live === true));
-  const claims = claimsOf(value('cursor'), lastWindow(entries, 'window.'));
-  const columns = (value('columns') ?? []) as StoredColumn[];
-  const lost = files.filter((one) => !there.includes(one));
-  return {
-    ...(await heldOf(filesOf('events'), columns, claims)),
-    ...(await othersIn(filesOf)),
-    lost: pathsOf(lost.filter((one) => one.is_live === true)),
-    lostOlder: pathsOf(lost.filter((one) => one.is_live !== true)),
-  };
-}
 
 async function heldOf(files: readonly string[], columns: readonly StoredColumn[], claims: Claims): Promise<Held> {
   if (files.length === 0) return { ...NOTHING, ...claims };

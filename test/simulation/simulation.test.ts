@@ -138,7 +138,6 @@ describe('a killed process', () => {
     ['duckdb', 1],
     ['parquet', 2],
     ['delta', 5],
-    ['ducklake', 4],
   ] as const satisfies [StoredTarget, number][])(
     'leaves, while it loads %s, after a power cut after any move or commit (%i), either both rows and state or neither',
     async (target, usual) => {
@@ -162,7 +161,6 @@ describe('a killed process', () => {
     ['duckdb', 2],
     ['parquet', 1],
     ['delta', 1],
-    ['ducklake', 2],
   ] as const satisfies [StoredTarget, number][])(
     'leaves, while it loads %s, nothing that names a person whom the next command purges',
     async (target, nth) => {

@@ -37,23 +37,22 @@ interface JsonSchema {
 /** The names of a scalar type in table formats, and its type in Arrow as Arrow writes its schemas in JSON. */
 interface ScalarNames {
   readonly delta: string;
-  readonly ducklake: string;
   readonly arrow: { readonly name: string; readonly [parameter: string]: string | number | boolean };
 }
 
 /** DuckDB's scalar types, named as DESCRIBE prints them (but for TIMESTAMPTZ), each with its names elsewhere. */
 export const DUCKDB_SCALARS = {
-  BOOLEAN: { delta: 'boolean', ducklake: 'boolean', arrow: { name: 'bool' } },
-  BIGINT: { delta: 'long', ducklake: 'int64', arrow: { name: 'int', bitWidth: 64, isSigned: true } },
-  DOUBLE: { delta: 'double', ducklake: 'float64', arrow: { name: 'floatingpoint', precision: 'DOUBLE' } },
-  DATE: { delta: 'date', ducklake: 'date', arrow: { name: 'date', unit: 'DAY' } },
-  TIMESTAMP: { delta: 'timestamp_ntz', ducklake: 'timestamp', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
+  BOOLEAN: { delta: 'boolean', arrow: { name: 'bool' } },
+  BIGINT: { delta: 'long', arrow: { name: 'int', bitWidth: 64, isSigned: true } },
+  DOUBLE: { delta: 'double', arrow: { name: 'floatingpoint', precision: 'DOUBLE' } },
+  DATE: { delta: 'date', arrow: { name: 'date', unit: 'DAY' } },
+  TIMESTAMP: { delta: 'timestamp_ntz', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
   TIMESTAMPTZ: {
     delta: 'timestamp',
-    ducklake: 'timestamptz',
+
     arrow: { name: 'timestamp', unit: 'MICROSECOND', timezone: 'UTC' },
   },
-  VARCHAR: { delta: 'string', ducklake: 'varchar', arrow: { name: 'utf8' } },
+  VARCHAR: { delta: 'string', arrow: { name: 'utf8' } },
 } as const satisfies Readonly<Record<string, ScalarNames>>;
 
 export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;

@@ -4,7 +4,6 @@ import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 import { SHOWN_WAIT_MS } from '../quota/quota.ts';
-import { REFUSAL_POLICY } from '../quota/rules.ts';
 import { type WaitLimits, waitProblem } from '../quota/wait-limits.ts';
 import type { ExportRefusal } from './protocol.ts';
 
@@ -24,6 +23,9 @@ export const SPLIT_AFTER = {
   nextDay: 1,
   partOfDay: 2,
 } as const;
+
+/** The 429 of one export at which the run fails. */
+const MAX_QUOTA_REFUSALS = 50;
 
 /** A refusal; a broken body, which has no headers, is treated as one. */
 export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & {
@@ -147,7 +149,7 @@ function confirmed<T>(
 
 /** Throws a UserError at the last refusal for quota that the policy allows. */
 function tellQuotaRefusal({ exportName, logger }: RetryOptions, message: string, refusals: number): void {
-  if (refusals >= REFUSAL_POLICY.failAt) {
+  if (refusals >= MAX_QUOTA_REFUSALS) {
     throw transientError(`${exportName}: ${message} Asked ${refusals} times; run again later.`);
   }
   logger.info('window.wait', `${exportName}: ${message} It is requested again as soon as that allows.`, {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { configError, UserError } from '../../base/errors.ts';
-import { fileAt, fileExists, realFile } from '../../engine/session/database-file.ts';
+import { configError, type UserError } from '../../base/errors.ts';
+import { realFile } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 
 // Which database a file is, or is a copy of: a row in the file itself, held against what the file system says of it.
@@ -56,29 +56,12 @@ export async function moveIdentity(
 export const databaseOf = ({ database, file, copyOf }: Mark, path: string): string | undefined =>
   copyOf === null && file === identityOf(realFile(path)) ? database : undefined;
 
-/** True for a file that was copied from a database which still exists at its path. Throws UserError. */
-export async function isPlainCopy(
-  format: CopiedFormat,
-  { file, original }: { readonly file: string; readonly original: string },
-  options: EngineSettings,
-): Promise<boolean> {
-  // A clone of a whole file system has files of the same identity, on another device.
-  if (!fileExists(original) || fileAt(original) === fileAt(file)) return false;
-  const { database } = await markOf(format, file, options);
-  const databaseOfOriginal = await databaseAt(format, original, options).catch((error) => {
-    // The file at that path is no longer a database of this program.
-    if (error instanceof UserError && error.kind === 'config') return undefined;
-    throw error;
-  });
-  return databaseOfOriginal === database;
-}
-
 /** Throws a configuration failure for a copy for readers, since only its database may be changed. */
 export async function refuseCopy(format: CopiedFormat, engine: Engine): Promise<void> {
   if ((await readMark(format, engine)).copyOf !== null) throw copyError(format, engine.file);
 }
 
-export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
+const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
   configError(
     `${file} is a copy for readers: give the ${noun} that it was made from, which publishes its copies anew. Nothing was done.`,
   );

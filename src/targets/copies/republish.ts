@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { configError, messageOf, UserError } from '../../base/errors.ts';
+import { messageOf, UserError } from '../../base/errors.ts';
 import { fileAt, spilledFolders } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import type { PurgeOptions } from '../people.ts';
@@ -58,41 +58,6 @@ export async function republish(
     `${options.file} is purged, but its copies for readers may still hold the people. ${failed.join(' ')} Run the purge again ` +
       'when they can be replaced; for one that is gone for good, with --forget-copy FILE.',
   ];
-}
-
-/**
- * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced,
- * once all others are, and for a plain copy of the database that has them.
- */
-export function publishOld(
-  format: CopiedFormat,
-  options: EngineOptions,
-  isOld: (copy: Engine) => Promise<boolean>,
-): Promise<void> {
-  return format.withFile(options, async (engine) => {
-    const copies = (await copiesIn(engine)).filter((copy) => existsSync(copy));
-    if (copies.length > 0 && databaseOf(await readMark(format, engine), engine.file) === undefined) {
-      throw configError(
-        `${engine.file} is a plain copy of the ${format.noun} that published ${copies.join(', ')}, which may need these files: give ` +
-          '--publish once, which makes it one of its own, or remove these copies.',
-      );
-    }
-    const failures: UserError[] = [];
-    for (const copy of copies) {
-      try {
-        const isOldCopy = async (copied: Engine) => {
-          await format.check(copied);
-          return isOld(copied);
-        };
-        if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOldCopy))) continue;
-        await publish(format, engine, copy);
-      } catch (error) {
-        if (!(error instanceof UserError)) throw error;
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw failures[0];
-  });
 }
 
 /** The copies of the database of which an open file is, or was, a plain copy. */

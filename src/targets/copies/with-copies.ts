@@ -1,4 +1,4 @@
-// This folder: copies for readers, of a DuckDB file or of a catalog of DuckLake. A database has an id, and stores
+// This folder: copies for readers of a DuckDB file. A database has an id, and stores
 // an identity of its file from the file system, which a plain copy of the file does not share. A copy for readers
 // stores the id of its database: only such a file is ever replaced.
 

@@ -5,7 +5,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { isRetyped, type PlannedColumn, type Retyped } from '../../table/plan.ts';
+import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */
@@ -25,13 +25,20 @@ export function createEvents(table: string, columns: readonly StoredColumn[], as
   return `CREATE TABLE ${table} (${[...own, ...typed].join(', ')})`;
 }
 
-/** Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. */
-export async function alterEvents(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined) {
+/**
+ * Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. True if the
+ * table was made anew, without its comments.
+ */
+export async function alterEvents(
+  engine: Engine,
+  plan: readonly PlannedColumn[],
+  zone: Zone | undefined,
+): Promise<boolean> {
   const added = typedColumns(plan).filter(({ before }) => before === null);
   const changed = plan.filter(isRetyped);
   if (added.length * ADD_COST > (await engine.count('events'))) {
     await rebuild(engine, plan, zone);
-    return;
+    return true;
   }
   for (const column of added) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
@@ -39,20 +46,10 @@ export async function alterEvents(engine: Engine, plan: readonly PlannedColumn[]
   }
   for (const column of changed) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
-    const value = valueAfter(column, zone && (await zoneOfStored(engine, column, zone)));
+    const value = valueAfter(column, zone);
     await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${value})`);
   }
-}
-
-/** The zone, limited to the times that a column of `events` holds: with all years the statement is slow. */
-async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
-  if (before !== 'datetime' && before !== 'date') return zone;
-  const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
-  const column = identifier(name);
-  const { first, last } = await engine.row(`
-    SELECT ${text(`min(${column})`)} AS first, ${text(`max(${column})`)} AS last
-    FROM events`);
-  return first === null ? zone : zone.within(String(first), String(last));
+  return false;
 }
 
 /** Rewrites the table: for many new columns each ALTER takes longer. */

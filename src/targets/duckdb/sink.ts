@@ -18,7 +18,6 @@ import { identifier } from '../../engine/session/quote.ts';
 import type { DayDownload, RunFacts } from '../../extract/day.ts';
 import { type Commit, finishBatch, type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { typedColumns } from '../../table/columns.ts';
 import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import type { Rules } from '../../table/plan.ts';
@@ -31,7 +30,7 @@ import { otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';
 import { refreshModels } from './models/write.ts';
 import { addRecords, RUNS } from './records.ts';
-import { commentColumns, createTables, createViews, reading, readOnly, readStored, writeState } from './store.ts';
+import { commentEvents, createTables, createViews, reading, readOnly, readStored, writeState } from './store.ts';
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
@@ -148,7 +147,7 @@ interface Storing {
 async function storeBatch(engine: Engine, { before, state, planned, facts, now }: Storing) {
   const { columns } = planned;
   if (before === undefined) await createTables(engine, columns, state.timezone);
-  else await alterEvents(engine, columns, zoneOf(planned.timezone));
+  const isMade = before === undefined || (await alterEvents(engine, columns, zoneOf(planned.timezone)));
   const days = planned.days.map(({ download }) => download.receipt.day);
   const replaced = await engine.run(`DELETE FROM events WHERE event_date IN (${days.map(dateSql)})`);
   await withTypedRows(engine, planned, planned.days, (rows) => insert(engine, rows));
@@ -162,9 +161,8 @@ async function storeBatch(engine: Engine, { before, state, planned, facts, now }
     now,
   });
   await writeState(engine, state, stored.state);
-  const added = typedColumns(columns).filter((column) => before === undefined || column.before === null);
-  if (before === undefined || columns.some((column) => column.type !== column.before)) {
-    await commentColumns(engine, added, { total: columns.length, withOwn: before === undefined });
+  if (isMade || columns.some((column) => column.type !== column.before)) {
+    await commentEvents(engine, columns, isMade);
     await createViews(engine, columns);
     await refreshModels(engine, stored.state);
   }

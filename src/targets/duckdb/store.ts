@@ -10,7 +10,8 @@ import { identifier } from '../../engine/session/quote.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
 import { parseState } from '../../extract/state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import { type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
+import { type StoredColumn, typedColumns } from '../../table/columns.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
 import { receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
@@ -171,19 +172,19 @@ const OWN_COMMENTS = {
   _rescued: 'Cells that did not fit the type of their column, by column name.',
 };
 
-/** Comments new columns of `events`. `withOwn`: those of the program, too. */
-export async function commentColumns(
-  engine: Engine,
-  added: readonly Typed[],
-  { total, withOwn }: { readonly total: number; readonly withOwn: boolean },
-): Promise<void> {
-  if (total > COMMENTED_COLUMNS) return;
+/** Comments `events`: all of its columns if it `isMade`, else those that were added or changed. */
+export async function commentEvents(engine: Engine, columns: readonly PlannedColumn[], isMade: boolean): Promise<void> {
+  if (isMade) await engine.run(`COMMENT ON TABLE events IS 'A row for each row of the export.'`);
+  const typed = typedColumns(columns);
+  if (typed.length > COMMENTED_COLUMNS) return;
   const comments = [
-    ...(withOwn ? Object.entries(OWN_COMMENTS) : []),
-    ...added.map(({ name, source, group, type }): [string, string] => [
-      name,
-      `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`,
-    ]),
+    ...(isMade ? Object.entries(OWN_COMMENTS) : []),
+    ...typed
+      .filter(({ before, type }) => isMade || type !== before)
+      .map(({ name, source, group, type }) => [
+        name,
+        `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`,
+      ]),
   ];
   for (const [column, text] of comments) {
     await engine.run(`COMMENT ON COLUMN events.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);

@@ -90,8 +90,6 @@ export interface FileNote {
   readonly windows?: Readonly<Record<string, number>>;
   readonly source?: string;
   readonly is_sorted?: boolean;
-  /** Rows without a value by column: every column that the file has, except its date. Only of DuckLake. */
-  readonly nulls?: Readonly<Record<string, number>>;
 }
 
 export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFile): FileNote => ({

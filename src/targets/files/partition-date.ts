@@ -1,12 +1,10 @@
 import { columnKey } from '../../cells/columns/groups.ts';
 import {
   DATE,
-  DATE_GAP,
+  DATETIME_BEYOND,
   DATETIME_DASH,
   DATETIME_DOT,
-  DATETIME_GAP,
   DATETIME_OFFSET,
-  DATETIME_OVERLAP,
   type Evidence,
   NULL_TEXT,
 } from '../../cells/types/evidence.ts';
@@ -19,8 +17,7 @@ import type { FileColumn } from '../../table/incoming.ts';
 /** The keys of the columns whose date a row is filed under: the first of them that has one. */
 const DATED = PARTITION_SOURCES.map((source) => columnKey(source, 1));
 
-const ZONE_ANOMALY = DATETIME_GAP | DATE_GAP | DATETIME_OVERLAP;
-const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | NULL_TEXT;
+const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | DATETIME_BEYOND | NULL_TEXT;
 const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
 
@@ -56,7 +53,7 @@ function onlyDateOf(load: WindowLoad, index: number): string | undefined {
   if (column?.key !== DATED[0]) return undefined;
   const { evidence, first, last } = load.window.files[index].columns[column.index];
   // A cell with a UTC offset shows another date than the range, which is in the configured zone.
-  if ((evidence & (DATETIME_OFFSET | DATETIME_GAP)) !== 0 || first === undefined || last === undefined)
+  if ((evidence & (DATETIME_OFFSET | DATETIME_BEYOND)) !== 0 || first === undefined || last === undefined)
     return undefined;
   const [from, to] = [first.slice(0, 10), last.slice(0, 10)];
   return from === to && isComplete(load, index, column, evidence) ? from : undefined;

@@ -89,7 +89,7 @@ export async function tryEraseFiles(storage: Storage, removed: readonly DataFile
 }
 
 /** The time (ms) by the clock of the store: that of a file that is created for this, and removed. */
-export async function storeTime(storage: Storage): Promise<number> {
+async function storeTime(storage: Storage): Promise<number> {
   const path = `${PROBE_FOLDER}/${randomUUID()}`;
   try {
     await storage.create(path, 'time');

@@ -62,8 +62,6 @@ const ADDRESS = /s3:\/\/bucket\/\w+ is an address: give a path on this machine/;
 it.each([
   ['a Parquet folder', () => ['sync', 'parquet', inBucket('lake')], ADDRESS],
   ['a DuckDB file', () => ['sync', 'duckdb', inBucket('events')], ADDRESS],
-  ['a catalog', () => ['sync', 'ducklake', inBucket('catalog')], ADDRESS],
-  ['the data of a catalog', () => ['sync', 'ducklake', `${database}.lake`, '--data', 'gs://bucket/data'], /gs:\/\/ is/],
   ['an Arrow stream', () => ['sync', 'arrow', inBucket('stream')], ADDRESS],
   ['a copy for readers', () => ['sync', 'duckdb', database, '--publish', inBucket('copy')], ADDRESS],
   ['the page of a report', () => ['report', 'duckdb', database, '--output', inBucket('page')], ADDRESS],
@@ -90,21 +88,6 @@ it('a report removes what killed ones left beside its page, also where that is a
   expect(left.filter((path) => existsSync(path))).toEqual([young]);
 });
 
-it('a place of one kind of target says which target takes it', async () => {
-  const lake = join(folder, 'catalog.ducklake');
-  expect(await run('sync', 'ducklake', lake)).toMatchObject({ code: 0 });
-  for (const command of [['sync'], ['verify'], ['compact']]) {
-    expect(await run(...command, 'duckdb', lake)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('is a catalog of DuckLake: say ducklake in place of duckdb'),
-    });
-    expect(await run(...command, 'ducklake', database)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('was loaded by sync duckdb: say duckdb in place of ducklake'),
-    });
-  }
-});
-
 it('a copy for readers is no place to load beside its database, and none to purge, as the plan says', async () => {
   const copy = join(folder, 'copy.duckdb');
   const publish = ['sync', 'duckdb', database, '--publish', copy];
@@ -127,9 +110,8 @@ it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
   'nothing is loaded into a folder of the tables of %s',
   async (name) => {
     const lake = join(folder, name, 'lake');
-    const data = name === 'ducklake' ? ['--data', join(folder, name, 'data')] : [];
-    const tables = join(name === 'ducklake' ? join(folder, name, 'data', 'main') : lake, 'events');
-    const first = await run('sync', name, lake, ...data, '--also', 'delta', join(tables, 'x'));
+    const tables = join(lake, 'events');
+    const first = await run('sync', name, lake, '--also', 'delta', join(tables, 'x'));
     const refusal = {
       code: 2,
       stderr: expect.stringContaining(`lies in a folder of the tables in ${join(tables, '..')},`),
@@ -140,20 +122,18 @@ it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
     const inside = join(folder, name, 'link', 'x');
     for (const target of TARGETS) expect(await run('sync', target.name, inside)).toMatchObject(refusal);
     expect(await run('sync', 'duckdb', join(folder, 'other.duckdb'), '--publish', inside)).toMatchObject(refusal);
-    expect(await run('sync', 'ducklake', join(folder, 'other.ducklake'), '--data', inside)).toMatchObject(refusal);
     expect(existsSync(inside)).toBe(false);
     expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
   },
 );
 
-it.each(['parquet', 'delta', 'ducklake'])('no tables of %s are made around the files of others', async (name) => {
+it.each(['parquet', 'delta'])('no tables of %s are made around the files of others', async (name) => {
   const lake = join(folder, `${name}-around`);
-  const data = name === 'ducklake' ? ['--data', join(folder, `${name}-data`)] : [];
-  const events = join(name === 'ducklake' ? join(folder, `${name}-data`, 'main') : lake, 'events');
+  const events = join(lake, 'events');
   mkdirSync(events, { recursive: true });
   const other = join(events, 'other.duckdb');
   expect(await run('sync', 'duckdb', other)).toMatchObject({ code: 0 });
-  expect(await run('sync', name, lake, ...data)).toMatchObject({
+  expect(await run('sync', name, lake)).toMatchObject({
     code: 2,
     stderr: expect.stringContaining(`${events} holds files that this program did not write: `),
   });

@@ -59,8 +59,8 @@ function tryAll(place: readonly string[], at: string, run: string): unknown {
   return JSON.parse(stdout);
 }
 
-const TAKEN = { ledger: true, list: true, lease: true, quota: true };
-const FREE = { ledger: false, list: false, lease: false, quota: false };
+const TAKEN = { ledger: true, list: true, lease: true };
+const FREE = { ledger: false, list: false, lease: false };
 
 describe.skipIf(!isPermitted)('two containers with one host name and one folder', () => {
   it.each([

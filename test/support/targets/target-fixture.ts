@@ -6,7 +6,6 @@ import { TABLES } from '../../../src/table/columns.ts';
 import { priorLoadsOf } from '../../../src/table/state.ts';
 import { DELTA } from '../../../src/targets/delta/log.ts';
 import { duckdb } from '../../../src/targets/duckdb/target.ts';
-import { DUCKLAKE } from '../../../src/targets/ducklake/log.ts';
 import type { FilesFormat } from '../../../src/targets/files/files-format.ts';
 import { filesTarget } from '../../../src/targets/files/files-target.ts';
 import type { FilesSinkOptions } from '../../../src/targets/files/load.ts';
@@ -19,7 +18,6 @@ import type { StatefulTarget } from '../../../src/targets/target.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { DeltaFixture } from './delta.ts';
 import { DuckDbFixture } from './duckdb.ts';
-import { DuckLakeFixture } from './ducklake.ts';
 import { EXAMPLE, ExampleFixture } from './example-log.ts';
 import { ParquetFixture } from './parquet.ts';
 import type { PlaceFixture } from './place.ts';
@@ -28,7 +26,6 @@ import type { PlaceFixture } from './place.ts';
 const FORMATS = {
   parquet: { format: PARQUET, newFixture: () => new ParquetFixture() },
   delta: { format: DELTA, newFixture: () => new DeltaFixture() },
-  ducklake: { format: DUCKLAKE, newFixture: () => new DuckLakeFixture() },
 } as const satisfies Record<string, FormatOfTests>;
 
 interface FormatOfTests {

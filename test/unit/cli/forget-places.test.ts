@@ -16,7 +16,6 @@ import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
 import { loadSuppression } from '../../../src/erasure/suppression/list.ts';
 import { serviceHash } from '../../../src/extract/export-request.ts';
-import { RunFolder } from '../../../src/extract/spool/run-folder.ts';
 import type { Rules } from '../../../src/table/plan.ts';
 import { DEFAULT_RETENTION_MS } from '../../../src/targets/files/stored-files.ts';
 import type { Sink } from '../../../src/targets/sink.ts';
@@ -78,8 +77,8 @@ async function load(
   await sink.close();
 }
 
-/** The target of a place: `duckdb` of `a.duckdb`, `ducklake` of `a.ducklake`, `parquet` of any other name. */
-const targetOf = (name: string) => /\.(duckdb|ducklake)$/.exec(name)?.[1] ?? 'parquet';
+/** The target of a place: `duckdb` of `a.duckdb`, `parquet` of any other name. */
+const targetOf = (name: string) => /\.(duckdb)$/.exec(name)?.[1] ?? 'parquet';
 const placeWords = (...names: string[]) => names.flatMap((name) => ['--purge', targetOf(name), at(name)]);
 const BY_MEMBER = ['--purge-column', 'member'];
 
@@ -693,33 +692,6 @@ describe('a purge', () => {
     expect((await forget(['m1'], ...words)).code).toBe(0);
   });
 
-  it('names the folder in which a run that is under way keeps rows, also one without downloads', async () => {
-    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
-    await load('a.ducklake', [person('e1', 'u1', 'm1')]);
-    const roots = [at('spool'), at('a.ducklake.files/main/_dfinery/tmp')];
-    const others = await Promise.all(roots.map((root) => RunFolder.open(root, fixture.targetOptions.clock, 'files')));
-    try {
-      const { code, report } = await forget(['m1'], ...placeWords('a.duckdb', 'a.ducklake'), ...BY_MEMBER);
-      expect([code, report.unreached]).toEqual([0, others.map(({ path }) => expect.stringContaining(path))]);
-    } finally {
-      for (const other of others) await other.remove();
-    }
-  });
-
-  it('does not end well while the folder of a dead run in a place cannot be removed, and names it', async () => {
-    await load('a.ducklake', [person('e1', 'u1', 'm1')]);
-    const folder = at('a.ducklake.files/main/_dfinery/tmp/dfinery-files-abcdef');
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const lease = join(folder, `r${'0'.repeat(16)}.lease`);
-    symlinkSync('/nowhere', lease);
-    const words = [...placeWords('a.ducklake'), ...BY_MEMBER];
-    const { code, report } = await forget(['m1'], ...words);
-    expect([code, report.error]).toEqual([3, expect.stringContaining(folder)]);
-    expect(lines().at(-1)).toMatchObject({ kind: 'purge', outcome: 'open', counts: { rows: 1 } });
-    rmSync(lease);
-    expect((await forget(['m1'], ...words)).code).toBe(0);
-  });
-
   it('reports unknown options and environment variables in its JSON', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
@@ -752,7 +724,7 @@ it('--query reports an error of the engine without any cell', async () => {
 it('--forget-copy removes a copy of a place from the list of copies', async () => {
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('exactly one duckdb FILE or ducklake FILE')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('exactly one duckdb FILE')]);
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   const done = await run(['--id', 'm1', ...placeWords('a.duckdb'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
@@ -788,7 +760,7 @@ it('names what readers of a copy for readers have spilled, until it is gone', as
   expect((await forget(['m1'], ...words)).code).toBe(0);
 });
 
-it.each(['a.duckdb', 'a.ducklake'])(
+it.each(['a.duckdb'])(
   'of a restored plain copy, %s, names the copies for readers that it cannot replace',
   async (name) => {
     await load(name, [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });

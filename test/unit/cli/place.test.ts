@@ -41,7 +41,7 @@ describe('a location that does not exist or is of another kind', () => {
     expect(readFileSync(file, 'utf8')).toBe('notes');
   });
 
-  it.runIf(process.platform === 'linux').each(['duckdb', 'ducklake'])(
+  it.runIf(process.platform === 'linux').each(['duckdb'])(
     '%s: a pipe or a device is refused, and not waited for',
     async (target) => {
       const pipe = join(folder, `${target}.pipe`);

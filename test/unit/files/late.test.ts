@@ -14,7 +14,7 @@ const UUID = '00000000-0000-4000-8000-000000000000';
 const LOST = { name: 'LostRace', exitCode: 3 };
 
 it('the logs without a lock are known', () => {
-  expect(LOGS_WITHOUT_LOCK).toEqual(expect.arrayContaining(['delta', 'ducklake', 'example']));
+  expect(LOGS_WITHOUT_LOCK).toEqual(expect.arrayContaining(['delta', 'example']));
   expect(LOGS_WITHOUT_LOCK).not.toContain('parquet');
 });
 

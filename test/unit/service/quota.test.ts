@@ -1,268 +1,190 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Ajv } from 'ajv';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
-import { UserError } from '../../../src/base/errors.ts';
-import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
+import { describe, expect, it } from 'vitest';
+import { ExportQuota, type ExportQuotaOptions, type Permit } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
-import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
-import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
-const HOUR = 3_600_000;
 const MINUTE = 60_000;
-let folder = '';
-let clock = new ManualClock();
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'quota-'));
-  clock = new ManualClock();
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-const log = () => recorder();
-const openQuota = (more: Partial<ExportQuotaOptions> = {}, heard = log()): ExportQuota =>
-  openTestQuota({ clock, logger: heard.logger, stateRoot: folder, ...more });
+const HOUR = 60 * MINUTE;
 const NEVER = new AbortController().signal;
-const ok = (remaining?: number, resetAt?: number): AnswerHead => ({
-  status: 200,
-  limited: false,
-  limits: { remaining, resetAt, retryAt: undefined },
-});
-const refused = (remaining?: number, resetAt?: number): AnswerHead => ({
-  ...ok(remaining, resetAt),
-  status: 429,
-  limited: true,
-});
-const stateFolder = () => join(folder, readdirSync(folder)[0] ?? 'none');
-const stateFile = () =>
-  join(stateFolder(), readdirSync(stateFolder()).find((name) => name.endsWith('.json')) ?? 'none');
 
-/** Enters as many as get in, and says how many are left outside. */
-async function enterMany(quota: ExportQuota, count: number, signal = NEVER) {
+const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: number): AnswerHead => ({
+  status,
+  limited: status === 429,
+  limits: { remaining, resetAt, retryAt },
+});
+
+function open(more: Partial<ExportQuotaOptions> = {}) {
+  const clock = new ManualClock();
+  const waits: (number | undefined)[] = [];
+  const { events, logger } = recorder();
+  const onWait = (until: number | undefined) => void waits.push(until);
+  const quota = new ExportQuota({ maxConcurrentExports: 5, clock, logger, onWait, ...more });
+  return { quota, clock, waits, events };
+}
+
+/** Enters so often; the permits and failures come when they do. */
+async function enter(quota: ExportQuota, count: number, signal = NEVER) {
   const inside: Permit[] = [];
   const failures: unknown[] = [];
-  const all = Array.from({ length: count }, () =>
+  for (let i = 0; i < count; i++) {
     quota.enter(signal).then(
       (permit) => inside.push(permit),
       (error: unknown) => failures.push(error),
-    ),
-  );
-  await settle(40);
-  return { inside, failures, all };
+    );
+  }
+  await settle();
+  return { inside, failures };
 }
 
-/** The state as it stands in its file keeps to its schema at the end of every test that wrote one. */
-const fitsSchema = new Ajv({ strict: false }).compile(stateSchema);
-afterEach(() => {
-  for (const name of readdirSync(folder, { recursive: true }).map(String)) {
-    const text = name.endsWith('.json') ? readFileSync(join(folder, name), 'utf8') : '';
-    if (text.startsWith('{"v":1,')) expect(fitsSchema(JSON.parse(text)), JSON.stringify(fitsSchema.errors)).toBe(true);
-  }
-});
+/** One export from its request to its end. */
+async function exportWith(quota: ExportQuota, head: AnswerHead) {
+  const permit = await quota.enter(NEVER);
+  permit.answered(head);
+  permit.release();
+}
 
-describe('the quota', () => {
-  it('admits the first export alone, and after its answer as many as may run', async () => {
-    const quota = openQuota();
-    const { inside, all } = await enterMany(quota, 7);
-    expect(inside).toHaveLength(1);
-    await inside[0].answered(ok(99, clock.now() + HOUR));
-    await settle(40);
-    expect(inside).toHaveLength(5);
-    for (const permit of inside.splice(0)) await permit.release();
-    await settle(40);
-    clock.pass(60);
-    await settle(40);
-    expect(inside).toHaveLength(2);
-    await Promise.all(all);
-  });
+/** Milliseconds until the next export may be sent. */
+async function waitOf({ quota, clock }: Pick<ReturnType<typeof open>, 'quota' | 'clock'>) {
+  const before = clock.now();
+  const { inside } = await enter(quota, 1);
+  await clock.passUntil(() => inside.length === 1, 2 * HOUR);
+  inside[0]?.release();
+  await settle();
+  return clock.now() - before;
+}
 
-  it('admits the next one when an export ended without an answer', async () => {
-    const quota = openQuota();
-    const { inside } = await enterMany(quota, 2);
-    await inside[0].release();
-    await inside[0].release();
-    await settle(40);
-    expect(inside).toHaveLength(2);
-  });
-
-  it('obeys the Remaining of the service, less exports under way', async () => {
-    const quota = openQuota();
-    const { inside } = await enterMany(quota, 6);
-    await inside[0].answered(ok(2, clock.now() + HOUR));
-    await settle(40);
+describe('exports at once', () => {
+  it('are as many as configured, and each that ends lets the next one in', async () => {
+    const { quota } = open({ maxConcurrentExports: 3 });
+    const { inside } = await enter(quota, 5);
     expect(inside).toHaveLength(3);
-    await inside[1].answered(ok(0, clock.now() + HOUR));
-    await inside[2].answered(ok(0, clock.now() + HOUR));
-    await settle(40);
-    expect(inside).toHaveLength(3);
-    await clock.passUntil(() => inside.length > 3, HOUR + 5_000, 60_000);
+    inside[0].release();
+    inside[0].release();
+    await settle();
     expect(inside).toHaveLength(4);
   });
 
-  it('stops everybody after a 429 until the reset, and reports the wait and its end', async () => {
-    const heard = log();
-    const waits: (number | undefined)[] = [];
-    const quota = openQuota({ onWait: (until) => waits.push(until) }, heard);
-    const { inside } = await enterMany(quota, 2);
-    const resetAt = clock.now() + 20 * 60_000;
-    await inside[0].answered(refused(0, resetAt));
-    await inside[0].release();
-    await settle(40);
-    expect(inside).toHaveLength(1);
-    expect(waits).toEqual([resetAt + 1_000]);
-    expect(heard.events.map(({ event }) => event)).toContain('quota.wait');
-    await clock.passUntil(() => inside.length > 1, 21 * 60_000, 30_000);
-    expect(inside).toHaveLength(2);
-    expect(clock.now()).toBeGreaterThan(resetAt);
-    expect(waits).toEqual([resetAt + 1_000, undefined]);
+  it('are fewer after a 429 that leaves some', async () => {
+    const { quota, clock, events } = open();
+    const { inside } = await enter(quota, 9);
+    inside[0].answered(answer(429, 40, clock.now() + HOUR));
+    inside[0].release();
+    await clock.passUntil(() => false, 2 * MINUTE);
+    expect(inside).toHaveLength(5);
+    inside[1].release();
+    await settle();
+    expect(inside).toHaveLength(6);
+    expect(events.filter(({ event }) => event === 'quota.concurrency')).toMatchObject([{ fields: { at_once: 4 } }]);
   });
 
-  it('refuses a wait that is longer than allowed, naming it, and accepts shorter ones', async () => {
-    const quota = openQuota({ maxWaitMs: 10 * 60_000 });
+  it('leave the queue when their run is aborted', async () => {
+    const { quota } = open({ maxConcurrentExports: 1 });
+    const stop = new AbortController();
     const first = await quota.enter(NEVER);
-    await first.answered(refused(0, clock.now() + 20 * 60_000));
-    await first.release();
-    const error = await quota.enter(NEVER).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(UserError);
-    expect(error).toMatchObject({ kind: 'transient', exitCode: 3, message: expect.stringContaining('20 min 1 s') });
-    clock.pass(15 * 60_000);
-    const { inside } = await enterMany(quota, 1);
-    await clock.passUntil(() => inside.length > 0, 6 * 60_000, 10_000);
+    const { failures } = await enter(quota, 1, stop.signal);
+    stop.abort(new Error('stopped'));
+    await settle();
+    expect(failures).toEqual([new Error('stopped')]);
+    const { inside } = await enter(quota, 1);
+    first.release();
+    await settle();
     expect(inside).toHaveLength(1);
-  });
-
-  it('ends a wait in the queue, for a permit and for the reset by an abort', async () => {
-    const quota = openQuota();
-    const controller = new AbortController();
-    const { inside, failures, all } = await enterMany(quota, 3, controller.signal);
-    controller.abort(new Error('enough'));
-    await Promise.all(all);
-    expect(inside).toHaveLength(1);
-    expect(failures.map(String)).toEqual(['Error: enough', 'Error: enough']);
-    await inside[0].release();
-    const again = await quota.enter(NEVER);
-    await again.release();
-  });
-
-  it('reports that the service accepts fewer exports at once', async () => {
-    const heard = log();
-    const quota = openQuota({}, heard);
-    const { inside } = await enterMany(quota, 3);
-    await inside[0].answered(ok(50, clock.now() + HOUR));
-    await settle(40);
-    await inside[2].answered(refused(49, clock.now() + HOUR));
-    expect(heard.events).toContainEqual(expect.objectContaining({ level: 'warn', event: 'quota.concurrency' }));
   });
 });
 
-describe('the shared quota', () => {
-  it('admits for two runs together no more than for one', async () => {
-    const [one, two] = [openQuota(), openQuota()];
-    const first = await one.enter(NEVER);
-    await first.answered(ok(99, clock.now() + HOUR));
-    const mine = await enterMany(one, 2);
-    const theirs = await enterMany(two, 5);
-    expect(mine.inside.length + theirs.inside.length).toBe(4);
-    await first.release();
-    await clock.passUntil(() => theirs.inside.length > 2, 2_000, 100);
-    expect(theirs.inside).toHaveLength(3);
+describe('after a 429', () => {
+  it('exports wait for the later of reset and Retry-After, an hour at most', async () => {
+    const wait = async (reset?: number, retry?: number) => {
+      const opened = open();
+      const at = (ms: number | undefined) => (ms === undefined ? undefined : opened.clock.now() + ms);
+      await exportWith(opened.quota, answer(429, 0, at(reset), at(retry)));
+      return waitOf(opened);
+    };
+    expect(await wait(20 * MINUTE)).toBe(20 * MINUTE + 1_000);
+    expect(await wait(undefined, 30 * MINUTE)).toBe(30 * MINUTE + 1_000);
+    expect(await wait(20 * MINUTE, 30 * MINUTE)).toBe(30 * MINUTE + 1_000);
+    expect(await wait(5 * HOUR)).toBe(HOUR + 1_000);
   });
 
-  it('counts an hour over several runs', async () => {
-    const one = openQuota({ exportsPerHour: 2 });
-    for (let i = 0; i < 2; i++) {
-      const permit = await one.enter(NEVER);
-      await permit.answered(ok());
-      await permit.release();
+  it('without a reset they wait a minute, and twice as long each time until one succeeds', async () => {
+    const opened = open();
+    const waits: number[] = [];
+    for (const status of [429, 429, 429, 200, 429]) {
+      await exportWith(opened.quota, answer(status, status === 200 ? 90 : 0));
+      waits.push(await waitOf(opened));
     }
-    const { inside } = await enterMany(openQuota({ exportsPerHour: 2 }), 1);
-    expect(inside).toHaveLength(0);
-    expect(openQuota({ exportsPerHour: 2 }).forecast(1)).toMatchObject({ startableNow: 0 });
-    await clock.passUntil(() => inside.length > 0, HOUR + 60_000, 60_000);
-    expect(inside).toHaveLength(1);
+    expect(waits).toEqual([1, 2, 4, 0, 1].map((minutes) => minutes * MINUTE));
   });
 
-  it.each([
-    ['a process that is no more', { owner: { ...OWN_IDENTITY, pid: DEAD_PID }, lease: MINUTE }],
-    ['a lease that was not renewed', { owner: OWN_IDENTITY, lease: -1 }],
-    ['a lease of another machine that ran out', { owner: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: -1 }],
-    ['a lease longer than any process takes', { owner: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: HOUR }],
-  ])('releases the slots of %s', async (_name, { lease, ...dead }) => {
-    const first = await openQuota().enter(NEVER);
-    await first.answered(ok(50, clock.now() + HOUR));
-    await first.release();
-    clock.pass(100);
-    const stored = JSON.parse(readFileSync(stateFile(), 'utf8'));
-    const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', answered: true, lease: clock.now() + lease, ...dead }));
-    writeFileSync(stateFile(), JSON.stringify({ ...stored, slots }));
-    const { inside } = await enterMany(openQuota(), 5);
+  it('exports that were refused together count as one refusal', async () => {
+    const opened = open();
+    const { inside } = await enter(opened.quota, 5);
+    for (const permit of inside) {
+      permit.answered(answer(429));
+      permit.release();
+    }
+    expect(await waitOf(opened)).toBe(MINUTE);
+  });
+
+  it('that leaves some, the reset of the hour is not waited for', async () => {
+    const opened = open();
+    await exportWith(opened.quota, answer(429, 40, opened.clock.now() + HOUR));
+    expect(await waitOf(opened)).toBe(MINUTE);
+  });
+});
+
+describe('with Remaining', () => {
+  it('at zero no export is sent before the reset', async () => {
+    const opened = open();
+    await exportWith(opened.quota, answer(200, 0, opened.clock.now() + 10 * MINUTE));
+    expect(await waitOf(opened)).toBe(10 * MINUTE + 1_000);
+  });
+
+  it('above zero so many are sent before the reset, in whatever order answers come', async () => {
+    const { quota, clock } = open();
+    const resetAt = clock.now() + 10 * MINUTE;
+    await exportWith(quota, answer(200, 3, resetAt));
+    await exportWith(quota, answer(200, 7, resetAt));
+    const { inside } = await enter(quota, 5);
+    expect(inside).toHaveLength(2);
+    await clock.passUntil(() => inside.length > 2, HOUR);
+    expect(clock.now()).toBe(resetAt + 1_000);
     expect(inside).toHaveLength(5);
   });
+});
 
-  it('keeps the slots of live processes', async () => {
-    const first = await openQuota().enter(NEVER);
-    await first.answered(ok(50, clock.now() + HOUR));
-    const stored = JSON.parse(readFileSync(stateFile(), 'utf8'));
-    const [mine] = stored.slots;
-    const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x' }));
-    writeFileSync(stateFile(), JSON.stringify({ ...stored, slots }));
-    const { inside } = await enterMany(openQuota(), 1);
-    expect(inside).toHaveLength(0);
+describe('a wait', () => {
+  it('is shown in the log and to the caller, with its end, until it is over', async () => {
+    const { quota, clock, waits, events } = open();
+    const until = clock.now() + 20 * MINUTE + 1_000;
+    await exportWith(quota, answer(429, 0, until - 1_000));
+    await enter(quota, 3);
+    await clock.passUntil(() => false, HOUR);
+    expect(waits).toEqual([until, undefined]);
+    const at = new Date(until).toISOString();
+    expect(events.map(({ message }) => message)).toEqual([
+      `The limit of exports is reached: the next is sent at ${at}, in 20 min 1 s.`,
+    ]);
   });
 
-  it('renews its leases for as long as an export takes', async () => {
-    const permit = await openQuota().enter(NEVER);
-    const leaseOf = () => JSON.parse(readFileSync(stateFile(), 'utf8')).slots[0].lease;
-    const before = leaseOf();
-    for (let i = 0; i < 10; i++) {
-      clock.pass(30_000);
-      await settle();
-    }
-    expect(leaseOf()).toBeGreaterThanOrEqual(before + 270_000);
-    await permit.release();
-    expect(clock.pending).toBe(0);
+  it('longer than allowed ends with exit 3 and names its end', async () => {
+    const { quota, clock } = open({ maxWaitMs: 10 * MINUTE });
+    await exportWith(quota, answer(429, 0, clock.now() + 11 * MINUTE));
+    const { failures } = await enter(quota, 2);
+    expect(failures).toMatchObject([{ exitCode: 3 }, { exitCode: 3 }]);
+    expect(String(failures[0])).toContain('longer than the 10 min that it is waited for (--max-wait)');
   });
+});
 
-  it('is not shared, with a warning, if it cannot be written', async () => {
-    const file = join(folder, 'file');
-    writeFileSync(file, '');
-    const heard = log();
-    const quota = openQuota({ stateRoot: join(file, 'below'), exportsPerHour: 1 }, heard);
-    const first = await quota.enter(NEVER);
-    await first.answered(ok());
-    await first.release();
-    expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
-    expect((await enterMany(quota, 1)).inside).toHaveLength(0);
-  });
-
-  it('steals the lock of a dead process, and waits for a live one', async () => {
-    await (await openQuota().enter(NEVER)).release();
-    const lock = `${stateFile()}.lock`;
-    writeFileSync(lock, ownerText({ pid: DEAD_PID }));
-    await (await openQuota().enter(NEVER)).release();
-    writeFileSync(lock, ownerText());
-    const { inside } = await enterMany(openQuota(), 1);
-    expect(inside).toHaveLength(0);
-    rmSync(lock);
-    await clock.passUntil(() => inside.length > 0, 1_000, 20);
-    expect(inside).toHaveLength(1);
-    expect(readdirSync(stateFolder()).filter((name) => name.includes('lock'))).toEqual([]);
-  });
-
-  it('is separate for each service', async () => {
-    await (await openQuota().enter(NEVER)).release();
-    await (await openQuota({ serviceId: 'svc-2' }).enter(NEVER)).release();
-    expect(readdirSync(stateFolder())).toHaveLength(2);
-  });
-
-  it('counts a permit that was not waited for', async () => {
-    const quota = openQuota({ exportsPerHour: 1 });
-    const permit = await quota.enterNow();
-    await permit.answered(ok());
-    await permit.release();
-    expect(quota.forecast(1)).toMatchObject({ startableNow: 0 });
+describe('the forecast', () => {
+  it('counts on the documented hundred an hour, or on what the service said last', async () => {
+    const { quota, clock } = open();
+    const now = clock.now();
+    expect(quota.forecast(30)).toEqual({ startableNow: 5, left: 100, earliestEnd: now });
+    expect(quota.forecast(201)).toEqual({ startableNow: 5, left: 100, earliestEnd: now + 2 * HOUR });
+    await exportWith(quota, answer(200, 2, now + MINUTE));
+    expect(quota.forecast(3)).toEqual({ startableNow: 2, left: 2, earliestEnd: now + MINUTE + 1_000 });
+    await exportWith(quota, answer(429, 0, now + 2 * MINUTE));
+    expect(quota.forecast(3)).toEqual({ startableNow: 0, left: 0, earliestEnd: now + 2 * MINUTE + 1_000 });
   });
 });
