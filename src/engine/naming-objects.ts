@@ -1,5 +1,5 @@
 import { literal } from '../cells/types/sql.ts';
-import type { PeopleFound, PeopleQuery } from '../targets/people.ts';
+import type { PeopleFound, PeopleQuery } from '../targets/contract.ts';
 import type { Engine } from './session/engine.ts';
 
 /** Where texts lie that may quote a person: the kind of object, the relation, its name, its SQL, and any other text. */

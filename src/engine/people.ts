@@ -11,7 +11,7 @@ import type { HashedColumns } from '../extract/export-request.ts';
 import { hashedIn, serviceIn } from '../extract/state.ts';
 import { isTyped, type StoredColumn, type Typed } from '../table/columns.ts';
 import type { TableState } from '../table/state.ts';
-import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../targets/people.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../targets/contract.ts';
 import { rescueKey } from './rows/cells.ts';
 import type { Engine } from './session/engine.ts';
 import { anyOf, identifier, textLiteral } from './session/quote.ts';

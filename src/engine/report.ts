@@ -1,12 +1,12 @@
 import type { Day } from '../base/days.ts';
-import { EVENT_NAME } from '../cells/columns/groups.ts';
+import { EVENT_NAME, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../table/columns.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../targets/report.ts';
-import { arrivedAt, localTime, occurredAt } from './row-dates.ts';
 import { rescuedCells } from './rows/counts.ts';
 import type { Engine, Row } from './session/engine.ts';
 import { identifier } from './session/quote.ts';
+import { localTime, occurredAt } from './times.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
 export interface ReportSource {
@@ -28,7 +28,7 @@ export const NO_EVENTS: CountedRows = { rows: 0, lastEventAt: null, events: [], 
 export async function countEvents(engine: Engine, source: ReportSource): Promise<CountedRows> {
   const typed = typedColumns(source.columns);
   const columnOf = (name: string) => columnOfSource(typed, name);
-  const arrived = localTime(arrivedAt(columnOf), source.zone);
+  const arrived = localTime(columnOf(SERVER_DATETIME), source.zone);
   const occurred = localTime(occurredAt(columnOf), source.zone);
   const logs = eventLogs(typed, source.events);
   const { rows, last } = await engine.row(`
@@ -37,19 +37,16 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
   return {
     rows: Number(rows),
     lastEventAt: typeof last === 'string' ? last : null,
-    events: await eventsByDay(engine, logs, arrived, columnOf(EVENT_NAME)),
+    events: await eventsByDay(engine, logs, columnOf(EVENT_NAME)),
     hours: await eventsByHour(engine, logs, occurred),
   };
 }
 
-/**
- * Events of each day on which they arrived, the most frequent names separately. `logs`: a row an event; `arrived`,
- * `name`: SQL of its columns.
- */
-async function eventsByDay(engine: Engine, logs: string, arrived: string, name: string): Promise<ReportedEvents[]> {
+/** Events of each `event_date`, the most frequent names separately. `logs`: a row an event; `name`: SQL of its column. */
+async function eventsByDay(engine: Engine, logs: string, name: string): Promise<ReportedEvents[]> {
   const found = await engine.rows(`
     WITH counted AS (
-      SELECT CAST(${arrived} AS DATE) AS day, ${name} AS name, count(*) AS n
+      SELECT event_date AS day, ${name} AS name, count(*) AS n
       FROM (${logs})
       GROUP BY ALL
     ), frequent AS (
@@ -65,7 +62,6 @@ async function eventsByDay(engine: Engine, logs: string, arrived: string, name: 
       CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
       CAST(sum(n) AS BIGINT) AS events
     FROM counted
-    WHERE day IS NOT NULL
     GROUP BY ALL
     ORDER BY day, name`);
   return found.map((row: Row) => ({

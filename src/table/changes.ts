@@ -1,3 +1,4 @@
+import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { NULL_TEXT } from '../cells/types/evidence.ts';
@@ -13,14 +14,11 @@ export interface ColumnChange {
   readonly change: 'added' | 'widened' | 'missing';
   readonly fromType: ColumnType | null;
   readonly toType: ColumnType | null;
-  /** Id of the receipt of the window that makes the change (its stored key is `window`): not the window's number. */
-  readonly window: string;
+  /** The day whose export made the change. */
+  readonly day: Day;
   /** Shape of the first cell that caused the change: digits as 9, letters as a. */
   readonly shape: string | null;
 }
-
-/** Number of column changes that a target keeps, the latest ones. */
-export const MAX_CHANGES = 10_000;
 
 export interface WidenedColumn {
   readonly name: string;
@@ -28,18 +26,18 @@ export interface WidenedColumn {
   readonly to: ColumnType;
 }
 
-/** A window of a batch: the id of its receipt, and the columns of its files; no column for a window without a file. */
-interface ChangingWindow extends Pick<IncomingColumns, 'columns'> {
-  readonly receiptId: string;
+/** A day of a batch and the columns of its files; no column for a day without a file. */
+interface ChangingDay extends Pick<IncomingColumns, 'columns'> {
+  readonly day: Day;
 }
 
 /**
- * The changes that a batch makes in the columns of a target, each with the first window that makes it. `isFirst`:
- * nothing was committed before it; `earlier`: changes of earlier batches, since a missing column is recorded once.
+ * The changes that a batch makes in the columns of a place, each with the first day that makes it. `isFirst`: nothing
+ * was committed before it; `earlier`: changes of earlier batches, since a missing column is recorded once.
  */
 export function changeRecords(
   columns: readonly PlannedColumn[],
-  windows: readonly ChangingWindow[],
+  days: readonly ChangingDay[],
   {
     changedAt,
     isFirst,
@@ -50,18 +48,18 @@ export function changeRecords(
   return columns.flatMap((column): ColumnChange[] => {
     const { source, key, before, type, shape, firstShape } = column;
     if (type === null) return [];
-    const having = windows.filter((window) => window.columns.has(key));
-    const common = (window: ChangingWindow) => ({ changedAt, sourceName: source, window: window.receiptId });
+    const having = days.filter((day) => day.columns.has(key));
+    const common = ({ day }: ChangingDay) => ({ changedAt, sourceName: source, day });
     if (before === null || (isFirst && having.length > 0)) {
-      return [{ ...common(having[0] ?? windows[0]), change: 'added', fromType: null, toType: type, shape: firstShape }];
+      return [{ ...common(having[0] ?? days[0]), change: 'added', fromType: null, toType: type, shape: firstShape }];
     }
     if (before !== type) {
-      const isCause = ({ columns: own }: ChangingWindow) =>
+      const isCause = ({ columns: own }: ChangingDay) =>
         own.get(key)?.seen.some((cell) => cell.shape === shape && (cell.evidence & ~NULL_TEXT) !== 0) === true;
-      const cause = having.find(isCause) ?? having[0] ?? windows[0];
+      const cause = having.find(isCause) ?? having[0] ?? days[0];
       return [{ ...common(cause), change: 'widened', fromType: before, toType: type, shape: shape ?? null }];
     }
-    const lacking = windows.find((window) => window.columns.size > 0 && !window.columns.has(key));
+    const lacking = days.find((day) => day.columns.size > 0 && !day.columns.has(key));
     if (lacking === undefined || missed.has(source)) return [];
     return [{ ...common(lacking), change: 'missing', fromType: type, toType: null, shape: null }];
   });

@@ -1,17 +1,9 @@
-// This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what
-// a batch of windows makes of it. Pure: no DuckDB, no disk.
+// This folder: what a place holds beside its rows (columns, receipts, cursor, column changes), and what a batch of days
+// makes of it. Pure: no DuckDB, no disk.
 
 import type { Evidence } from '../cells/types/evidence.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
 import type { ColumnType } from '../cells/types/type.ts';
-
-/** The tables that a target may have. */
-export const TABLES = ['events', 'event_items', 'event_logs'] as const;
-export type TableName = (typeof TABLES)[number];
-
-export function isTableName(text: unknown): text is TableName {
-  return typeof text === 'string' && (TABLES as readonly string[]).includes(text);
-}
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {
@@ -26,7 +18,7 @@ export interface StoredColumn {
   readonly group: ColumnGroup;
   /** Its type; null while it has no table column. */
   readonly type: ColumnType | null;
-  /** Union of the evidence of all committed windows. */
+  /** Union of the evidence of all committed days. */
   readonly evidence: Evidence;
   readonly position: number;
   /** Shape of the first cell seen. */

@@ -1,7 +1,7 @@
 import { type HeaderColumn, headerColumns } from '../cells/columns/groups.ts';
 import type { FirstSeen } from '../cells/columns/scan.ts';
 import type { Evidence } from '../cells/types/evidence.ts';
-import type { FileScan } from '../extract/window.ts';
+import type { FileScan } from '../extract/day.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
 export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {
@@ -22,7 +22,7 @@ export interface IncomingColumns {
   readonly columns: ReadonlyMap<string, IncomingColumn>;
 }
 
-/** Joins the headers and scans of the files of a window, or of a batch of windows. */
+/** Joins the headers and scans of the files of a day, or of a batch of days. */
 export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
   const columns = new Map<string, IncomingColumn>();
   return { files: files.map((file) => columnsOfFile(file, columns)), columns };

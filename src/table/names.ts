@@ -1,31 +1,17 @@
-/** The program's own columns of `events`, which stand before those of the export. */
-export const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
+/** The program's own columns of `events`. */
+export const OWN_COLUMNS = ['_key', 'event_date', '_rescued'] as const;
 
 export const ITEM_POSITION = 'item_position';
 
 /** Reserved column names; a column of the export with such a name gets a suffix. */
-export const OWN_NAMES = [...OWN_COLUMNS, 'event_date', ITEM_POSITION, '_dfinery_file'] as const;
+export const OWN_NAMES = [...OWN_COLUMNS, ITEM_POSITION] as const;
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
-/**
- * Gives one text for all names that DuckDB or Spark takes for the same name. DuckDB ignores ASCII case. Spark
- * finds duplicates by the lower case of names, but it finds a column by each character's upper case, or by the lower
- * case of that upper case: `ſ` is `s`, `ı` is `i`.
- */
-export function foldName(name: string): string {
-  const folded = [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((character) => {
-    const upper = character.toUpperCase();
-    // Of one character only: `ß` stays as it is.
-    return (upper.length === character.length ? upper : character).toLowerCase();
-  });
-  return folded.join('');
-}
-
-/** The lower case of `İ`: two characters. */
-const DOTTED_I = 'i\u0307';
+/** Two names are the same if this is: DuckDB and Spark ignore case. */
+export const foldName = (name: string): string => name.toLowerCase();
 
 export function compareBytes(a: string, b: string): number {
   return Buffer.compare(encoder.encode(a), encoder.encode(b));

@@ -4,9 +4,8 @@ import { type Evidence, NULL_TEXT } from '../cells/types/evidence.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/index.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { FileScan } from '../extract/window.ts';
 import { FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
-import { type IncomingColumn, incomingColumns } from './incoming.ts';
+import type { IncomingColumn } from './incoming.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 
 /** The settings that decide, beside the data, the types of a table's columns. */
@@ -24,19 +23,16 @@ export interface Rules {
 
 /**
  * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Example: a column
- * held `7`, and a cell `7.5` comes. Then `before` is long, `storedEvidence` is that of `7`, `batchEvidence` that of
- * `7.5`, `evidence` the union of both, and `type` is double.
+ * held `7`, and a cell `7.5` comes. Then `before` is long, `storedEvidence` is that of `7`, `evidence` that of both,
+ * and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   readonly before: ColumnType | null;
-  /** Evidence of all windows before this batch. */
+  /** Evidence of all days before this batch. */
   readonly storedEvidence: Evidence;
-  /** The type that the cells of the batch are read as before they become `type`; null if none of them is stored. */
-  readonly readAs: ColumnType | null;
-  readonly batchEvidence: Evidence;
-  /** True when every cell of the batch fits `readAs`. */
-  readonly isClean: boolean;
+  /** The type that no cell changes; undefined if the cells decide. */
+  readonly fixed: ColumnType | undefined;
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
   /** Shape of the first cell of the batch that does not fit `before`. */
@@ -52,44 +48,6 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 /** True if the change loses no value: a fixed type may be narrower than some stored values. */
 export function isWidening({ before, type, storedEvidence }: Retyped, asInstants: boolean): boolean {
   return canWiden(before, type, storedEvidence, asInstants);
-}
-
-/**
- * As many of these windows, from the first, as one plan stores exactly as a plan for each would. Modes other than
- * `evolve` compare each window with the columns of those before it.
- */
-export function plannedTogether<W extends { readonly files: readonly FileScan[] }>(
-  stored: readonly StoredColumn[],
-  windows: readonly W[],
-  rules: Rules,
-): readonly W[] {
-  if (rules.schemaMode !== 'evolve') return windows.slice(0, 1);
-  const planOf = (columns: readonly StoredColumn[], files: readonly FileScan[]) =>
-    planColumns(columns, incomingColumns(files).columns, rules, { isFirst: false });
-  const alone: PlannedColumn[][] = [];
-  for (const { files } of windows) alone.push(planOf(alone.at(-1) ?? stored, files));
-  for (let count = windows.length; count > 1; count--) {
-    const first = windows.slice(0, count);
-    const files = first.flatMap((window) => window.files);
-    const together = new Map(planOf(stored, files).map((column) => [column.key, column]));
-    const isSame = (column: PlannedColumn) => isStoredAlike(column, together.get(column.key) ?? column);
-    if (alone.slice(0, count).every((columns) => columns.every(isSame))) return first;
-  }
-  return windows.slice(0, 1);
-}
-
-/**
- * True if one plan of several windows stores the cells of a window as its own does. A text that was first stored as
- * another type is written in its canonical form, or not at all if it is `null`.
- */
-function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
-  const { batchEvidence, readAs } = alone;
-  if (alone.name !== together.name || alone.itemName !== together.itemName) return false;
-  const isText = together.readAs === 'string' || together.readAs === 'string[]';
-  if (isText && batchEvidence !== 0 && readAs !== together.readAs) return false;
-  const keepsNullText = (column: PlannedColumn) => column.readAs === 'string' || column.before === 'string';
-  const hasNullText = together.type === 'string' && (batchEvidence & NULL_TEXT) !== 0;
-  return !hasNullText || keepsNullText(alone) === keepsNullText(together);
 }
 
 /**
@@ -162,15 +120,50 @@ function planColumn(
     before: column.type,
     storedEvidence: column.evidence,
     type,
+    fixed,
     evidence: column.evidence | batchEvidence,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
-    ...(hasValues ? readingOf(batchEvidence, fixed, type, asInstants) : { readAs: null, isClean: true }),
-    batchEvidence,
     isRefused: hasValues && isNew && rules.schemaMode === 'freeze',
     shape: incoming?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
-  if (rules.schemaMode === 'fail' && hasValues) refuseChange(planned, isNew, fixed !== undefined);
+  if (rules.schemaMode === 'fail' && hasValues) {
+    const { isClean } = readingOf(planned, batchEvidence, { asInstants, isText: column.type === 'string' });
+    refuseChange(planned, { isNew, isClean });
+  }
   return planned;
+}
+
+/** How the cells of a column, in files with this evidence, become values. */
+export interface Reading {
+  readonly evidence: Evidence;
+  /** The type that cells are read as before they become that of the column; null if none of them is stored. */
+  readonly readAs: ColumnType | null;
+  /** True when every cell fits `readAs`. */
+  readonly isClean: boolean;
+  /** True if the cell `null` is a text, and not an absent value. */
+  readonly keepsNullText: boolean;
+}
+
+/**
+ * The reading of cells with this evidence. They are read as the type that they have themselves, if its conversion to the
+ * column's type loses no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a
+ * string before these cells came.
+ */
+export function readingOf(
+  { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,
+  evidence: Evidence,
+  { asInstants, isText }: { readonly asInstants: boolean; readonly isText: boolean },
+): Reading {
+  const hasValues = (evidence & (isText || fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
+  if (!hasValues || type === null) return { evidence, readAs: null, isClean: true, keepsNullText: false };
+  const seenAs = fixed ?? typeOf(evidence, asInstants) ?? 'string';
+  const readAs = canWiden(seenAs, type, evidence, asInstants) ? seenAs : type;
+  return {
+    evidence,
+    readAs,
+    isClean: fitsWholly(evidence, readAs, asInstants),
+    keepsNullText: type === 'string' && (isText || readAs === 'string') && (evidence & NULL_TEXT) !== 0,
+  };
 }
 
 /** The type of a column after a batch, and what decided it. */
@@ -201,23 +194,6 @@ function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, r
   return { ...decided, type: isAdded ? (fixed ?? typeOf(evidence, asInstants) ?? null) : null };
 }
 
-/**
- * The type as which cells are read before they become values of `type`: the type that they have themselves, if its
- * conversion to `type` loses no value.
- */
-function readingOf(
-  batchEvidence: Evidence,
-  fixed: ColumnType | undefined,
-  type: ColumnType | null,
-  asInstants: boolean,
-): Pick<PlannedColumn, 'readAs' | 'isClean'> {
-  const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // An earlier version took dates with DATE_GAP into columns of datetimes. Such a column may be stored still; dates of
-  // that kind do not fit it, and are rescued.
-  const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
-  return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
-}
-
 /** The type that `column_types` or a pinned schema gives the column. */
 function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
   const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
@@ -239,8 +215,11 @@ const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column
 const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
-function refuseChange({ source, before, type, isClean, shape }: PlannedColumn, isNew: boolean, isFixed: boolean): void {
-  const wouldChange = before !== null && type !== before && !isFixed;
+function refuseChange(
+  { source, before, type, fixed, shape }: PlannedColumn,
+  { isNew, isClean }: { readonly isNew: boolean; readonly isClean: boolean },
+): void {
+  const wouldChange = before !== null && type !== before && fixed === undefined;
   if (!isNew && !wouldChange && isClean) return;
   const what = isNew
     ? 'is new'

@@ -1,83 +1,67 @@
-import { MAX_SCANNED_NAMES } from '../cells/columns/columns.ts';
-import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type SpoolFile } from '../extract/window.ts';
-import { type ColumnChange, MAX_CHANGES } from './changes.ts';
-import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
-import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
+import type { Day } from '../base/days.ts';
+import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/day.ts';
+import { stateAfter } from '../extract/state-after.ts';
+import type { ColumnChange } from './changes.ts';
+import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
+import { type Receipts, receiptsOf } from './receipts.ts';
+import type { RunRecord } from './runs.ts';
+import type { SuppressionMark } from './suppression.ts';
 
-/** All that a place holds beside its rows and its runs. `applyBatch` alone says what a batch makes of it. */
+/** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
 export interface TableState {
   /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
-  /** `events`, and the tables that are kept with it: those that a load asked for. */
-  readonly tables: readonly TableName[];
   /**
    * Columns in the order of their positions. They are kept so that names never change, and types do not depend on
    * the order of days.
    */
   readonly columns: readonly StoredColumn[];
-  /** Receipts in the order of their windows: for the cursor, superseded rows, and `verify`. */
-  readonly receipts: readonly StoredReceipt[];
-  /** Names of events seen, sorted, for a day that must be split. */
-  readonly eventNames: readonly string[];
-  /** The cursor and its companions, as given with the last window: for the next plan, and who may load here. */
-  readonly exportState: ExportState | null;
-  /** Column changes, oldest first: for `report` and `_dfinery_changes`. */
+  readonly receipts: Receipts;
+  /** The cursor and its companions; undefined before the first commit. */
+  readonly exportState: ExportState | undefined;
+  /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
+  readonly lastRun?: RunRecord | undefined;
+  /** The suppression list with which people were purged from the place. */
+  readonly suppression?: SuppressionMark | undefined;
 }
 
-export const MAX_EVENT_NAMES = 10_000;
+/** Number of column changes that a place keeps, the latest ones. */
+const MAX_CHANGES = 10_000;
 
-export const newState = (timezone: string | null, tables: readonly TableName[]): TableState => ({
+export const newState = (timezone: string | null): TableState => ({
   timezone,
-  tables,
   columns: FIRST_COLUMNS,
-  receipts: [],
-  eventNames: [],
-  exportState: null,
+  receipts: new Map(),
+  exportState: undefined,
   changes: [],
 });
 
-/**
- * What a batch of windows adds to a state: all columns as planned, its receipts and changes, the last window's state.
- */
-export interface StoredBatch extends Pick<TableState, 'columns' | 'receipts' | 'changes'> {
-  readonly eventNames: Iterable<string>;
-  readonly exportState: ExportState;
-  /** Rows that are there after the batch, by the number of the window that last wrote them. */
-  readonly liveRows: ReadonlyMap<number, number>;
+/** What a commit stores: all columns as planned, a receipt for each day, and the changes of columns. */
+export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
+  readonly receipts: readonly Receipt[];
+  /** Rows that are there after the commit: of its days, and of neighbouring days that lost rows to them. */
+  readonly rowsByDay: ReadonlyMap<Day, number>;
+  readonly facts: RunFacts;
 }
 
-export function applyBatch(state: TableState, batch: StoredBatch): TableState {
+export function applyBatch(before: TableState, batch: StoredBatch): TableState {
+  const { rowsByDay } = batch;
+  const kept = [...before.receipts.values()].map((receipt) => ({
+    ...receipt,
+    rows_stored: rowsByDay.get(receipt.day) ?? receipt.rows_stored,
+  }));
+  const added = batch.receipts.map((receipt) => ({ ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0 }));
+  const receipts = receiptsOf([...kept, ...added]);
   return {
-    ...state,
+    ...before,
     columns: batch.columns.map(storedColumn),
-    receipts: receiptsWith([...state.receipts, ...batch.receipts], batch.liveRows),
-    eventNames: withNames(state.eventNames, batch.eventNames),
-    exportState: batch.exportState,
-    changes: [...state.changes, ...batch.changes].slice(-MAX_CHANGES),
+    receipts,
+    exportState: stateAfter(before.exportState, receipts, batch.facts),
+    changes: [...before.changes, ...batch.changes].slice(-MAX_CHANGES),
   };
-}
-
-function withNames(known: readonly string[], more: Iterable<string>): string[] {
-  const names = new Set(known);
-  for (const name of more) if (names.size < MAX_EVENT_NAMES) names.add(name);
-  return [...names].sort();
-}
-
-/** The event names that the scans of these files found; undefined if a list may be incomplete. */
-export function scannedEventNames(files: readonly SpoolFile[]): string[] | undefined {
-  const lists = files.map((file) => file.eventNames);
-  return lists.some((list) => list.length >= MAX_SCANNED_NAMES) ? undefined : [...new Set(lists.flat())];
 }
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
-export function priorLoadsOf(loaded: TableState | undefined): PriorLoads {
-  if (loaded === undefined) return NO_PRIOR_LOADS;
-  const { exportState, receipts, eventNames } = loaded;
-  return {
-    state: exportState ?? undefined,
-    covered: coveredDays(receipts),
-    eventNames,
-    rowsOf: (from, to) => rowsOf(receipts, from, to),
-  };
-}
+export const priorLoadsOf = (loaded: TableState | undefined): PriorLoads =>
+  loaded === undefined ? NO_PRIOR_LOADS : { state: loaded.exportState, receipts: loaded.receipts };

@@ -1,7 +1,7 @@
-import { NULL_TEXT, STRING } from '../../cells/types/evidence.ts';
+import { type Evidence, STRING } from '../../cells/types/evidence.ts';
 import { sqlWiden, TYPES } from '../../cells/types/index.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
+import type { PlannedColumn, Reading } from '../../table/plan.ts';
 import { anyOf, jsonMember } from '../session/quote.ts';
 
 /** The SQL that turns the cells of one column of one file into values. */
@@ -18,18 +18,17 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
 export function cellSql(
   column: PlannedColumn,
+  { readAs, isClean, keepsNullText, evidence }: Reading,
   expr: string,
-  zone: Zone | undefined,
-  { wantsText }: { readonly wantsText: boolean },
+  { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql {
-  const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, expr) };
+  const { type, isRefused } = column;
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, evidence, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
-  const isText = type === 'string' && column.before === 'string';
-  const keepsNullText = isText && readAs !== 'string' && (evidence & NULL_TEXT) !== 0;
-  if (isClean && !wantsText && !keepsNullText && codec.native(evidence, asInstants)) {
+  const keepsNull = keepsNullText && readAs !== 'string';
+  if (isClean && !wantsText && !keepsNull && codec.native(evidence, asInstants)) {
     return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
   const typed = isClean ? codec.sqlClean(expr, evidence, zone) : codec.sql(expr, zone);
@@ -38,7 +37,7 @@ export function cellSql(
   return {
     column,
     reader: 'VARCHAR',
-    value: keepsNullText ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
+    value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
     rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
   };
 }
@@ -57,8 +56,8 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 }
 
 /** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
-function rescueAll(column: PlannedColumn, expr: string): CellSql['rescue'] {
-  const isText = (column.batchEvidence & STRING) !== 0;
+function rescueAll(column: PlannedColumn, evidence: Evidence, expr: string): CellSql['rescue'] {
+  const isText = (evidence & STRING) !== 0;
   const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
 }

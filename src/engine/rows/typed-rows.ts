@@ -1,0 +1,223 @@
+// This folder: from the CSV files of days to typed rows with keys, as SQL. All targets store what `typedRows` gives.
+
+import { groupBy } from '../../base/group.ts';
+import { columnKey, DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
+import { TYPES } from '../../cells/types/index.ts';
+import { asText, literal } from '../../cells/types/sql.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts';
+import { typedColumns } from '../../table/columns.ts';
+import type { FileColumn } from '../../table/incoming.ts';
+import type { OWN_COLUMNS } from '../../table/names.ts';
+import { type PlannedColumn, type Reading, readingOf } from '../../table/plan.ts';
+import { castToColumn } from '../conversions.ts';
+import type { Engine } from '../session/engine.ts';
+import { MisreadFile } from '../session/faults.ts';
+import { identifier } from '../session/quote.ts';
+import { type CellSql, cellSql, rescuedSql } from './cells.ts';
+import { type KeyCell, sqlBaseId, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
+import { cell, PATH_COLUMN, readCsv } from './read-csv.ts';
+
+/** Typed rows of days; the expressions are over `from`. */
+export interface TypedRows {
+  readonly from: string;
+  readonly key: string;
+  /** SQL of `event_date`. */
+  readonly date: string;
+  /** SQL of a JSON text, or NULL. */
+  readonly rescued: string;
+  /** The columns that have a value in these days. */
+  readonly columns: readonly PlannedColumn[];
+  /** SQL of a value for each of `columns`, in its type. */
+  readonly values: readonly string[];
+  readonly days: readonly PlannedDay[];
+}
+
+/** Rows that the files of these days have. */
+export const rowsIn = (days: readonly PlannedDay[]): number =>
+  days.flatMap(({ files }) => files).reduce((sum, { file }) => sum + file.rows, 0);
+
+/** Throws unless as many rows came as the files of these days have. `place` is where they were to be stored. */
+export function checkRowCount(days: readonly PlannedDay[], came: number, place: string): void {
+  const rows = rowsIn(days);
+  if (came === rows) return;
+  const named = days.map(({ download }) => download.receipt.day);
+  throw new MisreadFile(`${rows} rows of ${named.join(', ')} came to ${came}: nothing was kept. Please report it.`, {
+    where: { file: place },
+  });
+}
+
+/** True if every row of the day has an id of its own, which then is its key. */
+const hasUniqueIds = ({ files }: PlannedDay): boolean =>
+  files.length === 1 && files.every(({ file }) => !file.hasDuplicateOrMissingIds);
+
+/**
+ * Calls `store` with typed rows of days: once for a single day, and with those of several days if their rows can be read
+ * in one statement. A day with repeated or missing ids is read into temporary tables first, where its rows are numbered.
+ * Days without rows are left out.
+ */
+export async function withTypedRows(
+  engine: Engine,
+  batch: PlannedBatch,
+  days: readonly PlannedDay[],
+  store: (rows: TypedRows) => Promise<void>,
+): Promise<void> {
+  const filled = days.filter((day) => rowsIn([day]) > 0);
+  for (const rows of plainRows(batch, filled.filter(hasUniqueIds))) await store(rows);
+  for (const day of filled.filter((one) => !hasUniqueIds(one))) await withNumbered(engine, batch, day, store);
+}
+
+/** The SELECT of typed rows: own columns as asked for, then all typed columns of the place, each in its own type. */
+export function selectRows(
+  { from, key, date, rescued, columns, values }: TypedRows,
+  { columns: all, timezone }: PlannedBatch,
+  own: readonly (typeof OWN_COLUMNS)[number][],
+): string {
+  const zone = zoneOf(timezone);
+  const ownSql = { _key: key, event_date: date, _rescued: asText(rescued) };
+  const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
+  const select = [
+    ...own.map((name) => `${ownSql[name]} AS ${name}`),
+    ...typedColumns(all).map((column) => {
+      const value = castToColumn(byKey.get(column.key) ?? 'NULL', column.type, zone);
+      return `${value} AS ${identifier(column.name)}`;
+    }),
+  ];
+  return `SELECT ${select.join(', ')} FROM ${from}`;
+}
+
+const ID_KEY = columnKey(DETAIL_LOG_ID, 1);
+
+interface FilePart extends PlannedFile {
+  readonly day: PlannedDay;
+}
+
+const partsOf = (day: PlannedDay): FilePart[] => day.files.map((file) => ({ ...file, day }));
+
+/** The typed rows of days whose ids are their keys: one statement for all files with one header and the same reading. */
+function plainRows(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[] {
+  const texts = batch.columns.filter(({ type }) => type === 'string' || type === 'string[]').map(({ key }) => key);
+  const readingsOf = ({ readings }: PlannedDay) =>
+    texts.map((key) => {
+      const { readAs, keepsNullText } = readings.get(key) ?? {};
+      return [readAs, keepsNullText];
+    });
+  const alike = groupBy(days.flatMap(partsOf), ({ file, day }) => JSON.stringify([file.header, readingsOf(day)]));
+  return [...alike.values()].map((parts) => filesQuery(batch, parts));
+}
+
+/** The SQL that reads files with one header and the same reading of texts in one pass, with base ids as keys. */
+function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows {
+  const columns = columnsOf(parts);
+  const planned = new Map(batch.columns.map((column) => [column.key, column]));
+  const hasId = parts.every(everyRowHasId);
+  const cells = columns.map((column) => {
+    const stored = planned.get(column.key);
+    if (stored === undefined || column.filled === 0) return undefined;
+    const zone = zoneOfFiles(parts, column, zoneOf(batch.timezone));
+    const wantsText = !hasId || column.key === ID_KEY;
+    return cellSql(stored, readingOfFiles(parts, stored, zone !== undefined), cell(column.index), { zone, wantsText });
+  });
+  const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
+  const id = columns.find((column) => column.key === ID_KEY);
+  const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index }) => ({ source, expr: cell(index) }));
+  const dates = parts.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${dateSql(day)}`);
+  return {
+    columns: stored.map((c) => c.column),
+    values: stored.map((c) => c.value),
+    rescued: rescuedSql(cells.filter((c) => c !== undefined)),
+    key: sqlBaseId(id && cell(id.index), hashed, hasId),
+    date: parts.length === 1 ? dateSql(parts[0].day) : `CASE ${PATH_COLUMN} ${dates.join(' ')} END`,
+    from: readCsv(
+      parts.map(({ file }) => file),
+      cells.map((c) => c?.reader ?? 'VARCHAR'),
+    ),
+    days: [...new Set(parts.map(({ day }) => day))],
+  };
+}
+
+const dateSql = ({ download }: PlannedDay): string => `DATE ${literal(download.receipt.day)}`;
+
+/** The columns of files with the same header; `filled` counts the cells of all files. */
+const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
+  parts[0].columns.map((column, i) => ({
+    ...column,
+    filled: parts.reduce((sum, { columns }) => sum + columns[i].filled, 0),
+  }));
+
+/** The reading of a column in files: that which all have of a text; else that of the evidence of all. */
+function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asInstants: boolean): Reading {
+  const all = parts.flatMap(({ day }) => day.readings.get(column.key) ?? []);
+  const evidence = all.reduce((union, reading) => union | reading.evidence, 0);
+  const text = all.find(({ readAs }) => readAs !== null);
+  if (text !== undefined && (column.type === 'string' || column.type === 'string[]')) {
+    return { ...text, evidence, isClean: all.every(({ isClean }) => isClean) };
+  }
+  return readingOf(column, evidence, { asInstants, isText: false });
+}
+
+/** The zone, limited to the times that a column has in these files. */
+function zoneOfFiles(parts: readonly FilePart[], { index: i }: FileColumn, zone: Zone | undefined): Zone | undefined {
+  const scans = parts.map(({ file }) => file.columns[i]).filter(({ filled }) => filled > 0);
+  const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
+  if (firsts.length < scans.length || lasts.length < scans.length || scans.length === 0) return zone;
+  return zone?.within(firsts.sort()[0], lasts.sort()[lasts.length - 1]);
+}
+
+function everyRowHasId({ file, columns }: PlannedFile): boolean {
+  const id = columns.find((column) => column.key === ID_KEY);
+  return id !== undefined && id.filled === file.rows;
+}
+
+/** Temporary table: the rows of a day in their order, `base` a, `rescued`, and typed values `t0`, `t1`… by position. */
+const STAGE = '_dfinery_stage';
+/** Temporary table: the keys of rows whose base id is there more than once. `ref`, the `rowid` there, 23, `key` a#2. */
+const KEYS = '_dfinery_keys';
+
+/** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
+async function withNumbered(
+  engine: Engine,
+  batch: PlannedBatch,
+  day: PlannedDay,
+  store: (rows: TypedRows) => Promise<void>,
+): Promise<void> {
+  await engine.run('SET preserve_insertion_order = true');
+  await dropStage(engine);
+  await store(await stage(engine, batch, day));
+  await dropStage(engine);
+}
+
+async function stage(engine: Engine, batch: PlannedBatch, day: PlannedDay): Promise<TypedRows> {
+  const columns = typedColumns(batch.columns).filter(({ key }) => day.readings.get(key)?.readAs != null);
+  const types = columns.map((c) => `t${c.position} ${TYPES[c.type].duckdb(batch.timezone !== undefined)}`);
+  await engine.run(`CREATE TEMP TABLE ${STAGE} (${['base VARCHAR', 'rescued VARCHAR', ...types].join(', ')})`);
+  for (const part of partsOf(day)) {
+    const { key, rescued, columns: own, values, from } = filesQuery(batch, [part]);
+    const into = ['base', 'rescued', ...own.map(({ position }) => `t${position}`)].join(', ');
+    await engine.run(`
+      INSERT INTO ${STAGE} (${into})
+      SELECT ${[key, rescued, ...values].join(', ')}
+      FROM ${from}`);
+  }
+  // A number that is itself a row's id is taken.
+  const repeated = `
+    SELECT rowid AS ref, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS ordinal
+    FROM ${STAGE}
+    WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)`;
+  const keys = `(SELECT DISTINCT base AS key FROM ${STAGE})`;
+  const taken = `SELECT base, number FROM (${sqlNumbersIn(keys)}) WHERE number > 1`;
+  await engine.run(`CREATE TEMP TABLE ${KEYS} AS ${sqlNumberKeys(repeated, taken)}`);
+  return {
+    from: `(SELECT s.*, coalesce(k.key, s.base) AS key FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref ORDER BY s.rowid)`,
+    key: 'key',
+    date: dateSql(day),
+    rescued: 'rescued',
+    columns,
+    values: columns.map(({ position }) => `t${position}`),
+    days: [day],
+  };
+}
+
+async function dropStage(engine: Engine): Promise<void> {
+  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
+}

@@ -1,0 +1,113 @@
+import type { Day } from '../base/days.ts';
+import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { HashedColumns, RequestHashes } from './export-request.ts';
+
+/** The facts about one verified download of one day; every target stores them beside the rows (schemas/receipt.json). */
+export interface Receipt {
+  readonly v: 1;
+  /** The `event_date` of all of its rows. */
+  readonly day: Day;
+  /** As sent: `day` if an export includes its end, else the day after. */
+  readonly to_date: Day;
+  /** Instant (ISO, UTC, by the earlier clock) before its first request. It orders two downloads of a day. */
+  readonly requested_at: string;
+  /** True if the day was over when it was requested. */
+  readonly is_over: boolean;
+  /** Rows of the download, before suppression and *Neighbours*. */
+  readonly rows: number;
+  /** Rows left out because the person asked to be forgotten. */
+  readonly suppressed: number;
+  /** Bytes of CSV, after any content coding, and their SHA-256 in hex; of a day in parts that of their hashes. */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Exports that were sent for the day, retries and parts included. */
+  readonly exports: number;
+  /** Cells whose bytes were not valid UTF-8; they are kept with U+FFFD in place of those bytes. */
+  readonly invalid_utf8: number;
+  /** Instant (ISO, UTC) at which the download was verified. */
+  readonly verified_at: string;
+}
+
+/** The results of a scan that readers of the file need. */
+export type FileScan = Pick<
+  ScanResult,
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'eventNames'
+>;
+
+/**
+ * One file of a day: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM, every row as wide as
+ * the header).
+ */
+export interface SpoolFile extends FileScan {
+  readonly path: string;
+}
+
+/** A day that is downloaded, verified and not yet committed. Days are delivered in the order of days. */
+export interface DayDownload {
+  readonly receipt: Receipt;
+  /** The file, or the parts of a day that was too large; none for an answer without a header. */
+  readonly files: readonly SpoolFile[];
+  /** True if the neighbouring days may have rows of this one, and this one of theirs (rule *Neighbours*). */
+  readonly mayShareRows: boolean;
+}
+
+/** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
+export interface ExportState {
+  readonly version: 1;
+  /** The cursor: first day from the start on that is not both loaded and over. */
+  readonly from_date: Day;
+  /** The start, which the first commit fixes. */
+  readonly start_date?: Day;
+  /** Hash of `service_id`. */
+  readonly service?: string;
+  /** Hash of the filters and of the columns that are dropped or hashed; `mixed` while a full refresh changes them. */
+  readonly filters?: string;
+  /** Columns that hold hashes in some rows, oldest first. */
+  readonly hashed?: readonly HashedColumns[];
+  /** Whether an export includes its `to_date`, once that is proved. */
+  readonly to_date_inclusive?: boolean;
+  /** False if the files of the service end without a line end. */
+  readonly final_newline?: boolean;
+  /** Days that are over, have no rows or are implausible, and are read again by the next run. */
+  readonly read_again?: readonly Day[];
+  /** Days that were wanted and are no longer exported. */
+  readonly gaps?: readonly Day[];
+  readonly [key: string]: unknown;
+}
+
+/** What a run has learned, to be stored with the next commit. */
+export interface RunFacts {
+  /** The time by the earlier of the two clocks (ms since 1970). */
+  readonly now: number;
+  /** The start, if the place has none yet. */
+  readonly start: Day;
+  readonly hashes: RequestHashes;
+  readonly hashed?: readonly HashedColumns[] | undefined;
+  /** True before the last day of a full refresh with other filters: the place holds days of both. */
+  readonly isMixed: boolean;
+  readonly toDateInclusive?: boolean | undefined;
+  readonly finalNewline?: boolean | undefined;
+  /** Days found to be lost in this run, under `on_gap: warn`. */
+  readonly gaps: readonly Day[];
+  /** True under plain append, which reads only days without rows again. */
+  readonly appends: boolean;
+}
+
+/** What a place stores of a receipt, as far as plans and states need it. */
+export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+  /** True if the rows of the day were removed by `prune` or by a user. */
+  readonly pruned?: boolean | undefined;
+}
+
+/** The receipts of a place, by day. */
+export type StoredReceipts = ReadonlyMap<Day, StoredReceiptFacts>;
+
+/** The facts about earlier loads that a place has stored. */
+export interface PriorLoads {
+  /** The stored state; the plan parses and checks it. */
+  readonly state: unknown;
+  readonly receipts: StoredReceipts;
+}
+
+/** The earlier loads of a place before its first run, and of a target that stores nothing. */
+export const NO_PRIOR_LOADS: PriorLoads = { state: undefined, receipts: new Map() };

@@ -1,0 +1,45 @@
+import { addDays, type Day } from '../base/days.ts';
+import type { StoredReceipts } from './day.ts';
+
+/** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
+const WEEKS = 4;
+const LEAST_WEEKS = 2;
+const LEAST_MEDIAN = 100;
+
+/** A day that is over and has far fewer rows than usual. */
+export interface ImplausibleDay {
+  readonly day: Day;
+  readonly rows: number;
+  /** Median of the same weekday in the four weeks before. */
+  readonly usual: number;
+}
+
+/**
+ * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
+ * weekdays all had rows, another day if it has fewer than a fifth of their median.
+ */
+export function implausible(day: Day, receipts: StoredReceipts): ImplausibleDay | undefined {
+  const receipt = receipts.get(day);
+  if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
+  const before: number[] = [];
+  for (let week = 1; week <= WEEKS; week++) {
+    const earlier = receipts.get(addDays(day, -7 * week));
+    if (earlier?.is_over === true) before.push(earlier.rows);
+  }
+  if (before.length < LEAST_WEEKS) return undefined;
+  const usual = median(before);
+  const { rows } = receipt;
+  const isEmpty = rows === 0 && before.every((count) => count > 0);
+  const isFew = rows > 0 && usual >= LEAST_MEDIAN && rows < usual / 5;
+  return isEmpty || isFew ? { day, rows, usual } : undefined;
+}
+
+/** All implausible days of these receipts, in order. */
+export const implausibleDays = (receipts: StoredReceipts): ImplausibleDay[] =>
+  [...receipts.keys()].sort().flatMap((day) => implausible(day, receipts) ?? []);
+
+function median(counts: readonly number[]): number {
+  const sorted = counts.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

@@ -1,0 +1,142 @@
+import type { Day } from '../base/days.ts';
+import { typeOf, widenedType } from '../cells/types/index.ts';
+import type { DayDownload, RunFacts, SpoolFile } from '../extract/day.ts';
+import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
+import type { StoredColumn } from './columns.ts';
+import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
+import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './plan.ts';
+import { applyBatch, type TableState } from './state.ts';
+
+/** One file of a day, with the columns of its header. */
+export interface PlannedFile {
+  readonly file: SpoolFile;
+  readonly columns: readonly FileColumn[];
+}
+
+/** A day of a batch, and how its cells become values. */
+export interface PlannedDay {
+  readonly download: DayDownload;
+  readonly incoming: IncomingColumns;
+  readonly files: readonly PlannedFile[];
+  /** The reading of each column of the place, by its key. */
+  readonly readings: ReadonlyMap<string, Reading>;
+}
+
+/** The days of a commit: the columns of the place after it, and how the cells of each day are read. */
+export interface PlannedBatch {
+  /** True if nothing was committed before. */
+  readonly isFirst: boolean;
+  /** All columns of the place after the batch, by position. */
+  readonly columns: readonly PlannedColumn[];
+  readonly days: readonly PlannedDay[];
+  readonly timezone: string | undefined;
+}
+
+/** Plans the columns of a batch once, and the readings of each day as if the days were committed one by one. */
+export function planBatch(
+  { columns: stored, receipts }: Pick<TableState, 'columns' | 'receipts'>,
+  batch: readonly DayDownload[],
+  rules: Rules,
+): PlannedBatch {
+  const isFirst = receipts.size === 0;
+  const incoming = batch.map(({ files }) => incomingColumns(files));
+  const all = incomingColumns(batch.flatMap(({ files }) => files)).columns;
+  const columns =
+    isFirst && rules.schemaMode !== 'evolve' && batch.length > 1
+      ? planFirst(
+          stored,
+          [incoming[0].columns, incomingColumns(batch.slice(1).flatMap(({ files }) => files)).columns],
+          rules,
+        )
+      : planColumns(stored, all, rules, { isFirst });
+  const readingsOfDay = dayReadings(columns, rules.timezone !== undefined);
+  const days = batch.map((download, i) => ({
+    download,
+    incoming: incoming[i],
+    files: download.files.map((file, n) => ({ file, columns: incoming[i].files[n] })),
+    readings: readingsOfDay(incoming[i]),
+  }));
+  return { isFirst, columns, days, timezone: rules.timezone };
+}
+
+/** Under `freeze` and `fail` the first day of a place gives the schema with which the days after it are compared. */
+function planFirst(
+  stored: readonly StoredColumn[],
+  [first, others]: readonly IncomingColumns['columns'][],
+  rules: Rules,
+): PlannedColumn[] {
+  const after = planColumns(stored, first, rules, { isFirst: true });
+  return planColumns(after, others, rules, { isFirst: false }).map((column, i) => {
+    const { before = null, storedEvidence = 0 } = after[i] ?? {};
+    return { ...column, before, storedEvidence };
+  });
+}
+
+/**
+ * Gives the readings of one day after the other: in a column that the cells of a day made a string, `null` is a text
+ * from the next day on.
+ */
+function dayReadings(columns: readonly PlannedColumn[], asInstants: boolean) {
+  const seen = new Map(columns.map(({ key, storedEvidence }) => [key, storedEvidence]));
+  const typeBefore = ({ key, before }: PlannedColumn) => {
+    const evidence = seen.get(key) ?? 0;
+    return before === null ? typeOf(evidence, asInstants) : widenedType(before, evidence, asInstants);
+  };
+  return ({ columns: own }: IncomingColumns): Map<string, Reading> =>
+    new Map(
+      columns.map((column) => {
+        const evidence = own.get(column.key)?.evidence ?? 0;
+        const isText = column.type === 'string' && typeBefore(column) === 'string';
+        seen.set(column.key, (seen.get(column.key) ?? 0) | evidence);
+        return [column.key, readingOf(column, evidence, { asInstants, isText })];
+      }),
+    );
+}
+
+/** True if no cell of the batch goes to `_rescued`. */
+export const rescuesNothing = ({ columns, days }: PlannedBatch): boolean =>
+  columns.every(({ isRefused }) => !isRefused) &&
+  days.every(({ readings }) => [...readings.values()].every(({ isClean }) => isClean));
+
+/** What the commit of a batch has stored. */
+export interface StoredRows {
+  /** Rows that are there after it: of its days, and of neighbouring days that lost rows to them. */
+  readonly rowsByDay: ReadonlyMap<Day, number>;
+  /** Number of cells put into `_rescued`, by source column name. */
+  readonly rescued: ReadonlyMap<string, number>;
+  readonly facts: RunFacts;
+  /** Time of the commit (ms since 1970). */
+  readonly now: number;
+}
+
+/** The result of a commit. */
+export interface Commit {
+  /** The days that were stored: those of the batch that were requested after what the place had. */
+  readonly days: readonly Day[];
+  /** Rows of these days that are stored. */
+  readonly rows: number;
+  readonly columnsAdded: readonly string[];
+  readonly columnsWidened: readonly WidenedColumn[];
+  /** Number of cells put into `_rescued`, by source column name. */
+  readonly rescued: ReadonlyMap<string, number>;
+}
+
+/** Gives the state after a batch whose rows are stored, and what the commit reports. */
+export function finishBatch(
+  before: TableState,
+  { isFirst, columns, days }: PlannedBatch,
+  { rowsByDay, rescued, facts, now }: StoredRows,
+): { readonly state: TableState; readonly commit: Commit } {
+  const receipts = days.map(({ download }) => download.receipt);
+  const changing = days.map(({ download, incoming }) => ({ day: download.receipt.day, columns: incoming.columns }));
+  const changedAt = new Date(now).toISOString();
+  const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
+  const state = applyBatch(before, { columns, changes, receipts, rowsByDay, facts });
+  const commit = {
+    days: receipts.map(({ day }) => day),
+    rows: receipts.reduce((sum, { day }) => sum + (rowsByDay.get(day) ?? 0), 0),
+    ...columnChanges(columns, isFirst),
+    rescued,
+  };
+  return { state, commit };
+}

@@ -1,0 +1,258 @@
+// This folder: where days are loaded into. Each target is a folder with a descriptor, listed in targets.ts, over which
+// the commands loop; `records/` writes Airbyte records. The interfaces here are what a target is asked for. All methods
+// throw UserError.
+
+import type { Writable } from 'node:stream';
+import type { Day } from '../base/days.ts';
+import type { Runtime } from '../base/runtime.ts';
+import type { HashKey } from '../cells/columns/hash-key.ts';
+import type { DayDownload, RunFacts } from '../extract/day.ts';
+import type { Commit } from '../table/batch.ts';
+import type { Difference } from '../table/differences.ts';
+import type { Rules } from '../table/plan.ts';
+import type { RunRecord } from '../table/runs.ts';
+import type { TableState } from '../table/state.ts';
+import type { SuppressionList, SuppressionMark } from '../table/suppression.ts';
+import type { TargetReport } from './report.ts';
+
+/** The descriptor of a target, which every command line loads, and the way to open a place of it for loading. */
+export interface Target {
+  /** The word that names the target after `sync`, `verify` and the others. */
+  readonly name: string;
+  /** The form in which a place of this target is given. */
+  readonly place: {
+    /** Its name in usage and messages: `file` gives `<file>` and FILE. */
+    readonly name: 'file' | 'dir' | 'url';
+    readonly describe: string;
+  };
+  /** What a place is, in help: `a DuckDB file`, `a Delta table`. */
+  readonly label: string;
+  /** Text for the help of `sync`. */
+  readonly summary: string;
+  /** True for a place that is the program's own stdout, so that nothing else may be written there. */
+  isStdout?(place: string): boolean;
+  /**
+   * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
+   * failure for a place of another program, for a configured time zone that is not the stored one, and for a
+   * suppression list that is not that of the place (`checkSuppression`).
+   */
+  open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
+}
+
+/** A target that stores its loads: its places can be continued, maintained, and searched for people. */
+export interface StatefulTarget extends Target {
+  open(place: string, options: OpenOptions): Promise<Sink>;
+  maintenance(): Promise<Maintenance>;
+  people(): Promise<People>;
+}
+
+/** Options of all that is done with a place. */
+export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> {
+  /** Maximum wait for the lock of a place (ms); then a transient failure (exit 3). */
+  readonly lockWaitMs: number;
+  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
+  readonly memoryLimit?: string | undefined;
+  /** Folder for what has to wait on the disk, in a folder of each run, which its end removes. */
+  readonly spoolDir: string;
+  /** Once it is aborted, whatever is done ends within seconds, with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface OpenOptions extends PlaceOptions, Rules {
+  /** Time that files removed from a table are kept for its readers (ms); of Delta. */
+  readonly retentionMs: number;
+  /** The suppression list of the run. */
+  readonly suppression?: SuppressionList | undefined;
+  /** The stream for a place that `isStdout`. */
+  readonly stdout: Writable;
+  readonly signal: AbortSignal;
+}
+
+/** A place that is open for loading. It is locked only while something is committed. */
+export interface Sink {
+  /**
+   * What the place holds beside its rows, as read when it was opened or last committed; undefined before the first load.
+   * Days whose rows a user removed are marked as pruned there.
+   */
+  readonly state: TableState | undefined;
+  /**
+   * Stores a batch of days in one step: takes the lock of the place, reads its state anew, and leaves out days whose
+   * stored receipt was requested later. The stored rows of the other days are removed, and all rows of their downloads
+   * are added, together with receipts, columns and cursor. A day that may share rows with its neighbours comes alone.
+   *
+   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves rows and state as they were.
+   */
+  commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit>;
+  /** Names of events that the place holds; asked when a day is too large. Absent if that would read the whole place. */
+  eventNames?(): Promise<readonly string[]>;
+  /** Records a run that ends, also one that failed. */
+  recordRun(run: RunRecord): Promise<void>;
+  /** Releases what is held; may be called after any failure. */
+  close(): Promise<void>;
+}
+
+/** A place that takes all days of a run as one stream and stores nothing about them. */
+export interface StreamSink {
+  /** True if a stream that failed is of no use to its reader. */
+  readonly isAllOrNothing: boolean;
+  /**
+   * Calls `onSent` for each day, in order, once its reader has taken all of its rows, with their number. A reader that
+   * closes the stream before the end is no failure.
+   */
+  write(days: AsyncIterable<DayDownload>, onSent: (day: DayDownload, rows: number) => void): Promise<Streamed>;
+}
+
+/** What a stream reports at its end beside the days that its reader has taken. */
+export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
+
+/**
+ * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends. All
+ * but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `compact` and `prune`
+ * change nothing in the place, and need no right to write there.
+ */
+export interface Maintenance {
+  /**
+   * Gives the state that is stored beside the rows. Days whose rows a user removed are marked as pruned there.
+   * Undefined if nothing was loaded yet, also where no place is.
+   */
+  readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
+  /** Reads all that is stored, and compares it with what was loaded. */
+  verify(place: string, options: PlaceOptions): Promise<Verified>;
+  /** Gives the space of removed rows back; no row changes. Absent for files, which have no such space. */
+  compact?(place: string, options: PlaceOptions): Promise<RewriteResult>;
+  /** Counts the rows for the page of `report`. */
+  report(place: string, options: PlaceOptions): Promise<TargetReport>;
+  /**
+   * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay, so
+   * that cursor and gaps are not touched.
+   */
+  prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<Pruned>;
+}
+
+export interface Verified {
+  /** What does not agree with what was loaded: exit 1. */
+  readonly differences: readonly Difference[];
+  /** Sentences about what is worth knowing: pruned days, keys under two days. */
+  readonly warnings: readonly string[];
+}
+
+export interface Pruned {
+  readonly days: readonly Day[];
+  readonly rows: number;
+}
+
+/** The result of rewriting a place. */
+export interface RewriteResult {
+  /** Rows of `events` after the rewrite. */
+  readonly rows: number;
+  readonly rowsRemoved: number;
+  /** The files with rows of `events` that new files replaced. */
+  readonly files: readonly string[];
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+}
+
+/**
+ * The look-up of people in a place that was loaded, and their removal: `findPeople` of `engine/people.ts` is the one
+ * look-up, and its condition is what is removed. Each call opens the place, and has closed it when it ends; where
+ * nothing was loaded yet it throws a configuration failure (exit 2). A deletion calls `find` of every place for the
+ * plan, then `tryPurge` of every place, then `purge` of one place after the other.
+ */
+export interface People {
+  /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
+  find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  /**
+   * The rows of `events` that a purge would remove, as JSON objects without the columns that are null. All are of one
+   * version of the place, whatever is written meanwhile. Read-only.
+   */
+  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
+  /**
+   * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
+   * succeed is noticed before anything is deleted: it throws what `purge` would throw.
+   */
+  tryPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
+  /**
+   * Takes the place's lock, looks the people up in what is there now, calls `onFound`, and removes all their rows in
+   * one commit. After it the bytes of values that only these rows had are in no file of the place: data, log,
+   * checkpoint, statistics, write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is
+   * named in `unreached`. A kill leaves either all rows or none of them; the same purge, run again, finishes the rest.
+   * If `onFound` throws, nothing is removed.
+   */
+  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
+}
+
+/** The people to look for, by a column or by a mapping, never by both. */
+export interface PeopleQuery {
+  /** External ids, each once, without placeholders. */
+  readonly ids: readonly string[];
+  /** Name in the export of the column that holds such ids. */
+  readonly column?: string | undefined;
+  /** Unified ids by external id. */
+  readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
+  readonly hashKey?: HashKey | undefined;
+}
+
+/** A `df_unified_id` in the form that rows of a place hold. */
+export interface UnifiedId {
+  readonly text: string;
+  /** Check value of the key under which it is a hash; undefined for a plain one. */
+  readonly hashKey: string | undefined;
+}
+
+export interface PeopleFound {
+  /** Every form of the people's unified ids in the rows, without placeholders. */
+  readonly unifiedIds: readonly UnifiedId[];
+  /**
+   * The type of the column with them if one value of it has several spellings, of which the rows have lost all but one.
+   */
+  readonly respelledAs?: string | undefined;
+  /** Number of people; each counts once, whatever the number of forms. */
+  readonly people: number;
+  /** The requested ids that have a row. */
+  readonly ids: readonly string[];
+  /** The ids among `ids` whose rows name no unified id. */
+  readonly idsWithoutUnifiedId: readonly string[];
+  /** Number of rows of `events` that a purge removes. */
+  readonly rows: number;
+  /** Number of people whose rows also carry other ids in the column. */
+  readonly shared: number;
+  /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
+  readonly service: string | undefined;
+  /** Sentences about rows that could not be searched. */
+  readonly warnings: readonly string[];
+}
+
+export const NOBODY: PeopleFound = {
+  unifiedIds: [],
+  people: 0,
+  ids: [],
+  idsWithoutUnifiedId: [],
+  rows: 0,
+  shared: 0,
+  service: undefined,
+  warnings: [],
+};
+
+export interface PurgeTrial {
+  readonly found: PeopleFound;
+  /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
+  readonly foreignTables: readonly string[];
+}
+
+export interface PurgeOptions extends PlaceOptions {
+  /**
+   * Called with those who are found, under the lock, before anything is changed: the ledger and the suppression list
+   * get their lines here. It returns what the place remembers of the list; undefined without one. Called again where a
+   * lost race makes the purge begin again.
+   */
+  readonly onFound: (found: PeopleFound) => Promise<SuppressionMark | undefined>;
+}
+
+export interface PurgeResult extends RewriteResult {
+  readonly found: PeopleFound;
+  /** Sentences about what still holds the people: with any of them the purge is not done. */
+  readonly unreached: readonly string[];
+  /** Folders of the place in which other runs have rows that are alive, or may be; absent if none can have any. */
+  readonly inUse?: readonly string[];
+}
