@@ -1,54 +1,45 @@
 import { tmpdir } from 'node:os';
 import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
-import { configError, type ExitCode } from '../base/errors.ts';
+import { configError, type ExitCode, type UserError } from '../base/errors.ts';
+import { LOG_LEVELS } from '../base/log.ts';
+import { nearest } from '../config/nearest.ts';
 import type { PlaceOptions } from '../targets/place-options.ts';
-import type { Target } from '../targets/target.ts';
+import type { StatefulTarget, Target } from '../targets/target.ts';
+import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';
+import { LOG_FORMATS } from './terminal.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
-  /** `verify duckdb <file>`. */
-  readonly usage: string;
-  readonly summary: string;
-  /** Summary that stands in the list of all commands for all those that begin with the same word. */
-  readonly family?: string;
-  /** Options by name in camel case: `maxWait` is `--max-wait`. */
+  /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */
   readonly options: O;
-  readonly epilogue?: () => string;
-  run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
+  /** Two command lines for its help, without the program's name. */
+  readonly examples: readonly [string, string];
+  /** The page to read, in `docs/`. */
+  readonly page: string;
+  run(values: ValuesOf<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<ExitCode>;
   /**
    * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
    * what could be read. The default prints one JSON object if `--json` is given.
    */
-  failed?(failure: Failure, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
+  failed?(failure: Failure, values: Partial<ValuesOf<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
 }
 
-/** The words of a command: `verify`, `duckdb`. */
-export const wordsOf = ({ usage }: Command): string[] => usage.replace(/ [<[].*/, '').split(' ');
+export const defineCommand = <O extends OptionTable>(definition: Command<O>): Command => definition;
 
-/** The command whose name these words begin with. */
-export const commandAt = (words: readonly string[], commands: readonly Command[]): Command | undefined =>
-  commands.find((one) => wordsOf(one).every((word, i) => word === words[i]));
-
-/** The targets that commands of one verb are for. */
-export const targetsOf = (commands: readonly Command[]): string[] => commands.flatMap((one) => wordsOf(one).slice(1));
-
-export type ValuesOf<O extends OptionTable> = {
-  readonly [N in keyof O]: NonNullable<O[N]> extends Option<infer T> ? T : never;
-};
-
-export const command = <O extends OptionTable>(definition: Command<O>): Command => definition;
+export type OptionTable = Readonly<Record<string, Option<unknown>>>;
+export type ValuesOf<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
 
 export interface Option<T> {
   readonly describe: string;
   /** Number of words that follow its name; 0 for a flag. */
   readonly words: 0 | 1 | 2;
   readonly isList?: boolean;
-  /** Its short name, `-o`. */
+  /** Its short name: `o` for `-o`. */
   readonly short?: string;
-  /** The name of a positional argument in messages; absent for an option. */
-  readonly argument?: string;
+  /** True for a word after the command, which messages call by its name in capitals. */
+  readonly isArgument?: boolean;
   /** True if it must be given. `fallback` is read where an option with a default is left out. */
   readonly isRequired?: boolean;
   readonly fallback?: string;
@@ -56,16 +47,28 @@ export interface Option<T> {
   read(words: readonly string[], name: string): T;
 }
 
-export type OptionTable = Readonly<Record<string, Option<unknown> | undefined>>;
+export const kebab = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
-export const flag = (describe: string): Option<boolean> => ({
+/** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
+export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
+  isArgument === true ? key.toUpperCase() : `--${kebab(key)}`;
+
+/** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
+export function unknownName(what: string, name: string, known: readonly string[]): UserError {
+  const near = nearest(name, known, name.length / 3);
+  if (near === undefined) return configError(`there is no such ${what}: wanted ${known.join(', ')}.`);
+  return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
+}
+
+export const flag = (describe: string, short?: string): Option<boolean> => ({
   describe,
   words: 0,
-  read: ([word]) => word !== undefined && word !== 'false',
+  ...(short !== undefined && { short }),
+  read: ([word]) => word === 'true',
 });
 
 /** An option of one word, undefined when left out; `parse` returns undefined for a word that is not `wanted`. */
-export function wordOption<T>(
+function wordOption<T>(
   describe: string,
   wanted: string,
   parse: (word: string) => T | undefined,
@@ -76,7 +79,8 @@ export function wordOption<T>(
     read([word], name) {
       const value = word === undefined ? undefined : parse(word);
       if (word === undefined || value !== undefined) return value;
-      throw configError(`${name} is ${JSON.stringify(word)}, wanted ${wanted}.`);
+      // The word may be a secret that stands in the wrong place.
+      throw configError(`${name} is not usable: wanted ${wanted}.`);
     },
   };
 }
@@ -95,7 +99,7 @@ export const whole = (describe: string, least = 0, most = 999_999_999) =>
     return number >= least && number <= most ? number : undefined;
   });
 
-export const choice = <T extends string>(describe: string, choices: readonly T[]) =>
+const choice = <T extends string>(describe: string, choices: readonly T[]) =>
   wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
     choices.find((one) => one === word),
   );
@@ -115,56 +119,77 @@ export const places = (describe: string): Option<readonly (readonly [target: str
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
 });
 
-/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around each. */
-export function placeWords(targets: readonly Target[], quote = ''): string {
-  const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
-  return places.join(' or ');
-}
-
-/**
- * The target of a `TARGET PLACE` that was given with an option. The word behind it may be an id, which is not repeated.
- */
-export function targetNamed<T extends Target>(option: string, name: string, targets: readonly T[]): T {
-  const target = targets.find((one) => one.name === name);
-  if (target !== undefined) return target;
-  throw configError(`${option} names ${JSON.stringify(name)}, wanted ${placeWords(targets, '"')}.`);
-}
-
 /** `fallback` is written as a user would write it. */
 export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
   ({ ...option, fallback }) as Option<T>;
 
 export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
 
-/** Makes an option a positional argument, the word after the command, which messages call `name`. */
-export const argument = <T>(name: string, option: Option<T>): Option<T> => ({ ...option, argument: name });
+/** Makes an option an argument, the next word after the command. */
+export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
 
-export const CONFIG_OPTION = text('Source configuration (JSON); default dfinery.json');
+/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
+export const placeWords = (targets: readonly Target[]): string =>
+  targets.map(({ name, place }) => `${name} ${place.name.toUpperCase()}`).join(' or ');
 
-/** `--json`; `what` names what it prints: `The plan`. */
-export const jsonOption = (what: string) => flag(`${what} as one JSON object on stdout`);
+/** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */
+export function targetNamed<T extends Target>(word: string, targets: readonly T[], option?: string): T {
+  const target = targets.find(({ name }) => name === word);
+  if (target !== undefined) return target;
+  const names = targets.map(({ name }) => name);
+  const { message } = unknownName('target', word, names);
+  throw configError(option === undefined ? message : `${option}: ${message}`);
+}
 
-export const DAY_OPTIONS = {
-  from: day('First day, yyyy-MM-dd; with it exactly the days requested are read'),
-  to: day('Last day, included'),
-  fullRefresh: flag('Read every day again and merge; nothing is emptied'),
-};
+function targetOption<T extends Target>(targets: readonly T[]): Option<T | undefined> {
+  return {
+    describe: placeWords(targets),
+    words: 1,
+    read: ([word]) => (word === undefined ? undefined : targetNamed(word, targets)),
+  };
+}
 
-/** The options of commands that work on a target without calling the service. */
-export const PLACE_OPTIONS = {
-  lockWait: withDefault('30s', duration('How long to wait for a target in use')),
-  spoolDir: text('Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system'),
-  json: jsonOption('The result'),
-};
-
-/** The options of a command whose argument is the place of a target, such as `verify duckdb <file>`. */
-export const optionsForPlace = ({ name, place }: Target) => ({
-  place: argument(place.name, required(text(`What sync ${name} has loaded`))),
-  ...PLACE_OPTIONS,
+/** The arguments `TARGET PLACE`. */
+export const placeArguments = <T extends Target>(targets: readonly T[]) => ({
+  target: argument(required(targetOption(targets))),
+  place: argument(required(text('A place of it'))),
 });
 
+/** The arguments `[TARGET PLACE]`. */
+export const OPTIONAL_PLACE = {
+  target: argument(targetOption(STATEFUL_TARGETS)),
+  place: argument(text('A place of it')),
+};
+
+/** The options of commands that work on a place without calling the service. */
+export const PLACE_OPTIONS = {
+  lockWait: withDefault('30s', duration('How long to wait for a place in use')),
+  spoolDir: text('Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system'),
+};
+
+/** The options of a command for places that were loaded: `verify TARGET PLACE`. */
+export const STORED_PLACE = { ...placeArguments<StatefulTarget>(STATEFUL_TARGETS), ...PLACE_OPTIONS };
+
+export const DAY_OPTIONS = {
+  from: day('First day, yyyy-MM-dd; with it exactly the days named are read'),
+  to: day('Last day, included'),
+  fullRefresh: flag('Replace every day that the service still exports'),
+};
+
+/** The options of every command. */
+export const GLOBAL_OPTIONS = {
+  config: text('Configuration file; default dfinery.json'),
+  json: flag('The result as one JSON object on the last line of stdout'),
+  quiet: flag('Log errors alone, show no progress', 'q'),
+  verbose: flag('Log debug lines, too', 'v'),
+  logLevel: choice('Least severity of the log', LOG_LEVELS),
+  logFormat: withDefault('text', choice('Log lines on stderr', LOG_FORMATS)),
+  help: flag('Show this help', 'h'),
+  version: flag('Show the version'),
+};
+
 export function placeOptions(
-  { lockWait, spoolDir }: Omit<ValuesOf<typeof PLACE_OPTIONS>, 'json'>,
+  { lockWait, spoolDir }: ValuesOf<typeof PLACE_OPTIONS>,
   { clock, logger, signal, env }: Context,
 ): PlaceOptions {
   const folder = spoolDir ?? (env('DFINERY_SPOOL_DIR') || tmpdir());

@@ -7,12 +7,11 @@ import { isObject } from '../base/json.ts';
 import { MASK } from '../base/secrets.ts';
 import { type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
-import { type ConfigSchema, FORMS, readEnvironment, variableOf, variablesOf } from '../config/environment.ts';
+import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
 import { objectOf, type ParsedConfig } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import type { Context } from './context.ts';
-import { tableLines } from './table.ts';
 
 export const SOURCE_FILE = 'dfinery.json';
 export const DESTINATION_FILE = 'dfinery-destination.json';
@@ -112,27 +111,6 @@ function settingsOf(
   });
   return Object.fromEntries(settings);
 }
-
-function help(schema: ConfigSchema, omitted: readonly string[] = []): string {
-  const rows = variablesOf(schema)
-    .filter(({ key }) => !omitted.includes(key))
-    .map(({ name, key, property }) => {
-      const { type = 'string', enum: choices, airbyte_secret: isSecret, default: value } = property;
-      const form = isSecret ? 'secret; also …_FILE' : (choices?.join(' | ') ?? FORMS[type]);
-      const shown = value === undefined || JSON.stringify(value) === '{}' ? '' : String(value);
-      return [name, form, schema.required.includes(key) ? 'required' : shown];
-    });
-  return [
-    'Each configuration key is an environment variable too, and wins there over the file; without a file they are enough:',
-    ...tableLines(['variable', 'value', 'default'], rows),
-  ].join('\n');
-}
-
-/** Text at the end of the help of commands that read the source configuration. */
-export const sourceEnvironmentHelp = (): string => help(sourceSchema);
-
-/** Text at the end of the help of `forget`: without `dry_run`, which `--confirm` replaces, and `streams`. */
-export const destinationEnvironmentHelp = (): string => help(destinationSchema, ['dry_run', 'streams']);
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
 export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {

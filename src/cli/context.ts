@@ -18,10 +18,15 @@ export interface Context extends Io, Runtime {
   loggerThrough(wrap: (log: LogSink) => LogSink): Logger;
 }
 
-export function contextOf(io: Io, options: { readonly logLevel: LogLevel; readonly logFormat: LogFormat }): Context {
+interface LogOptions {
+  readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
+}
+
+export function contextOf(io: Io, { logLevel, logFormat }: LogOptions): Context {
   const redactor = new Redactor();
-  const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
-  const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);
+  const sink = terminalLog(io.terminal, logFormat, () => io.clock.now());
+  const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), logLevel, redactor.mask);
   return { ...io, random: systemRandom, redactor, loggerThrough, logger: loggerThrough((log) => log) };
 }
 

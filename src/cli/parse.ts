@@ -1,164 +1,164 @@
+import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
 import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
-import type { Option, OptionTable, ValuesOf } from './command.ts';
+import {
+  type Command,
+  GLOBAL_OPTIONS,
+  kebab,
+  type Option,
+  type OptionTable,
+  optionName,
+  unknownName,
+  type ValuesOf,
+} from './command.ts';
+import { COMMANDS } from './commands/index.ts';
 
-interface ParsedOptions<V> {
+/** The values of a command whose options are not known here. */
+export type CommandValues = ValuesOf<OptionTable & typeof GLOBAL_OPTIONS>;
+
+export interface CommandLine {
+  /** The command's name and definition; undefined if no known one was given. */
+  readonly name: string | undefined;
+  readonly command: Command | undefined;
+  /** The words, with the command. */
+  readonly words: readonly string[];
   /** The values; if the command line has a problem, those that could be read. */
-  readonly values: Partial<V>;
+  readonly values: Partial<CommandValues>;
   readonly problem: UserError | undefined;
 }
 
-/** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
-export const optionName = (key: string, { argument }: Option<unknown>): string =>
-  argument?.toUpperCase() ?? `--${key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+const PARSER = {
+  'boolean-negation': false,
+  'dot-notation': false,
+  'greedy-arrays': false,
+  'parse-numbers': false,
+  'parse-positional-numbers': false,
+  'strip-aliased': true,
+  'strip-dashed': true,
+};
 
-/** An option as a command line has it. */
-interface GivenOption {
-  /** The name as it was written: `-o` or `--output`. */
-  readonly name: string;
-  /** Its key in the table; undefined for an unknown option. */
-  readonly key?: string | undefined;
-  /**
-   * The words of its value, fewer than it needs where the next option follows too soon. A flag has `true` or `false`.
-   */
-  readonly value: readonly string[];
-  /** True if it lacks a word of its value; a flag needs none. */
-  readonly isEmpty: boolean;
-}
+const newParser = () =>
+  yargs()
+    .scriptName('dfinery-elt')
+    .detectLocale(false)
+    .help(false)
+    .version(false)
+    .exitProcess(false)
+    .parserConfiguration(PARSER);
 
-/** `--name`, `--name=value`, `-n`, `-n=value` and `-nvalue`. */
-const OPTION = /^(--[^=]*|-[^-])(?:=(.*)|(.+))?$/s;
-/**
- * The next words that belong to an option of one word or two, and to a flag. A value may begin with one dash, and with
- * two before a blank, as a comment of SQL does.
- */
-const VALUE = /^(?!--(?!\s))/;
-const TRUTH = /^(true|false)$/;
-
-/** Divides a command line into the options, with their values where the table has them, and all other words. */
-export function divide(argv: readonly string[], table: OptionTable) {
-  const words: string[] = [];
-  const options: GivenOption[] = [];
-  const rest = [...argv];
-  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
-    const [, name, afterSign, afterLetter] = OPTION.exec(word) ?? [];
-    if (word === '--') words.push(...rest.splice(0));
-    else if (name === undefined) words.push(word);
-    else {
-      const [key, option] = optionAt(name, table);
-      const count = option?.words ?? 0;
-      const value = [afterSign ?? afterLetter ?? []].flat();
-      const isValue = (next = '--') => (count === 0 ? TRUTH : VALUE).test(next);
-      while (value.length < Math.max(1, count) && isValue(rest[0])) value.push(...rest.splice(0, 1));
-      const isEmpty = count > 0 && (value.length < count || value.includes(''));
-      options.push({ name, key, value: count === 0 && value.length === 0 ? ['true'] : value, isEmpty });
-    }
-  }
-  return { words, options };
-}
-
-function optionAt(name: string, table: OptionTable): readonly [string, Option<unknown>] | readonly [] {
+/** The arguments and options of a command, of which `hint` stands in the help. */
+function declare<T>(parser: Argv<T>, table: OptionTable, hint = ({ describe }: Option<unknown>) => describe): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
-    if (option === undefined || option.argument !== undefined) continue;
-    if (name === option.short || name === optionName(key, option)) return [key, option];
+    if (option.isArgument === true) continue;
+    const { words, short } = option;
+    const nargs = words === 2 ? { nargs: 2 } : {};
+    const alias = short === undefined ? {} : { alias: short };
+    parser.option(kebab(key), { type: words === 0 ? 'boolean' : 'string', describe: hint(option), ...nargs, ...alias });
   }
-  return [];
+  return parser;
 }
 
-/** Reads a command line under the options of a command, whose name is its first words. */
-export function parseCommandLine<O extends OptionTable>(
-  argv: readonly string[],
-  table: O,
-  command: readonly string[],
-): ParsedOptions<ValuesOf<O>> {
-  const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;
-  const { words, options } = divide(argv, table);
-  const surplus = words.slice(command.length);
+/** Parses a command line; throws nothing. */
+export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
+  let chosen: { readonly name: string; readonly command: Command } | undefined;
+  const parser = declare(newParser().fail(false), GLOBAL_OPTIONS);
+  for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
+    const build = async (one: Argv) => {
+      chosen = { name, command: (await load()).command };
+      return declare(one, chosen.command.options);
+    };
+    parser.command(name, summary, build);
+  }
+  parser.command('$0', false).completion('completion', 'Print a script that completes commands and options in a shell');
+  let wrong: UserError | undefined;
+  const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
+    if (!(error instanceof Error) || error.name !== 'YError') throw error;
+    const message = error.message.replace(/^.*: (.*)$/, '--$1 takes two words: TARGET PLACE.');
+    wrong = configError(message);
+    return { _: [chosen?.name ?? ''], $0: '', json: argv.includes('--json') };
+  });
+  const { _: given, $0: _, ...all } = parsed;
+  const raw: Readonly<Record<string, unknown>> = all;
+  const words = given.map(String);
+  const { name, command } = chosen ?? {};
+  const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
+  const problems = [wrong, unknownOption(raw, table)];
+  if (command === undefined && words.length > 0) problems.push(unknownName('command', words[0], Object.keys(COMMANDS)));
+  const rest = words.slice(1);
   const values: Record<string, unknown> = {};
-  const problems = [configurationKeyIn(options, table), unknownOption(options, table, help)];
   for (const [key, option] of Object.entries(table)) {
-    if (option === undefined) continue;
-    const { argument, isList, fallback } = option;
-    const name = optionName(key, option);
-    const given =
-      argument === undefined
-        ? options.filter((one) => one.key === key)
-        : surplus.splice(0, 1).map((word) => ({ name, value: [word], isEmpty: word === '' }));
-    problems.push(problemOf(given, name, option, help));
-    // Of an option that is given twice the first value is read: `--json` and `--xcom` must take effect, so that scripts
-    // are told of the failure.
-    const texts = (isList === true ? given : given.slice(0, 1)).filter(({ isEmpty }) => !isEmpty);
-    const read = texts.length === 0 && fallback !== undefined ? [fallback] : texts.flatMap(({ value }) => value);
-    try {
-      values[key] = option.read(read, name);
-    } catch (error) {
-      if (!(error instanceof UserError)) throw error;
-      problems.push(error);
-    }
+    const { value, problem } = readOption(option, optionName(key, option), option.isArgument ? rest.shift() : raw[key]);
+    values[key] = value;
+    problems.push(problem);
   }
-  // Where a command takes an id, the surplus word may be one, so that no log may show it.
-  const tooMany =
-    'id' in table
-      ? 'there is a word too many (an ID is given with --id)'
-      : `${JSON.stringify(surplus[0])} is a word too many`;
-  if (surplus.length > 0) problems.push(configError(`${tooMany}: ${help}.`));
-  return { values: values as Partial<ValuesOf<O>>, problem: problems.find((problem) => problem !== undefined) };
+  // It may be an id or a secret, so that no log may show it.
+  if (command !== undefined && rest.length > 0) problems.push(configError('there is a word too many.'));
+  const problem = problems.find((one) => one !== undefined);
+  return { name, command, words, values, problem: problem && withHelp(problem, name) };
 }
 
-/**
- * The failure of the first option that the table does not have, with the one that was probably meant. What follows an
- * option without a value is left out: it may be that value, such as an id, which no message may repeat.
- */
-function unknownOption(options: readonly GivenOption[], table: OptionTable, help: string): UserError | undefined {
-  const unknown = options.find(({ key }, i) => key === undefined && options[i - 1]?.isEmpty !== true);
-  if (unknown === undefined) return undefined;
-  const { name } = unknown;
-  const known = Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
+const withHelp = (problem: UserError, name: string | undefined): UserError =>
+  problem.with({
+    message: `${problem.message} See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`,
+  });
+
+/** The value of an option, or the failure of one that is given in a wrong way. */
+function readOption(option: Option<unknown>, name: string, raw: unknown) {
+  const { words: count, isList, isRequired, fallback } = option;
+  const given = (raw === undefined ? [] : [raw].flat()).map(String);
+  const filled = given.filter((word) => word !== '');
+  // Of an option that is given twice the first value is read: `--json` and `--xcom` must take effect, so that scripts
+  // are told of the failure.
+  const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
+  const wrong = (what: string) => configError(`${name} ${what}.`);
+  try {
+    const value = option.read(used.length === 0 && fallback !== undefined ? [fallback] : used, name);
+    if (filled.length < given.length) return { value, problem: wrong('is empty') };
+    if (count > 0 && isList !== true && given.length > 1) return { value, problem: wrong('is given more than once') };
+    return { value, problem: isRequired && given.length === 0 ? wrong('is missing') : undefined };
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return { value: undefined, problem: error };
+  }
+}
+
+/** The failure of the first option that the table does not have, with the one that was probably meant. */
+function unknownOption(raw: object, table: OptionTable): UserError | undefined {
+  const isKnown = (key: string) => Object.hasOwn(table, key) && table[key].isArgument !== true;
+  const key = Object.keys(raw).find((one) => !isKnown(one));
+  if (key === undefined) return undefined;
+  const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
+  const known = Object.entries(table).flatMap(([one, option]) => (option.isArgument ? [] : [optionName(one, option)]));
   const near = nearest(name, known, name.length / 3);
-  return configError(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
+  const hint = configurationHint(name) ?? (near && `did you mean ${near}?`);
+  return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }
 
-/**
- * The failure of an unknown option right before a word that is no command or no target. The word is perhaps its value,
- * such as a secret, which no message may repeat.
- */
-export function unknownOptionBefore(
-  word: string | undefined,
-  argv: readonly string[],
-  table: OptionTable,
-): UserError | undefined {
-  const before = argv.filter((_, i) => argv[i + 1] === word);
-  return unknownOption(divide(before, table).options, table, 'see dfinery-elt --help');
-}
+const MAX_COLUMNS = 110;
 
-/** The failure of an option that is given in a wrong way, whatever its value means. */
-function problemOf(
-  given: readonly GivenOption[],
-  name: string,
-  option: Option<unknown>,
-  help: string,
-): UserError | undefined {
-  if (given.length > 1 && option.isList !== true) return configError(`${given[0].name} is given more than once.`);
-  const empty = given.find(({ isEmpty }) => isEmpty);
-  if (empty !== undefined) {
-    const isPart = empty.value.some((word) => word !== '');
-    return configError(isPart ? `${name} lacks a word: wanted a target and its place.` : `${name} is empty.`);
+/** The help of a command; without a name, of the program. */
+export async function helpOf(name: string | undefined, columns: number): Promise<string> {
+  const page = newParser().wrap(Math.min(columns, MAX_COLUMNS));
+  const hint = ({ describe, isRequired, fallback }: Option<unknown>) =>
+    `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
+  if (name === undefined) {
+    for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
+    page.usage('$0 COMMAND').command('help config', 'List the keys of the configuration and their variables');
+    page.command('completion', 'Print a script that completes commands and options in a shell');
+    return declare(
+      page.epilogue(
+        'TARGET PLACE is duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX; of sync also arrow FILE or arrow -.',
+      ),
+      GLOBAL_OPTIONS,
+      hint,
+    ).getHelp();
   }
-  if (given.length === 0 && option.isRequired === true) return configError(`${name} is missing: ${help}.`);
-  const isTruth = given.every(({ value: [word] }) => TRUTH.test(word));
-  return option.words > 0 || isTruth ? undefined : configError(`${name} takes no value.`);
-}
-
-/**
- * The failure of a configuration key that was written as an option. It is reported before any other: the next word may
- * be a secret, which no message may repeat.
- */
-export function configurationKeyIn(options: readonly GivenOption[], table: OptionTable): UserError | undefined {
-  for (const { name, key } of options) {
-    if (key !== undefined || !name.startsWith('--')) continue;
-    const hint = configurationHint(name, 'config' in table);
-    if (hint !== undefined) return configError(`there is no option ${name}: ${hint}.`);
-  }
-  return undefined;
+  const { words, summary, load } = COMMANDS[name];
+  const { command } = await load();
+  const { options, examples, page: document } = command;
+  page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
+  for (const line of examples) page.example(`$0 ${line}`, '');
+  page.epilogue(`More: docs/${document}. Configuration keys: dfinery-elt help config.`);
+  return declare(page, { ...options, ...GLOBAL_OPTIONS }, hint).getHelp();
 }

@@ -74,7 +74,7 @@ export function storedPlaces(
 ): StoredPlace[] {
   const places: StoredPlace[] = [];
   for (const [kind, path] of given) {
-    const target = targetNamed(`--${name}`, kind, STATEFUL_TARGETS);
+    const target = targetNamed(kind, STATEFUL_TARGETS, `--${name}`);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {
       throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
     }

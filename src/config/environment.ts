@@ -40,16 +40,14 @@ const EXAMPLE_NAMES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL',
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /**
- * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none, or if it
- * is no secret and the command does not read the whole configuration.
+ * How to give a configuration key that was written as an option, `--lookback-days`; undefined if there is none.
  */
-export function configurationHint(option: string, readsAll: boolean): string | undefined {
+export function configurationHint(option: string): string | undefined {
   const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));
   if (found === undefined) return undefined;
   const { name, key, property } = found;
-  if (!property.airbyte_secret)
-    return readsAll ? `${key} is a key of the configuration file, or set ${name}` : undefined;
-  return `the command line is visible to other users, so set ${name}, or ${name}${FILE} to the path of a file that holds the secret`;
+  if (!property.airbyte_secret) return `${key} is a key of the configuration file, or set ${name}.`;
+  return `the command line is visible to other users, so set ${name}, or ${name}${FILE} to the path of a file that holds the secret.`;
 }
 
 const allVariables = (): Variable[] => [...variablesOf(source), ...variablesOf(destination)];

@@ -16,7 +16,7 @@ export function nearest(
   const ranked = known
     .map((candidate) => {
       const own = flat(candidate);
-      const isPart = own.includes(given) || given.includes(own);
+      const isPart = Math.min(own.length, given.length) > 3 && (own.includes(given) || given.includes(own));
       const likeness = given === '' ? 0 : sorted(own) === letters ? 2 : isPart ? 1 : 0;
       return { candidate, likeness, edits: distance(own, given) };
     })

@@ -34,6 +34,7 @@ function configOf({
     delivery: values.delivery as 'auto' | 'fresh' | 'settled',
     toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
     onGap: values.onGap as 'fail' | 'warn',
+    onImplausible: values.onImplausible as 'fail' | 'warn',
     schemaMode: values.schemaMode as SchemaMode,
     emptyBody: values.emptyBody as 'retry' | 'no_rows',
     columnTypes: types,

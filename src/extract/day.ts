@@ -31,7 +31,7 @@ export interface Receipt {
 /** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
   ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'eventNames'
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'eventNames' | 'listed'
 >;
 
 /**
@@ -82,11 +82,14 @@ export interface RunFacts {
   /** The start, if the place has none yet. */
   readonly start: Day;
   readonly hashes: RequestHashes;
-  readonly hashed?: readonly HashedColumns[] | undefined;
+  /** What the configuration hashes. */
+  readonly hashing: HashedColumns;
   /** True before the last day of a full refresh with other filters: the place holds days of both. */
   readonly isMixed: boolean;
-  readonly toDateInclusive?: boolean | undefined;
-  readonly finalNewline?: boolean | undefined;
+  /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
+  readonly toDateInclusive: boolean | undefined;
+  /** Whether files end with a line end, as far as this run knows. */
+  readonly finalNewline: boolean | undefined;
   /** Days found to be lost in this run, under `on_gap: warn`. */
   readonly gaps: readonly Day[];
   /** True under plain append, which reads only days without rows again. */

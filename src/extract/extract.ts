@@ -1,145 +1,238 @@
-// This folder: from a plan to verified windows. `plan/` decides which days to request, `download/` requests them until
-// there is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and
-// state.
+// This folder: from a plan to checked days. `plan/` decides which days to read, `download/` requests each until there is
+// a checked answer, `spool/` is the folder on disk; the files beside them are the contract with those who store days.
 
-import pLimit from 'p-limit';
-import { sha256 } from '../base/json.ts';
-import { EVIDENCE_BITS } from '../cells/columns/scan.ts';
-import { Batch, type BatchLimits, ONE_WINDOW } from './batch.ts';
+import { unlink } from 'node:fs/promises';
+import { addDays, type Day } from '../base/days.ts';
+import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
+import { plainCount } from '../base/quantities.ts';
+import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
+import type { DayDownload, RunFacts, StoredReceiptFacts } from './day.ts';
 import type { ExtractDeps } from './deps.ts';
-import { discard, type Extraction } from './download/extraction.ts';
-import { Scheduler } from './download/schedule.ts';
-import { ServiceFacts } from './download/service-facts.ts';
-import type { RequestHashes } from './export-request.ts';
+import type { DayResult } from './download/day.ts';
+import { DayDownloads } from './download/days.ts';
+import type { ServiceFacts } from './download/service-facts.ts';
+import { lastDayOver, mayStillArrive } from './plan/days.ts';
+import { nameDays } from './plan/name-days.ts';
 import type { Plan } from './plan/plan.ts';
-import { Spool } from './spool/spool.ts';
-import { NOTHING_TO_REMOVE } from './spool/spool-writer.ts';
-import type { Window } from './window.ts';
-import { WindowBuilder } from './window-builder.ts';
+import { implausible } from './plausible.ts';
 
-/**
- * Version of spool files; a run does not use those of another one, nor those with other bits of evidence. It is raised
- * with each other change of what an export gives: the bytes of its spool file, or the scan in its sidecar.
- */
-const SPOOL_VERSION = 3;
-
-/** As `extractBatches`, with one window at a time. */
-export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGenerator<Window, void, undefined> {
-  for await (const [window] of extractBatches(plan, deps, ONE_WINDOW)) yield window;
+/** Days that are committed together, in order; one day if it may share rows with its neighbours. */
+export interface DayBatch {
+  readonly days: readonly DayDownload[];
+  readonly facts: RunFacts;
 }
 
+/** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
+const MAX_FAILED = 3;
+
 /**
- * Executes a plan; yields batches of verified windows in the order of days. To request the next batch means that the
- * last one is committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or
- * delivered at any time, beside those of a batch. However it ends, only verified files that the next run with the same
- * filters can use, and a broken body whose path was reported, stay on disk. Throws the first UserError when its
- * window's turn comes, after the windows before it were delivered.
+ * Executes a plan; yields batches of checked days in the order of days. To request the next batch means that the last
+ * one is committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
+ * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
  */
-export async function* extractBatches(
+export async function* extractDays(
   plan: Plan,
   deps: ExtractDeps,
-  limits: BatchLimits,
-  onWaiting: (window: Window) => void = () => {},
-): AsyncGenerator<readonly Window[], void, undefined> {
-  for (const { event, message } of plan.warnings) deps.logger.warn(event, message);
+  limits: BatchLimits = BATCH_LIMITS,
+): AsyncGenerator<DayBatch, void, undefined> {
+  logPlan(plan, deps);
   if (plan.days.length === 0) return;
-  const controller = new AbortController();
-  const extraction = await openExtraction(plan, deps, AbortSignal.any([deps.signal, controller.signal]));
-  const batch = new Batch(limits, deps.clock);
-  const scheduler = new Scheduler(extraction, batch);
+  const downloads = await DayDownloads.open(plan, deps);
   try {
-    yield* inOrder(extraction, scheduler, batch, onWaiting);
-    // Every wanted day is committed, so that reusable files of dead runs are no longer needed.
-    if (!plan.isPartial && deps.sharing?.keep !== true) await extraction.spool.discardUnused();
+    yield* batches(plan, deps, downloads, limits);
   } finally {
-    batch.drain();
-    controller.abort(new Error('the extraction has ended'));
-    await scheduler.close();
-    await extraction.spool.close();
+    await downloads.close();
   }
 }
 
-async function* inOrder(
-  extraction: Extraction,
-  scheduler: Scheduler,
-  batch: Batch,
-  onWaiting: (window: Window) => void,
-): AsyncGenerator<readonly Window[]> {
-  const builder = new WindowBuilder(extraction);
-  const most = extraction.deps.options.maxConcurrentExports;
+/** As `extractDays`, one day at a time. */
+export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGenerator<DayDownload, void, undefined> {
+  for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
+}
+
+function logPlan(plan: Plan, { logger }: ExtractDeps): void {
+  for (const { event, message } of plan.warnings) logger.warn(event, message);
+  if (plan.readAgain.length === 0) return;
+  const message = `Read again, since they are empty or have far fewer rows than usual: ${nameDays(plan.readAgain)}.`;
+  logger.info('plan.read_again', message);
+}
+
+async function* batches(
+  plan: Plan,
+  deps: ExtractDeps,
+  downloads: DayDownloads,
+  limits: BatchLimits,
+): AsyncGenerator<DayBatch> {
+  const { facts } = downloads;
+  const outcome = new Outcome(plan, deps, facts);
+  const batch = new Batch(limits, deps.clock);
+  const results = downloads.results();
   try {
+    let next = results.next();
     for (;;) {
-      extraction.signal.throwIfAborted();
-      scheduler.fill(most);
-      if (!(await batch.mayWaitFor(scheduler.ready()))) {
+      if (!(await batch.mayWaitFor(next))) {
         yield* flush();
         continue;
       }
-      const results = await scheduler.shift();
-      if (results === undefined) break;
-      for (const result of results) {
-        const window = builder.build(result);
-        if (window === undefined) continue;
-        if (batch.sharesDay(window, extraction.facts.known.rangesInclusive === false)) yield* flush();
-        batch.add(window);
-        onWaiting(window);
-        if (batch.isFull) yield* flush();
-      }
+      const result = await next;
+      if (result.done === true) break;
+      next = results.next();
+      next.catch(() => {});
+      const download = outcome.add(result.value);
+      if (download === undefined) continue;
+      batch.add(download);
+      if (batch.isFull || outcome.mustStop) yield* flush();
+      if (outcome.mustStop) break;
     }
   } catch (error) {
-    extraction.signal.throwIfAborted();
-    yield* deliver(batch.drain());
+    deps.signal.throwIfAborted();
+    yield* flush();
     throw error;
   }
   yield* flush();
-  builder.finish();
+  outcome.finish();
 
   async function* flush() {
-    // Other downloads continue while the consumer works; this batch counts as one of them.
-    scheduler.fill(most - 1);
-    yield* deliver(batch.drain());
-  }
-
-  async function* deliver(windows: readonly Window[]) {
-    if (windows.length === 0) return;
-    yield windows;
-    for (const window of windows) await discard(extraction, window);
-    batch.markFlushed();
+    const days = batch.drain();
+    if (days.length === 0) return;
+    yield { days, facts: outcome.factsAfter(days) };
+    for (const { files } of days) for (const { path } of files) await unlink(path).catch(() => {});
   }
 }
 
-type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
+/** What a run makes of the results of its days, and how it ends. */
+class Outcome {
+  /** True if nothing may be committed any more. */
+  mustStop = false;
+  readonly #plan: Plan;
+  readonly #deps: ExtractDeps;
+  readonly #facts: ServiceFacts;
+  readonly #receipts: Map<Day, StoredReceiptFacts>;
+  readonly #unseen: Set<string> | undefined;
+  /** First day that is still exported, of a run that has no start yet. */
+  #start: Day;
+  readonly #lost: Day[] = [];
+  /** Days that are gone and no gap. */
+  readonly #shortened: Day[] = [];
+  readonly #failures: UserError[] = [];
+  #open: UserError | undefined;
+  #isLoaded = false;
 
-/** Removes the downloads that a command kept for its targets; without a command all of the same filters. */
-export async function discardShared(
-  hashes: RequestHashes,
-  deps: SpoolDeps,
-  command: string | undefined,
-): Promise<void> {
-  const spool = await openSpool(hashes, deps);
-  try {
-    await spool.discardUnused(command);
-  } finally {
-    await spool.close();
+  constructor(plan: Plan, deps: ExtractDeps, facts: ServiceFacts) {
+    this.#plan = plan;
+    this.#deps = deps;
+    this.#facts = facts;
+    this.#receipts = new Map(plan.receipts);
+    this.#start = plan.start;
+    const { edits } = deps.options;
+    this.#unseen = edits && new Set([...edits.drop, ...edits.hash]);
+  }
+
+  /** Takes the result of the next day; returns what is to be delivered. */
+  add(result: DayResult): DayDownload | undefined {
+    switch (result.kind) {
+      case 'day':
+        this.#loaded(result.download);
+        return result.download;
+      case 'gone':
+        this.#gone(result.day);
+        return undefined;
+      case 'open': {
+        const message = `${result.day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
+        this.#deps.logger.warn('day.open', message, { day: result.day });
+        this.#open ??= result.error;
+        return undefined;
+      }
+      case 'failed':
+        this.#deps.logger.error('day.failed', result.error.message, { day: result.day });
+        this.#failures.push(result.error);
+        if (this.#failures.length >= MAX_FAILED) throw this.#failures[0];
+        return undefined;
+    }
+  }
+
+  #loaded({ receipt, files }: DayDownload): void {
+    const { day } = receipt;
+    const { counts, logger } = this.#deps;
+    this.#isLoaded = true;
+    for (const { listed } of files) for (const name of listed ?? []) this.#unseen?.delete(name);
+    if (this.#plan.isNamed && !receipt.is_over) counts.openDays.push(day);
+    this.#receipts.set(day, receipt);
+    const found = implausible(day, this.#receipts);
+    if (found === undefined) return;
+    counts.implausibleDays.push(found);
+    const message = `${day} has ${plainCount(found.rows, 'row')}; its weekday has ${Math.round(found.usual)} as a rule.`;
+    logger.warn('day.implausible', message, { day, rows: found.rows, usual: found.usual });
+    if (this.#plan.onImplausible === 'warn' || !mayStillArrive(day, this.#facts.earlierTime())) return;
+    this.mustStop = true;
+    this.#failures.push(
+      transientError(`${message} Nothing after it is committed (on_implausible: fail). Run again later.`),
+    );
+  }
+
+  /** A day that the service no longer exports; only its answer makes a gap. */
+  #gone(day: Day): void {
+    const { isNamed, gapFrom, state } = this.#plan;
+    if (isNamed || (gapFrom !== undefined && day >= gapFrom && this.#receipts.get(day)?.is_over !== true)) {
+      this.#lost.push(day);
+      this.#deps.counts.gaps.push(day);
+      return;
+    }
+    this.#shortened.push(day);
+    if (state === undefined && day === this.#start) this.#start = addDays(day, 1);
+  }
+
+  /** The facts to store with these days, the last that are delivered so far. */
+  factsAfter(days: readonly DayDownload[]): RunFacts {
+    const plan = this.#plan;
+    const now = this.#facts.earlierTime();
+    const lastOver = plan.days.findLast((day) => day <= lastDayOver(now));
+    const isRefreshed = lastOver === undefined || days.some(({ receipt }) => receipt.day >= lastOver);
+    return {
+      now,
+      start: this.#start,
+      hashes: plan.hashes,
+      hashing: plan.hashing,
+      isMixed: plan.isMixed && !(isRefreshed && this.#failures.length === 0),
+      toDateInclusive: this.#deps.counts.toDateInclusive,
+      finalNewline: this.#facts.finalNewline,
+      gaps: this.#failsAtGap ? [] : this.#lost,
+      appends: plan.appends,
+    };
+  }
+
+  get #failsAtGap(): boolean {
+    return this.#plan.isNamed || this.#plan.onGap === 'fail';
+  }
+
+  /** Reports what was not loaded. Throws the worst of it. */
+  finish(): void {
+    const { logger } = this.#deps;
+    const unseen = [...(this.#unseen ?? [])].join(', ');
+    if (unseen !== '' && this.#isLoaded) {
+      const message = `columns_drop and columns_hash name what no export of this run had: ${unseen}. Names count letter by letter.`;
+      logger.warn('columns.unseen', message, { columns: unseen });
+    }
+    if (this.#shortened.length > 0) {
+      logger.warn(
+        'plan.shortened',
+        `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`,
+      );
+    }
+    if (this.#lost.length > 0) {
+      if (this.#failsAtGap) throw gapError(this.#lost);
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
+    }
+    const [failure] = this.#failures;
+    if (failure !== undefined) throw failure;
+    if (!this.#isLoaded && this.#open !== undefined) throw this.#open;
   }
 }
 
-function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
-  const { timezone, suppression } = options;
-  const fingerprint = sha256([SPOOL_VERSION, EVIDENCE_BITS, hashes.request, timezone, suppression?.digest]);
-  return Spool.open(spoolDir, hashes.request, fingerprint, clock);
-}
-
-async function openExtraction(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Extraction> {
-  return {
-    plan,
-    deps,
-    signal,
-    spool: await openSpool(plan.hashes, deps),
-    limit: pLimit(deps.options.maxConcurrentExports),
-    sentBefore: deps.service.sent,
-    facts: new ServiceFacts(plan, deps),
-    makeRoom: NOTHING_TO_REMOVE,
-    paths: [],
-  };
-}
+/** The failure for lost days (exit 4). */
+export const gapError = (days: readonly Day[]): UserError =>
+  configError(
+    `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. What is stored is complete; set ` +
+      'on_gap to warn to record the gap and go on from the oldest day there is.',
+    { exitCode: EXIT.lost },
+  );

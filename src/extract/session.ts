@@ -51,13 +51,12 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
 }
 
 /** Reads the suppression file; throws a UserError if it cannot. */
-export function extractOptions(config: SourceConfig): ExtractOptions {
+function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);
   const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
   return {
     maxConcurrentExports: config.maxConcurrentExports,
-    emptyBody: config.emptyBody,
     timezone: config.timezone,
     ...(edits !== undefined && { edits }),
     ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),

@@ -1,13 +1,49 @@
 import valid from '../../schemas/state.validator';
+import { addDays, type Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
-import type { HashedColumns, RequestHashes } from './export-request.ts';
-import { latestToday } from './plan/days.ts';
-import type { ExportState } from './window.ts';
+import type { ExportState, RunFacts, StoredReceipts } from './day.ts';
+import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
+import { latestToday, readAgainDays } from './plan/days.ts';
 
-/** Why a stored state cannot be used; the Airbyte source handles `filters`, `columns` and `future` itself. */
-export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
+/**
+ * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the
+ * lock of the place. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
+ */
+export function stateAfter(before: ExportState | undefined, receipts: StoredReceipts, facts: RunFacts): ExportState {
+  const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
+  const start = before?.start_date ?? facts.start;
+  const gaps = new Set([...recorded, ...facts.gaps]);
+  let cursor = before?.from_date ?? start;
+  while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
+  const hashed = hashedAfter(before, facts.hashing);
+  const inclusive = facts.toDateInclusive ?? to_date_inclusive;
+  const endsWithoutLine = (facts.finalNewline ?? final_newline) === false;
+  return {
+    ...kept,
+    version: 1,
+    from_date: cursor,
+    start_date: start,
+    service: facts.hashes.service,
+    filters: facts.isMixed ? MIXED : facts.hashes.filters,
+    ...(hashed !== undefined && { hashed }),
+    ...(inclusive !== undefined && { to_date_inclusive: inclusive }),
+    ...(endsWithoutLine && { final_newline: false }),
+    ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
+    read_again: readAgainDays(receipts, facts),
+  };
+}
+
+/** The `filters` of a place that a full refresh with other filters has not finished: equal to no hash. */
+const MIXED = 'mixed';
+
+/** True for a day that needs no further read: loaded and over, or lost. */
+export const isComplete = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
+  receipts.get(day)?.is_over === true || gaps.has(day);
+
+/** Why a stored state cannot be used; the Airbyte source handles `filters` and `future` itself. */
+export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
 
 /** A stored state that this run must not use: exit 2. Only the command line shows `advice`. */
 export class StateError extends UserError {
@@ -43,66 +79,49 @@ export function parseState(value: unknown): ExportState | undefined {
   return Object.freeze({ ...value });
 }
 
-/** The hashed columns of a target, from its stored state; empty if none was ever hashed. */
+/** The hashed columns of a place, from its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
-/** The hash of the service whose data a target holds, from its stored state, if that names it. */
+/** The hash of the service whose data a place holds, from its stored state, if that names it. */
 export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
 
 const malformedError = (why: string) =>
   new StateError(
     'malformed',
     `The stored state cannot be used (${why})`,
-    'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another target',
+    'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another place',
   );
 
 /**
- * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future.
- * `startsOver`: a full refresh meets other filters, or a cursor in the future, so that the target's contents do not
- * count. Throws a StateError if the state must not be used.
+ * Checks that a state is of the service and the filters of this run, and its cursor not in the future. Returns true if
+ * a full refresh meets other filters. Throws a StateError if the state must not be used.
  */
 export function checkState(
-  stored: unknown,
+  state: ExportState | undefined,
   hashes: RequestHashes,
-  run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
-): { readonly state: ExportState | undefined; readonly startsOver: boolean } {
-  const state = parseState(stored);
-  if (state === undefined) return { state, startsOver: false };
+  run: { readonly now: number; readonly fullRefresh: boolean },
+): boolean {
+  if (state === undefined) return false;
   if (state.service !== undefined && state.service !== hashes.service) {
-    throw new StateError(
-      'service',
-      'The target holds the data of another service (base_url or service_id differ)',
-      'use another target for this one',
-    );
+    throw new StateError('service', 'The place holds the data of another service', 'use another place for this one');
   }
-  const startsOver = state.question !== undefined && state.question !== hashes.request;
-  if (startsOver && run.fullRefresh !== true) {
-    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS, REREAD_COLUMNS);
+  const isChanged = state.filters !== undefined && state.filters !== hashes.filters;
+  if (isChanged && !run.fullRefresh) {
     throw new StateError(
       'filters',
-      'The target was filled with other filters (events, properties or their conditions differ)',
-      'put them back, use another target, or read everything again with --full-refresh',
+      state.filters === MIXED
+        ? 'A full refresh with other filters was not finished here'
+        : 'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
+      'put them back, use another place, or read everything again with --full-refresh',
     );
   }
   const today = latestToday(run.now);
-  const future = state.from_date > today;
-  if (future && run.fullRefresh === true) return { state, startsOver: true };
-  if (future && !startsOver) {
+  if (state.from_date > today) {
     throw new StateError(
       'future',
-      `The stored cursor ${state.from_date} lies in the future (today is at most ${today})`,
-      'check the clock of this machine, or read everything again with --full-refresh',
+      `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,
+      'check the clock of this machine, or load another place',
     );
   }
-  return { state, startsOver };
+  return isChanged;
 }
-
-/** True if the rows of a target have another form than this run would give them. */
-export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
-  state?.question !== undefined && state.columns !== hashes.columns;
-
-const OTHER_COLUMNS =
-  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key differ)';
-const REREAD_COLUMNS =
-  'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
-  'service no longer exports keep the old form';

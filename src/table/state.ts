@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/day.ts';
-import { stateAfter } from '../extract/state-after.ts';
+import { stateAfter } from '../extract/state.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
 import { type Receipts, receiptsOf } from './receipts.ts';

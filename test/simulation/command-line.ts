@@ -1,10 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Command, wordsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
-import { contextOf, type Io } from '../../src/cli/context.ts';
-import { failureOf } from '../../src/cli/failure.ts';
-import { optionName, parseCommandLine } from '../../src/cli/parse.ts';
+import type { Io } from '../../src/cli/context.ts';
+import { runCommandLine } from '../../src/cli/program.ts';
 import { TARGETS } from '../../src/targets/targets.ts';
 import { loadConnectors } from './connectors.ts';
 
@@ -15,14 +13,10 @@ export interface Line {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-const commands = new Map<string, Command>();
-
 /** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
-  for (const load of Object.values(COMMANDS)) {
-    for (const one of (await load()).commands) commands.set(wordsOf(one).join(' '), one);
-  }
+  for (const { load } of Object.values(COMMANDS)) await load();
   for (const name of ['files', ...TARGETS.map((target) => target.name)]) {
     const folder = join(import.meta.dirname, '../../src/sinks', name);
     for (const file of readdirSync(folder).filter((one) => one.endsWith('.ts'))) await import(join(folder, file));
@@ -30,26 +24,17 @@ export async function loadCommands(): Promise<void> {
 }
 
 /** Runs it as the program does; gives its exit code. */
-export async function runLine({ command: name, options }: Line, io: Io): Promise<number> {
-  const context = contextOf(io, { logLevel: 'info', logFormat: 'text' });
-  try {
-    const command = commands.get(name);
-    if (command === undefined) throw new Error(`no command ${name}`);
-    const argv = Object.entries(options).flatMap(([key, value]) => wordsFor(command, key, value));
-    const { values, problem } = parseCommandLine([...argv, '--json'], command.options, []);
-    if (problem !== undefined) throw problem;
-    return await command.run(values, context);
-  } catch (error) {
-    const failure = failureOf(error, context.signal);
-    failure.log(context.logger);
-    return failure.exit;
-  }
+export async function runLine({ command, options }: Line, io: Io): Promise<number> {
+  const words = Object.entries(options).flatMap(([key, value]) => wordsFor(command, key, value));
+  return await runCommandLine([...command.split(' '), ...words, '--json'], io);
 }
 
-function wordsFor({ options }: Command, key: string, value: unknown): string[] {
-  const option = options[key];
-  if (option === undefined) return [`${value}`];
-  return [optionName(key, option), ...(value === true ? [] : [value].flat().map(String))];
+const PLACE = /^(file|dir|url)$/;
+
+function wordsFor(command: string, key: string, value: unknown): string[] {
+  if (PLACE.test(key) && command.includes(' ')) return [`${value}`];
+  const name = `--${key.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+  return [name, ...(value === true ? [] : [value].flat().map(String))];
 }
 
 const TELLING = ['fullRefresh', 'execute', 'purge', 'verifyLedger'];

@@ -4,9 +4,9 @@ import { CellText, type RowTokenizer } from '../csv/tokenizer.ts';
 import { civilSeconds, FIELDS, MICROS, OFFSET } from '../types/calendar.ts';
 import {
   DATE,
+  DATETIME_BEYOND,
   DATETIME_DASH,
   DATETIME_DOT,
-  DATETIME_GAP,
   DATETIME_OFFSET,
   type Evidence,
   NULL_TEXT,
@@ -26,7 +26,7 @@ const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
 /** The bits of a cell whose UTC offset takes its instant out of the years 1 to 9999. */
-const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_GAP;
+const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_BEYOND;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MAX_SCANNED_NAMES = 1_000;
@@ -125,7 +125,6 @@ export class Columns {
     const had = this.#evidence[column];
     if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
-    // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/cells/types/zone-sql.ts).
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
     const seconds = civilSeconds();
     if ((bits & DATETIME_OFFSET) === 0) this.#words.cacheHour(seconds);

@@ -21,7 +21,7 @@ const MAX_OFFSET_HOURS = 15;
 // has 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
 
 /** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
-export function daysFromCivil(year: number, month: number, day: number): number {
+function daysFromCivil(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const era = Math.floor(y / 400);
   const yearOfEra = y - era * 400;

@@ -1,11 +1,11 @@
-import { DATE, DATE_GAP, DATETIME_GAP, DATETIME_OVERLAP } from './evidence.ts';
+import { DATE, DATETIME_BEYOND } from './evidence.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { codecOf } from './type.ts';
-import { sqlInstant } from './zone-sql.ts';
+import { sqlInstant } from './zone.ts';
 
-/** A day has a date even if the zone skips its midnight. */
-const cells = () => DATE | DATE_GAP | DATETIME_GAP | DATETIME_OVERLAP;
+/** A date has no zone. */
+const cells = () => DATE | DATETIME_BEYOND;
 
 /** `yyyy-MM-dd`, a day of the years 1 to 9999. */
 export const DATE_CODEC = codecOf({

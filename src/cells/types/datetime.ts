@@ -13,11 +13,10 @@ import {
   setCivil,
   YEAR,
 } from './calendar.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './evidence.ts';
 import { matches } from './sql.ts';
 import { codecOf } from './type.ts';
-import { END_OF_INSTANTS, FIRST_INSTANT, type Zone } from './zone.ts';
-import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
+import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
 
 const MILLI = 1000;
 
@@ -51,19 +50,17 @@ function localClean(expr: string, evidence: Evidence): string {
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
-function inYears(micros: string): string {
-  return `${micros} >= ${FIRST_INSTANT}000000 AND ${micros} < ${END_OF_INSTANTS}000000`;
-}
+const ifInYears = (instant: string): string => `CASE WHEN ${sqlIsInYears(instant)} THEN ${instant} END`;
 
-/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none or that the zone skips. */
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none. */
 function sqlChecked(expr: string, zone: Zone | undefined): string {
   const wall = local(expr);
   if (zone === undefined) return wall;
   const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${zoned})`)} THEN ${zoned} END ` +
-    `ELSE ${sqlInstant(wall, zone)} END`
+    `WHEN ${matches(expr, ZONED_PATTERN)} THEN ${ifInYears(zoned)} ` +
+    `ELSE ${ifInYears(sqlInstant(wall, zone))} END`
   );
 }
 
@@ -80,14 +77,16 @@ function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): str
 
 /**
  * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros, by the zone's wall clock
- * if there is a zone. A time that such a text does not mean is written in UTC with a Z: the second of two equal
+ * if there is a zone. A time that such a text does not mean is written in UTC with a Z: the earlier of two equal
  * wall-clock times, so that the two differ.
  */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
   const text = (wall: string) => `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
   if (zone === undefined) return text(expr);
-  return `coalesce(${text(sqlFirstWall(expr, zone))}, ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z')`;
+  const wall = sqlWall(expr, zone);
+  const isMeant = `${sqlInstant(wall, zone)} = ${expr} AND ${sqlIsInYears(wall)}`;
+  return `CASE WHEN ${isMeant} THEN ${text(wall)} ELSE ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z' END`;
 }
 
 /** Writes FIELDS as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
@@ -126,11 +125,11 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
 
 /**
  * A cell of the form `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`; with a zone also one with a UTC
- * offset. A local time that the zone repeats means the earlier instant; one that it skips does not fit.
+ * offset. With a zone its instant is one of the years 1 to 9999.
  */
 export const DATETIME_CODEC = codecOf({
   type: 'datetime',
-  cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
+  cells: (asInstants) => LOCAL | (asInstants ? DATETIME_OFFSET : 0),
   mixesSpellings: true,
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(bytes, start, end, out, at, zone) {

@@ -26,12 +26,8 @@ export const DATETIME_DOT = 1 << 7;
 export const DATETIME_DASH = 1 << 8;
 /** DATETIME_DASH with a UTC offset: `Z`, `±HH:MM` or `±HHMM`. */
 export const DATETIME_OFFSET = 1 << 9;
-/**
- * Added to a date or datetime: the configured zone skips this local time, or its instant leaves the years 1 to 9999.
- */
-export const DATETIME_GAP = 1 << 10;
-/** Added to a date or datetime: the configured zone repeats this local time, which means the earlier instant. */
-export const DATETIME_OVERLAP = 1 << 11;
+/** Added to a date or datetime: in the configured zone its instant leaves the years 1 to 9999. */
+export const DATETIME_BEYOND = 1 << 10;
 /** `[]` and `[null]`: a list of any type. */
 export const LIST_EMPTY = 1 << 12;
 export const LIST_LONG = 1 << 13;
@@ -40,5 +36,3 @@ export const LIST_DOUBLE = 1 << 15;
 export const LIST_STRING = 1 << 16;
 /** Any other text. */
 export const STRING = 1 << 17;
-/** Added to a date with DATETIME_GAP: it is no datetime, and a column that has it beside datetimes is a string. */
-export const DATE_GAP = 1 << 18;

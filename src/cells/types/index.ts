@@ -6,16 +6,7 @@ import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
-import {
-  DATE,
-  DATE_GAP,
-  DATETIME_GAP,
-  DATETIME_OFFSET,
-  DATETIME_OVERLAP,
-  type Evidence,
-  NULL_TEXT,
-  STRING,
-} from './evidence.ts';
+import { DATETIME_BEYOND, DATETIME_OFFSET, type Evidence, NULL_TEXT, STRING } from './evidence.ts';
 import { isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
@@ -58,14 +49,11 @@ export function classify(bytes: Uint8Array, start: number, end: number, zone: Zo
   return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
 }
 
-/** The evidence that the zone adds to a date or datetime: nothing, DATETIME_OVERLAP or DATETIME_GAP; see DATE_GAP. */
+/** The evidence that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
 function zoneEvidence(form: Evidence, zone: Zone): Evidence {
   const seconds = civilSeconds();
-  if (form !== DATETIME_OFFSET) {
-    const evidence = zone.evidenceOf(seconds);
-    return form === DATE && evidence === DATETIME_GAP ? evidence | DATE_GAP : evidence;
-  }
-  return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;
+  const utc = form === DATETIME_OFFSET ? seconds - FIELDS[OFFSET] : zone.toUtc(seconds);
+  return isInstant(utc) ? 0 : DATETIME_BEYOND;
 }
 
 /** The types that `from` can widen to, the nearest first. */
@@ -104,7 +92,7 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
 export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
-  if (seenClasses(evidence) === 0) return undefined;
+  if ((evidence & ~NULL_TEXT) === 0) return undefined;
   return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
 }
 
@@ -115,10 +103,7 @@ export function widenedType(from: ColumnType, evidence: Evidence, asInstants: bo
 
 /** True if a column of these cells may be inferred to be of this type. */
 function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
-  const seen = seenClasses(evidence);
+  const seen = evidence & ~NULL_TEXT;
   const hasOneSpelling = (seen & (seen - 1)) === 0;
   return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
 }
-
-/** The bits that decide the type: `null` is no value, and datetimes that the zone skips or repeats are datetimes. */
-const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

@@ -1,7 +1,7 @@
 import { checkService, type ProbeKind, type ProbeVerdict } from '../../airbyte/source/check.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { CONFIG_OPTION, command, jsonOption, printResult } from '../command.ts';
+import { defineCommand, printResult } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
@@ -24,19 +24,17 @@ export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usab
   return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];
 }
 
-export const commands = [
-  command({
-    usage: 'check',
-    summary: 'One smallest export: is the configuration right, and does the service answer?',
-    options: { config: CONFIG_OPTION, json: jsonOption('The verdict') },
-    async run({ config: path, json }, context) {
-      const config = loadSourceConfig(path, context);
-      const { verdict, sentence, code } = await checkSource(config, context);
-      printResult(verdict, [sentence], json, context);
-      return code;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: {},
+  examples: ['check', 'check --config staging.json'],
+  page: 'configuration.md',
+  async run({ config: path, json }, context) {
+    const config = loadSourceConfig(path, context);
+    const { verdict, sentence, code } = await checkSource(config, context);
+    printResult(verdict, [sentence], json, context);
+    return code;
+  },
+});
 
 /** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
 export async function checkSource(config: SourceConfig, context: Context) {

@@ -8,7 +8,7 @@ import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import type { QueryResult } from '../../targets/duckdb/query.ts';
 import type { TargetReport } from '../../targets/report.ts';
-import { argument, command, text, withDefault } from '../command.ts';
+import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
@@ -48,39 +48,37 @@ FROM event_items GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
 
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
-export const commands = [
-  command({
-    usage: 'demo [file]',
-    summary: 'The embedded service into a DuckDB file, and what is then in it; no account needed',
-    options: {
-      file: argument('file', withDefault(DEFAULT_FILE, text('The DuckDB file; a second run loads only what is new'))),
-    },
-    async run({ file }, context) {
-      const { clock, terminal } = context;
-      terminal.result(
-        `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
-      );
-      terminal.result('');
-      const summary = await loadDemo(file, context);
-      terminal.result(describeSummary(summary, file));
-      terminal.result('');
-      const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-      const { queryDuckDb } = await import('../../targets/duckdb/query.ts');
-      const { reportDuckDb } = await import('../../targets/duckdb/read.ts');
-      const report = await reportDuckDb(place);
-      const sqls = DEMO_QUERIES.map(({ sql }) => sql);
-      const answers = await queryDuckDb(place, sqls);
-      for (const line of [...chartLines(report), ...queryLines(answers)]) terminal.result(line);
-      const output = `${file.replace(/\.duckdb$/, '')}.html`;
-      const options = { target: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
-      writeNamedFile(output, reportPage(report, options), `the report ${output}`);
-      terminal.result(`A page about it, to be opened in a browser: ${output}`);
-      terminal.result('');
-      for (const line of nextSteps(file)) terminal.result(line);
-      return EXIT.done;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: {
+    file: argument(withDefault(DEFAULT_FILE, text('The DuckDB file'))),
+  },
+  examples: ['demo', 'demo mine.duckdb'],
+  page: 'duckdb.md',
+  async run({ file }, context) {
+    const { clock, terminal } = context;
+    terminal.result(
+      `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
+    );
+    terminal.result('');
+    const summary = await loadDemo(file, context);
+    terminal.result(describeSummary(summary, file));
+    terminal.result('');
+    const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
+    const { queryDuckDb } = await import('../../targets/duckdb/query.ts');
+    const { reportDuckDb } = await import('../../targets/duckdb/read.ts');
+    const report = await reportDuckDb(place);
+    const sqls = DEMO_QUERIES.map(({ sql }) => sql);
+    const answers = await queryDuckDb(place, sqls);
+    for (const line of [...chartLines(report), ...queryLines(answers)]) terminal.result(line);
+    const output = `${file.replace(/\.duckdb$/, '')}.html`;
+    const options = { target: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
+    writeNamedFile(output, reportPage(report, options), `the report ${output}`);
+    terminal.result(`A page about it, to be opened in a browser: ${output}`);
+    terminal.result('');
+    for (const line of nextSteps(file)) terminal.result(line);
+    return EXIT.done;
+  },
+});
 
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));

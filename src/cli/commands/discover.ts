@@ -1,28 +1,25 @@
 import { discoverColumns } from '../../airbyte/source/discover.ts';
 import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
-import { CONFIG_OPTION, command, duration } from '../command.ts';
+import { defineCommand, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 
-export const commands = [
-  command({
-    usage: 'discover',
-    summary: 'The typed schema of the export, as JSON for --schema; costs two exports',
-    options: {
-      config: CONFIG_OPTION,
-      maxWait: duration('Longest wait for the quota, or that a failure asks for (30s, 20m, 1h)'),
-    },
-    async run(values, context) {
-      const config = loadSourceConfig(values.config, context);
-      const { maxWait: maxWaitMs } = values;
-      const session = openExportSession(config, context, { maxWaitMs });
-      try {
-        const columns = await discoverColumns(config, { ...extractDeps(config, session.service, context), maxWaitMs });
-        for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
-        return EXIT.done;
-      } finally {
-        await session.close();
-      }
-    },
-  }),
-];
+export const command = defineCommand({
+  options: {
+    maxWait: duration('Longest wait for the quota, or that a failure asks for (30s, 20m, 1h)'),
+  },
+  examples: ['discover > schema.json', 'discover --max-wait 10m'],
+  page: 'types.md',
+  async run(values, context) {
+    const config = loadSourceConfig(values.config, context);
+    const { maxWait: maxWaitMs } = values;
+    const session = openExportSession(config, context, { maxWaitMs });
+    try {
+      const columns = await discoverColumns(config, { ...extractDeps(config, session.service, context), maxWaitMs });
+      for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
+      return EXIT.done;
+    } finally {
+      await session.close();
+    }
+  },
+});

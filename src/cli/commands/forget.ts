@@ -16,8 +16,10 @@ import { DeletionClient } from '../../service/delete/client.ts';
 import type { Target } from '../../targets/target.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import {
-  command,
+  defineCommand,
   flag,
+  type GLOBAL_OPTIONS,
+  optionName,
   PLACE_OPTIONS,
   placeOptions,
   places,
@@ -28,16 +30,9 @@ import {
   type ValuesOf,
   whole,
 } from '../command.ts';
-import {
-  DESTINATION_FILE,
-  destinationEnvironmentHelp,
-  findDestinationConfig,
-  loadDestinationConfig,
-  SOURCE_FILE,
-} from '../configuration.ts';
+import { DESTINATION_FILE, findDestinationConfig, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
 import { failureOf } from '../failure.ts';
-import { optionName } from '../parse.ts';
 import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
 const PURGE_OPTIONS = {
@@ -63,7 +58,6 @@ const OPTIONS = {
   ...LIST_OPTIONS,
   query: text('SQL that gives one column of external IDs, put read-only to --duckdb'),
   duckdb: text('The file for --query'),
-  config: text('Destination configuration (JSON); default dfinery-destination.json'),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list and purge printed'),
   purge: places(
@@ -74,9 +68,8 @@ const OPTIONS = {
   ...PLACE_OPTIONS,
 };
 
-type Values = ValuesOf<typeof OPTIONS>;
-
-type Name = keyof Values;
+type Values = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
+type Name = keyof typeof OPTIONS;
 const PEOPLE_OPTIONS = ['id', 'file', 'query'] as const satisfies Name[];
 /** Each says what the command is to do: exactly one of these options must be given. */
 const SUBJECTS = [...PEOPLE_OPTIONS, 'verifyLedger', 'proof'] as const satisfies Name[];
@@ -92,20 +85,17 @@ const COMPANIONS: readonly (readonly [keys: readonly string[], of: readonly Name
   [Object.keys(PURGE_OPTIONS), ['purge'], 'people are looked up in what was loaded'],
 ];
 
-export const commands = [
-  command({
-    usage: 'forget',
-    summary: 'Deletes profiles at the service, after a plan that is confirmed by its hash; proves what was deleted',
-    options: OPTIONS,
-    epilogue: destinationEnvironmentHelp,
-    async run(values, context) {
-      refuseIdleOptions(values);
-      if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
-      if (values.proof !== undefined) return printProof(values.proof, values, context);
-      return forgetPeople(values, context);
-    },
-  }),
-];
+export const command = defineCommand({
+  options: OPTIONS,
+  examples: ['forget --file ids.txt', 'forget --file ids.txt --execute --confirm HASH'],
+  page: 'privacy.md',
+  async run(values, context) {
+    refuseIdleOptions(values);
+    if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
+    if (values.proof !== undefined) return printProof(values.proof, values, context);
+    return forgetPeople(values, context);
+  },
+});
 
 function refuseIdleOptions(values: Values): void {
   const given = new Set(Object.keys(OPTIONS).filter((key) => isGiven(values[key as Name])));

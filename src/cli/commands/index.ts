@@ -1,24 +1,76 @@
-// This folder: one file a command, with its usage, its options and what it does.
+// This folder: one file a command, with its options and what it does.
 
 import type { Command } from '../command.ts';
 
-/**
- * The file of each command by its first word, in the order of help: loaded when the command is chosen or listed. It
- * imports DuckDB only where the command runs, since the list does not need it.
- */
-export const COMMANDS: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
-  demo: () => import('./demo.ts'),
-  init: () => import('./init.ts'),
-  sync: () => import('./sync.ts'),
-  plan: () => import('./plan.ts'),
-  check: () => import('./check.ts'),
-  discover: () => import('./discover.ts'),
-  inspect: () => import('./inspect.ts'),
-  verify: () => import('./verify.ts'),
-  compact: () => import('./compact.ts'),
-  report: () => import('./report.ts'),
-  models: () => import('./models.ts'),
-  forget: () => import('./forget.ts'),
-  person: () => import('./person.ts'),
-  simulate: () => import('./simulate.ts'),
+interface Entry {
+  /** What follows the name: `TARGET PLACE`. */
+  readonly words: string;
+  readonly summary: string;
+  load(): Promise<{ readonly command: Command }>;
+}
+
+/** Every command by its name, in the order of help. Its file is loaded when it is chosen. */
+export const COMMANDS: Readonly<Record<string, Entry>> = {
+  demo: {
+    words: '[FILE]',
+    summary: 'Load an embedded service into a DuckDB file and show what is in it; no account needed',
+    load: () => import('./demo.ts'),
+  },
+  init: {
+    words: '',
+    summary: 'Ask for address, service and token, try them, and write dfinery.json without secrets',
+    load: () => import('./init.ts'),
+  },
+  sync: { words: 'TARGET PLACE', summary: 'Load the days that a place lacks', load: () => import('./sync.ts') },
+  plan: {
+    words: '[TARGET PLACE]',
+    summary: 'Show the days, exports and time of the next sync, before any call',
+    load: () => import('./plan.ts'),
+  },
+  check: {
+    words: '',
+    summary: 'Try the configuration with one smallest export',
+    load: () => import('./check.ts'),
+  },
+  discover: {
+    words: '',
+    summary: 'Print the typed schema of the export, for --schema; costs two exports',
+    load: () => import('./discover.ts'),
+  },
+  inspect: {
+    words: 'FILE',
+    summary: 'Show columns, types and misfits of an export at hand (CSV); no network',
+    load: () => import('./inspect.ts'),
+  },
+  verify: {
+    words: 'TARGET PLACE',
+    summary: 'Compare a place with the receipts of what was loaded; exit 1 where they differ',
+    load: () => import('./verify.ts'),
+  },
+  compact: {
+    words: 'TARGET PLACE',
+    summary: 'Write a place anew, without the room that old rows take',
+    load: () => import('./compact.ts'),
+  },
+  report: {
+    words: 'TARGET PLACE',
+    summary: 'Write a page about a place: days, events, columns, runs',
+    load: () => import('./report.ts'),
+  },
+  models: {
+    words: 'duckdb FILE',
+    summary: 'Make ready views in the schema analytics of a DuckDB file',
+    load: () => import('./models.ts'),
+  },
+  forget: {
+    words: '',
+    summary: 'Erase people at the service and in places, after a plan; prove it',
+    load: () => import('./forget.ts'),
+  },
+  person: { words: '', summary: 'Print every row about people', load: () => import('./person.ts') },
+  simulate: {
+    words: '',
+    summary: 'Run the embedded service on loopback: both operations, with limits',
+    load: () => import('./simulate.ts'),
+  },
 };

@@ -6,41 +6,38 @@ import { readEnvironment, variableOf } from '../../config/environment.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { command, flag, text, type ValuesOf, withDefault } from '../command.ts';
+import { defineCommand, flag, text, type ValuesOf } from '../command.ts';
 import { SOURCE_FILE } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
 const OPTIONS = {
-  config: withDefault(SOURCE_FILE, text('The file to write')),
   baseUrl: text('Address of the Open API; else DFINERY_BASE_URL, else asked'),
   serviceId: text('The service; else DFINERY_SERVICE_ID, else asked'),
   yes: flag('Ask nothing: options and environment are enough'),
   overwrite: flag('With --yes: replace a file that is there'),
 };
 
-export const commands = [
-  command({
-    usage: 'init',
-    summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
-    options: OPTIONS,
-    async run({ config: path, yes, overwrite, ...given }, context) {
-      const prompts = yes ? undefined : requirePrompts(context);
-      const exists = existsSync(path);
-      if (exists) await allowReplacing(path, overwrite, prompts);
-      const answers = await gather(given, prompts, context);
-      const code = await checkAnswers(answers, context);
-      if (code !== EXIT.done) {
-        context.logger.warn('init.refused', `${path} was not written.`);
-        return code;
-      }
-      await write(path, answers, exists);
-      for (const line of nextSteps(path)) context.terminal.result(line);
-      return EXIT.done;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: OPTIONS,
+  examples: ['init', 'init --config staging.json'],
+  page: 'configuration.md',
+  async run({ config: path = SOURCE_FILE, yes, overwrite, ...given }, context) {
+    const prompts = yes ? undefined : requirePrompts(context);
+    const exists = existsSync(path);
+    if (exists) await allowReplacing(path, overwrite, prompts);
+    const answers = await gather(given, prompts, context);
+    const code = await checkAnswers(answers, context);
+    if (code !== EXIT.done) {
+      context.logger.warn('init.refused', `${path} was not written.`);
+      return code;
+    }
+    await write(path, answers, exists);
+    for (const line of nextSteps(path)) context.terminal.result(line);
+    return EXIT.done;
+  },
+});
 
 function requirePrompts({ prompts }: Context): Prompts {
   if (prompts !== undefined) return prompts;

@@ -6,46 +6,42 @@ import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns
 import { isZoneName } from '../../cells/types/zone.ts';
 import type { ColumnProfile, FileProfile } from '../../engine/profile.ts';
 import { editsOf } from '../../extract/session.ts';
-import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
+import { argument, defineCommand, printResult, required, text } from '../command.ts';
 import { findSourceConfig, pinnedTypes } from '../configuration.ts';
 import { tableLines, truncate } from '../table.ts';
 
-export const commands = [
-  command({
-    usage: 'inspect <file>',
-    summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
-    options: {
-      file: argument('file', required(text('The CSV file'))),
-      schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
-      timezone: text('IANA zone of the datetimes without one'),
-      config: text('Configuration (JSON) whose columns_drop and columns_hash are applied; default dfinery.json'),
-      json: jsonOption('The result'),
-    },
-    async run({ file, schema, timezone, config: path, json }, context) {
-      const config = findSourceConfig(path, context);
-      const { profileFile } = await import('../../engine/profile.ts');
-      const profile = await profileFile({
-        edits: config && editsOf(config),
-        file,
-        timezone: zoneOption(timezone),
-        pinned: pinnedTypes(schema),
-        clock: context.clock,
-        signal: context.signal,
-      });
-      const { unlisted, missing } = profile;
-      if (unlisted.length > 0) {
-        const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unlisted.join(', ')}.`;
-        context.logger.warn('columns.unseen', message);
-      }
-      if (missing.length > 0) {
-        const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
-        context.logger.warn('inspect.missing', message);
-      }
-      printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), json, context);
-      return EXIT.done;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: {
+    file: argument(required(text('The CSV file'))),
+    schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
+    timezone: text('IANA zone of the datetimes without one'),
+  },
+  examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
+  page: 'types.md',
+  async run({ file, schema, timezone, config: path, json }, context) {
+    const config = findSourceConfig(path, context);
+    const { profileFile } = await import('../../engine/profile.ts');
+    const profile = await profileFile({
+      edits: config && editsOf(config),
+      file,
+      timezone: zoneOption(timezone),
+      pinned: pinnedTypes(schema),
+      clock: context.clock,
+      signal: context.signal,
+    });
+    const { unlisted, missing } = profile;
+    if (unlisted.length > 0) {
+      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unlisted.join(', ')}.`;
+      context.logger.warn('columns.unseen', message);
+    }
+    if (missing.length > 0) {
+      const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
+      context.logger.warn('inspect.missing', message);
+    }
+    printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), json, context);
+    return EXIT.done;
+  },
+});
 
 function zoneOption(name: string | undefined): string | undefined {
   if (name === undefined || isZoneName(name)) return name;

@@ -1,16 +1,15 @@
-import { type Day, daysOf } from '../../base/days.ts';
+import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { exportsNeeded, plannedWindows } from '../../extract/plan/forecast.ts';
+import { exportsNeeded } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
-import { requestedDays } from '../../table/receipts.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
-import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
+import type { StatefulTarget } from '../../targets/contract.ts';
+import { DAY_OPTIONS, defineCommand, OPTIONAL_PLACE, placeWords, printResult } from '../command.ts';
 import { explainSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
@@ -18,39 +17,27 @@ import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
-const LOCATIONS = Object.fromEntries(
-  STATEFUL_TARGETS.map(({ name, place }) => [
-    name,
-    text(`${place.name.toUpperCase()} of sync ${name} to go on from; without one a first run is planned`),
-  ]),
-);
-
-export const commands = [
-  command({
-    usage: 'plan',
-    summary: 'Windows, exports and time of the next sync, before any call',
-    options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
-    async run(values, context) {
-      const { config, settings } = explainSourceConfig(values.config, context);
-      const state = await stateOfFirstPlace(values, config, context);
-      const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
-      const quota = openQuota(config, context);
-      const needed = exportsNeeded(planned);
-      const forecast = quota.forecast(needed.most);
-      await quota.close();
-      for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-      const loaded = requestedDays(state?.receipts ?? [], state?.exportState?.ranges_inclusive !== true);
-      const output = { planned, loaded, needed, forecast, now: context.clock.now(), settings };
-      printResult(asJson(output), asLines(output), values.json, context);
-      return EXIT.done;
-    },
-  }),
-];
+export const command = defineCommand({
+  options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
+  examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
+  page: 'plans.md',
+  async run(values, context) {
+    const { config, settings } = explainSourceConfig(values.config, context);
+    const state = await stateOf(values, config, context);
+    const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
+    const quota = openQuota(config, context);
+    const needed = exportsNeeded(planned);
+    const forecast = quota.forecast(needed.most);
+    await quota.close();
+    for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+    const output = { planned, needed, forecast, now: context.clock.now(), settings };
+    printResult(asJson(output), asLines(output), values.json, context);
+    return EXIT.done;
+  },
+});
 
 interface PlanOutput {
   readonly planned: Plan;
-  /** Days that are in the place, also those that were not over. */
-  readonly loaded: ReadonlySet<Day>;
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
@@ -58,22 +45,15 @@ interface PlanOutput {
   readonly settings: Readonly<Record<string, object>>;
 }
 
-/** What the place stores that a target's option names; without one the plan is that of a first run. */
-async function stateOfFirstPlace(
-  places: Readonly<Record<string, unknown>>,
+/** What the place stores; without one the plan is that of a first run. */
+async function stateOf(
+  { target, place }: { readonly target: StatefulTarget | undefined; readonly place: string | undefined },
   config: SourceConfig,
   context: Context,
 ): Promise<TableState | undefined> {
-  const given = STATEFUL_TARGETS.flatMap((target) => {
-    const place = places[target.name];
-    return typeof place === 'string' ? [{ target, place }] : [];
-  });
-  if (given.length > 1) {
-    const options = given.map(({ target }) => `--${target.name}`).join(' and ');
-    throw configError(`${options} are both given: the plan is of one target.`);
-  }
-  const [first] = given;
-  return (await first?.target.maintenance())?.readState(first.place, targetSettings(config, context));
+  if (target === undefined) return undefined;
+  if (place === undefined) throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);
+  return (await target.maintenance()).readState(place, targetSettings(config, context));
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {
@@ -81,39 +61,42 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     v: 1,
     from_date: planned.days[0] ?? null,
     to_date: planned.days.at(-1) ?? null,
-    windows: plannedWindows(planned).map(({ first, last, to }) => ({ first, last, from_date: first, to_date: to })),
+    days: planned.days.map((day) => ({
+      from_date: day,
+      to_date: toDateOf(planned, day),
+      read_again: planned.receipts.has(day),
+    })),
     exports_least: needed.least,
     exports_most: needed.most,
     exports_startable_now: forecast.startableNow,
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
-    to_date_inclusive: planned.singleDaysInclusive ?? null,
-    gaps: [...planned.likelyGaps],
+    to_date_inclusive: planned.toDateInclusive ?? null,
+    gaps: planned.state?.gaps ?? [],
     cursor: planned.cursor,
     configuration: settings,
   };
 }
 
-function asLines({ planned, loaded, needed, forecast, now }: PlanOutput): string[] {
+const toDateOf = ({ toDateInclusive }: Plan, day: string) => (toDateInclusive === true ? day : addDays(day, 1));
+
+function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
   if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
-  const rows = plannedWindows(planned).map(({ first, last }, i) => {
-    const isReadAgain = daysOf(first, last).every((day) => loaded.has(day));
-    return [`${i + 1}`, first, last, isReadAgain ? 'read again' : 'new'];
-  });
+  const rows = planned.days.map((day, i) => [`${i + 1}`, day, planned.receipts.has(day) ? 'read again' : 'new']);
   const shown =
-    rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', '…', `${rows.length} in total`]] : rows;
+    rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', `${rows.length} in total`]] : rows;
   const wait = Math.max(0, forecast.earliestEnd - now);
   const least = needed.least === needed.most ? '' : `${needed.least} to `;
   const exports = `${least}${count(needed.most, 'export')}`;
   return [
-    ...tableLines(['window', 'first day', 'last day', ''], shown),
+    ...tableLines(['', 'day', ''], shown),
     '',
-    `  ${count(rows.length, 'window')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    `  ${count(rows.length, 'day')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
     wait === 0
       ? '  The quota delays none of them.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
-    planned.singleDaysInclusive === undefined
-      ? '  Whether to_date is included is not known yet: the first days of data will prove it.'
-      : `  to_date is ${planned.singleDaysInclusive ? '' : 'not '}included.`,
+    planned.toDateInclusive === undefined
+      ? '  Whether to_date is included is not known yet: the run finds it out.'
+      : `  to_date is ${planned.toDateInclusive ? '' : 'not '}included.`,
   ];
 }

@@ -1,20 +1,16 @@
 import { EXIT } from '../../base/errors.ts';
-import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
+import { defineCommand, placeOptions, printResult, STORED_PLACE } from '../command.ts';
 
-export const commands = STATEFUL_TARGETS.map((target) =>
-  command({
-    usage: `verify ${target.name} <${target.place.name}>`,
-    family: 'A target against its receipts',
-    summary: `The rows of ${target.label} against the receipts of what was loaded; exit 1 where they differ`,
-    options: optionsForPlace(target),
-    async run({ place, ...values }, context) {
-      const differences = await (await target.maintenance()).verify(place, placeOptions(values, context));
-      const isSame = differences.length === 0;
-      const lines = differences.map(({ check, message }) => `${check}: ${message}`);
-      const shown = isSame ? [`${place} agrees with its receipts.`] : lines;
-      printResult({ v: 1, target: place, differences }, shown, values.json, context);
-      return isSame ? EXIT.done : EXIT.failed;
-    },
-  }),
-);
+export const command = defineCommand({
+  options: STORED_PLACE,
+  examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
+  page: 'operations.md',
+  async run({ target, place, ...values }, context) {
+    const differences = await (await target.maintenance()).verify(place, placeOptions(values, context));
+    const isSame = differences.length === 0;
+    const lines = differences.map(({ check, message }) => `${check}: ${message}`);
+    const shown = isSame ? [`${place} agrees with its receipts.`] : lines;
+    printResult({ v: 1, target: place, differences }, shown, values.json, context);
+    return isSame ? EXIT.done : EXIT.failed;
+  },
+});

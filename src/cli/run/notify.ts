@@ -11,13 +11,6 @@ import { type Context, secretOf } from '../context.ts';
 import { daysLeftOf, SOON_DAYS } from '../report/days.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
-export interface Notification {
-  /** Never printed: many such addresses contain a token in their path. */
-  readonly url: Secret;
-  /** True to notify after every run; false to notify only if there is a reason. */
-  readonly always: boolean;
-}
-
 interface NotifiedRun {
   readonly summary: Summary;
   /** `sync duckdb events.duckdb`. */
@@ -33,26 +26,21 @@ const NOTIFY_ATTEMPTS = 2;
 const NOTIFY_TIMEOUT_MS = 10_000;
 
 /**
- * The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address.
+ * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a configuration failure for a bad address.
  */
 export function notificationOf(
   option: string | undefined,
-  always: boolean,
   context: Pick<Context, 'env' | 'redactor'>,
-): Notification | undefined {
+): Secret | undefined {
   const url = option === undefined ? secretOf(ENV_NAME, context) : new Secret(option);
   context.redactor.add(url);
-  if (url === undefined) {
-    if (!always) return undefined;
-    throw configError(`--notify-always needs an address: give it with --notify or in ${ENV_NAME}.`);
-  }
-  if (!isUsable(url.reveal())) {
+  if (url !== undefined && !isUsable(url.reveal())) {
     throw configError(
       'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and ' +
         'password; it is not shown here, since it may hold a token.',
     );
   }
-  return { url, always };
+  return url;
 }
 
 function isUsable(text: string): boolean {
@@ -63,26 +51,17 @@ function isUsable(text: string): boolean {
 
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
-  const { error, exit, also, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
+  const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
-  for (const { target, place, exit: code, error: why } of also) {
-    if (code !== 0) reasons.push(`${target} ${place} failed (exit ${code})${why === null ? '.' : `: ${why}`}`);
-  }
   if (columns_added.length > 0) reasons.push(`${count(columns_added.length, 'new column')}: ${some(columns_added)}.`);
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
-  const cursors = [{ name: '', next: next_from_date }];
-  for (const { target, place, next_from_date: next } of also) cursors.push({ name: ` in ${target} ${place}`, next });
-  for (const { name, next } of cursors) {
-    if (next === null) continue;
-    const left = daysLeftOf(next, today, historyDays);
-    if (left > SOON_DAYS) continue;
-    const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
-    reasons.push(`${next}, the first day not yet complete${name}, can no longer be exported ${when}.`);
-  }
-  return reasons;
+  const left = next_from_date === null ? SOON_DAYS + 1 : daysLeftOf(next_from_date, today, historyDays);
+  if (left > SOON_DAYS) return reasons;
+  const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
+  return [...reasons, `${next_from_date}, the first day not yet complete, can no longer be exported ${when}.`];
 }
 
 /**
@@ -102,13 +81,12 @@ const some = (names: readonly string[]): string =>
     : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
 
 /**
- * Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a
- * warning.
+ * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning.
  */
-export async function notify({ url, always }: Notification, run: NotifiedRun, sender: Sender): Promise<void> {
+export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Promise<void> {
   const { summary, command, target, historyDays } = run;
   const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(withoutMarkup);
-  if ((reasons.length === 0 && !always) || sender.signal.aborted) return;
+  if (reasons.length === 0 || sender.signal.aborted) return;
   const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
   const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
   let problem = '';

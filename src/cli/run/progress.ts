@@ -5,8 +5,7 @@ import { count, formatBytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
 interface ProgressState {
-  readonly windows: number;
-  /** Windows planned; more may come when one is split. */
+  readonly days: number;
   readonly planned: number;
   readonly rows: number;
   /** Bytes of CSV received. */
@@ -22,7 +21,7 @@ const LINE_EVERY_MS = 5_000;
 const WAITING_LINE_EVERY_MS = 60_000;
 
 const BAR: cliProgress.Options = {
-  format: '{bar} {value}/{total} windows · {text}',
+  format: '{bar} {value}/{total} days · {text}',
   clearOnComplete: true,
   hideCursor: true,
   barsize: 10,
@@ -42,21 +41,21 @@ export function createProgress({ terminal, clock, logger }: Pick<Context, 'termi
   };
   return {
     update(state: ProgressState): void {
-      const { windows, planned, waitingUntil } = state;
+      const { days, planned, waitingUntil } = state;
       const now = clock.now();
       const text = textOf(state, now - began, now);
       if (!terminal.interactive) {
         if (now - last < (waitingUntil === undefined ? LINE_EVERY_MS : WAITING_LINE_EVERY_MS)) return;
-        logger.info('run.progress', `${windows}/${planned} windows · ${text}`);
+        logger.info('run.progress', `${days}/${planned} days · ${text}`);
       } else {
-        if (bar !== undefined && now - last < REDRAW_MS && windows < planned) return;
-        const total = Math.max(1, planned, windows);
+        if (bar !== undefined && now - last < REDRAW_MS && days < planned) return;
+        const total = Math.max(1, planned, days);
         if (bar === undefined) {
           bar = new cliProgress.SingleBar(BAR, cliProgress.Presets.shades_classic);
-          bar.start(total, windows, { text });
+          bar.start(total, days, { text });
         }
         bar.setTotal(total);
-        bar.update(windows, { text });
+        bar.update(days, { text });
       }
       last = now;
     },
@@ -70,20 +69,16 @@ export function createProgress({ terminal, clock, logger }: Pick<Context, 'termi
   };
 }
 
-function textOf(
-  { windows, planned, rows, bytes, quotaLeft, waitingUntil }: ProgressState,
-  elapsed: number,
-  now: number,
-) {
+function textOf({ days, planned, rows, bytes, quotaLeft, waitingUntil }: ProgressState, elapsed: number, now: number) {
   const rate = elapsed > 0 ? bytes / 1e3 / elapsed : 0;
-  const open = planned - windows;
+  const open = planned - days;
   // A narrow terminal cuts the line at its end.
   const facts = [
     waitingUntil !== undefined && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     formatBytes(bytes),
     count(rows, 'row'),
     `${rate.toFixed(1)} MB/s`,
-    waitingUntil === undefined && windows > 0 && open > 0 && `${formatDuration((elapsed / windows) * open)} left`,
+    waitingUntil === undefined && days > 0 && open > 0 && `${formatDuration((elapsed / days) * open)} left`,
     `${count(quotaLeft, 'export')} left`,
   ];
   return facts.filter((fact) => fact !== false).join(' · ');

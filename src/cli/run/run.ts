@@ -2,18 +2,16 @@
 
 import type { Day } from '../../base/days.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Sharing } from '../../extract/deps.ts';
-import { plannedWindows } from '../../extract/plan/forecast.ts';
-import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
+import type { PriorLoads } from '../../extract/day.ts';
+import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
-import type { PriorLoads } from '../../extract/window.ts';
 import { priorLoadsOf } from '../../table/state.ts';
+import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { load, newLoadCounts } from '../../targets/load.ts';
-import type { Sink, StreamSink } from '../../targets/sink.ts';
 import type { Context } from '../context.ts';
 import { createProgress } from './progress.ts';
-import { beginRecord } from './record.ts';
-import { EMPTY_SUMMARY, type Summary, summaryOf } from './summary.ts';
+import { recordRun } from './record.ts';
+import { EMPTY_SUMMARY, type RunResult, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
 
@@ -21,75 +19,48 @@ export interface SyncRun {
   readonly config: SourceConfig;
   readonly days: WantedDays;
   readonly maxWaitMs: number | undefined;
-  /** The service address to store in the state instead of the one that is called (the demo's port changes). */
-  readonly storedBaseUrl?: string;
-  /** Set if further targets load the same exports. */
-  readonly sharing?: Sharing | undefined;
-  /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
-  readonly publish?: string | undefined;
 }
 
-export interface RunResult {
-  readonly summary: Summary;
-  readonly error?: unknown;
-}
-
-/** Plans, exports and commits; closes the target in any case. Never throws. */
+/** Plans, exports and commits; records the run in its place, and closes it in any case. Never throws. */
 export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>, context: Context): Promise<RunResult> {
   const began = context.clock.now();
-  let summary: Summary = EMPTY_SUMMARY;
+  let result: RunResult = { summary: EMPTY_SUMMARY };
   try {
     const sink = await open();
     const stateful = 'commit' in sink ? sink : undefined;
     try {
-      const record = await beginRecord(stateful?.runs, context);
-      try {
-        const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
-        const done = await execute(run, plan, context, sink);
-        summary = done.summary;
-        if (done.error !== undefined) throw done.error;
-        await record.end(summary);
-        if (run.publish !== undefined && summary.windows > 0) {
-          await stateful?.publish?.(run.publish);
-          context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
-        }
-      } catch (error) {
-        await record.fail(summary, error);
-        throw error;
-      }
+      const plan = planLocal(run.config, priorLoadsOf(stateful?.state), run.days, began);
+      result = await execute(run, plan, context, sink);
+    } catch (error) {
+      result = { ...result, error };
     } finally {
+      if (stateful !== undefined) await recordRun(stateful, began, result, context);
       await stateful?.close();
     }
-    return { summary };
+    return result;
   } catch (error) {
-    return { summary, error };
+    return { ...result, error: result.error ?? error };
   }
 }
-
-/** The configuration of the plan and of the stored state, whose service address `storedBaseUrl` replaces. */
-export const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
-  ...config,
-  baseUrl: storedBaseUrl ?? config.baseUrl,
-});
 
 async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<RunResult> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
-  const planned = plannedWindows(plan).length;
+  const planned = plan.days.length;
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
-  const { maxWaitMs, sharing } = run;
+  const { maxWaitMs } = run;
   const onWait = waitsAsOne((until) => {
     waitingUntil = until;
   });
   const session = openExportSession(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, sharing, counts };
+  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, counts };
   const ticker = setInterval(() => {
-    const { windows, rows } = counts.stored;
+    const { days, rows } = counts.stored;
     progress.update({
-      windows,
-      planned: Math.max(planned, windows),
+      days: days.length,
+      planned: Math.max(planned, days.length),
       rows,
       bytes: counts.bytes,
       quotaLeft: session.quota.forecast(1).left,
@@ -118,5 +89,5 @@ export interface WantedDays {
 
 export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
   const { from, to, fullRefresh } = wanted;
-  return planRun({ settings, delivery: deliveryOf(settings.delivery), from, to, fullRefresh, prior, now });
+  return planRun({ settings, from, to, fullRefresh, prior, now });
 }

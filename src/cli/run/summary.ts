@@ -6,21 +6,12 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 
-export interface AlsoSummary {
-  readonly target: string;
-  readonly place: string;
-  readonly rows: number;
-  readonly windows: number;
-  readonly next_from_date: Day | null;
-  readonly exit: ExitCode;
-  readonly error: string | null;
-}
-
 /** The summary of a run that has done nothing. Schema, with what the keys mean: schemas/summary.json. */
 export const EMPTY_SUMMARY = {
   v: 1,
   rows: 0,
-  windows: 0,
+  rows_new: 0,
+  days: 0,
   exports: 0,
   bytes: 0,
   seconds: 0,
@@ -30,10 +21,10 @@ export const EMPTY_SUMMARY = {
   columns_added: [] as readonly string[],
   columns_widened: [] as readonly WidenedColumn[],
   rescued_cells: 0,
-  id_repeats: 0,
-  gaps: [] as readonly Day[],
   suppressed_rows: 0,
-  also: [] as readonly AlsoSummary[],
+  gaps: [] as readonly Day[],
+  open_days: [] as readonly Day[],
+  implausible_days: [] as readonly Day[],
   exit: EXIT.done as ExitCode,
   error: null as string | null,
 };
@@ -41,46 +32,42 @@ export const EMPTY_SUMMARY = {
 /** The results of a run for scripts (`--json`, `--xcom`); every key is always there. */
 export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
+export interface RunResult {
+  readonly summary: Summary;
+  readonly error?: unknown;
+}
+
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
   const { stored, exports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
     rows: stored.rows,
-    windows: stored.windows,
+    rows_new: counts.rowsNew,
+    days: stored.days.length,
     exports,
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: counts.nextFromDate ?? plan.state.from_date,
-    to_date_inclusive: counts.singleDaysInclusive ?? plan.singleDaysInclusive ?? null,
+    next_from_date: counts.nextFromDate ?? plan.state?.from_date ?? null,
+    to_date_inclusive: counts.toDateInclusive ?? plan.toDateInclusive ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,
     rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),
-    id_repeats: stored.idRepeats,
-    gaps: [...new Set(counts.gaps)].sort(),
     suppressed_rows: counts.suppressed,
+    gaps: counts.gaps,
+    open_days: counts.openDays,
+    implausible_days: counts.implausibleDays.map(({ day }) => day),
   };
 }
 
 export function describeSummary(summary: Summary, target: string): string {
-  return [describeTarget(summary, target), ...summary.also.map(describeAlso)].join(' ');
-}
-
-function describeAlso({ target, place, rows, windows, next_from_date: next, exit, error }: AlsoSummary): string {
-  const name = `${target} ${place}`;
-  if (exit !== 0) return `${name} failed (exit ${exit})${error === null ? '.' : `: ${error}`}`;
-  if (windows === 0) return `Nothing new for ${name}.`;
-  return `${name}: ${count(rows, 'row')} in ${count(windows, 'window')}${next === null ? '' : `; its next run starts at ${next}`}.`;
-}
-
-function describeTarget(summary: Summary, target: string): string {
-  if (summary.windows === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
-  if (summary.windows === 0) {
+  if (summary.days === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
+  if (summary.days === 0) {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
     return `${what} ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   }
   const parts = [
-    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${formatBytes(summary.bytes)}, ` +
+    `${count(summary.rows, 'row')} in ${count(summary.days, 'day')} (${formatBytes(summary.bytes)}, ` +
       `${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];
@@ -88,10 +75,10 @@ function describeTarget(summary: Summary, target: string): string {
   const extras = [
     ...some(summary.columns_added.length, 'new column'),
     ...some(summary.columns_widened.length, 'column', ' of another type'),
-    ...some(summary.id_repeats, 'row', ' with an id that another row has'),
     ...some(summary.rescued_cells, 'cell', ' rescued'),
     ...some(summary.suppressed_rows, 'row', ' of forgotten people held out'),
     ...some(summary.gaps.length, 'day', ' lost at the service'),
+    ...some(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     ...(summary.next_from_date === null ? [] : [`the next run starts at ${summary.next_from_date}`]),
   ];
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;

@@ -1,3 +1,5 @@
+// This folder: the private folder of a run, and how its files are written.
+
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -6,7 +8,7 @@ import { acquireLease, isLeased, type Lease, leaseOf } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolError } from './spool-writer.ts';
 
-const RUN_FOLDER = /^dfinery-(arrow|files)-[0-9A-Za-z]{6}$/;
+const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
 const GRACE_MS = 60_000;
 
@@ -26,7 +28,12 @@ export class RunFolder {
    * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `errorOf` converts the
    * system's error into the failure that is thrown, by default a UserError that calls `root` the spool folder.
    */
-  static async open(root: string, clock: Clock, what: 'arrow' | 'files', errorOf = spoolError): Promise<RunFolder> {
+  static async open(
+    root: string,
+    clock: Clock,
+    what: 'arrow' | 'files' | 'spool',
+    errorOf = spoolError,
+  ): Promise<RunFolder> {
     try {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
@@ -60,7 +67,7 @@ export class RunFolder {
   }
 }
 
-export const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 /** The run folders of this user under a spool directory. */
 export const runFolders = async (root: string): Promise<string[]> =>

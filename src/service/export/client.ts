@@ -11,7 +11,7 @@ import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
 import type { ExportQuota } from '../quota/quota.ts';
-import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
+import { contentOf, emptyAnswer, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
 import {
   type ExportAnswer,
@@ -108,7 +108,8 @@ export class ExportClient implements ExportService {
 
   #classify(answer: RawAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
-    const reason = reasonIn(body.toString('utf8'), exportToken.reveal());
+    const text = body.toString('utf8');
+    const reason = reasonIn(text, exportToken.reveal());
     const facts: AnswerFacts = {
       status: answer.status,
       content: contentOf(body, { isAll: true }) ?? 'other',
@@ -117,7 +118,8 @@ export class ExportClient implements ExportService {
       location: originOf(oneOf(answer.headers.location), baseUrl),
     };
     const { kind, code, message } = firstMatch(EXPORT_OUTCOMES, facts);
-    return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
+    const known = { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
+    return { ...known, emptyAs: emptyAnswer(known, text) };
   }
 
   /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */

@@ -1,6 +1,7 @@
 import { isObject, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { Content } from './outcomes.ts';
+import type { ExportRefusal } from './protocol.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
@@ -25,6 +26,18 @@ export function reasonIn(text: string, token: string): string | undefined {
     if (SNAKE_CASE.test(words)) return words;
   }
   return undefined;
+}
+
+/** What a refusal is called where it may mean a day without rows; undefined if it means something else. */
+export function emptyAnswer(
+  { status, code }: Pick<ExportRefusal, 'status' | 'code'>,
+  body: string,
+): string | undefined {
+  if (status === 204) return '204';
+  if (status === 404 && code === 'not_here') return '404';
+  const { data } = objectIn(body);
+  const isList = /^\s*\[\s*\]\s*$/.test(body) || (Array.isArray(data) && data.length === 0);
+  return code === 'json_200' && isList ? 'an empty list' : undefined;
 }
 
 /** The origin of a `Location`; the rest of it is never shown. */

@@ -44,6 +44,8 @@ export interface ExportRefusal {
   readonly code: string;
   readonly message: string;
   readonly status: number | undefined;
+  /** Set if some services answer a day without rows like this: `204`, `404` or `an empty list`. */
+  readonly emptyAs?: string | undefined;
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {

@@ -30,7 +30,7 @@ import {
 import { dayFolder, PARTITION_COLUMN } from '../files/rows.ts';
 import { damagedError } from '../files/stored.ts';
 import { addOf, dayFileOf, removeOf } from './file.ts';
-import { type Action, dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type MetaData } from './protocol/entry.ts';
+import { type Action, type Add, dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type MetaData } from './protocol/entry.ts';
 import { type LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, protocolOf, readableName, schemaString } from './schema.ts';
 import { stateActions, stateOf } from './state.ts';
@@ -41,7 +41,7 @@ const CHECKPOINT_EVERY = 10;
 /** Time that entries before a checkpoint stay, for readers of older versions (ms). */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Default time that files which left the table stay for its readers (ms). */
-export const DEFAULT_RETENTION_MS = DAY_MS;
+const DEFAULT_RETENTION_MS = DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
 const UNCOMMITTED_MS = HOUR_MS;
 const RETENTION = 'delta.deletedFileRetentionDuration';
@@ -76,6 +76,8 @@ class DeltaLog implements FilesLog {
   #log: LogSnapshot | undefined;
   /** The data files in the storage when the place was opened. */
   #stored: readonly Stored[] = [];
+  /** Paths of live files, from the folder of the table, that somebody removed from the storage. */
+  #missing: ReadonlySet<string> = new Set();
   #lastRun: RunRecord | undefined;
 
   constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
@@ -111,7 +113,7 @@ class DeltaLog implements FilesLog {
     if (this.#mode === 'read') {
       this.#lastRun = jsonOf((await storage.read(LAST_RUN))?.toString('utf8') ?? 'null') as RunRecord | undefined;
     }
-    this.#dropMissing();
+    this.#findMissing();
   }
 
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -129,7 +131,8 @@ class DeltaLog implements FilesLog {
     if (failed !== undefined) throw failed.reason;
     const log = this.#log ?? (await readSnapshot(this.#parts));
     const version = log.version + 1;
-    const actions = [...this.#shape(log, change, now), ...stateActions(log.domains, state), ...this.#fileActions(change, now)];
+    const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
+    const actions = [txn, ...this.#shape(log, change, now), ...stateActions(log.domains, state), ...this.#fileActions(change, now)];
     const all: Action[] = [{ commitInfo: this.#commitInfo(change, log.version, now) }, ...actions];
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const path = `${TABLE}/${entryPath(version)}`;
@@ -213,6 +216,7 @@ class DeltaLog implements FilesLog {
   #snapshotOf(log: LogSnapshot): Snapshot {
     const files = new Map<Day, DayFile>();
     for (const add of log.files.values()) {
+      if (this.#missing.has(add.path)) continue;
       const file = dayFileOf(add, this.#address);
       if (files.has(file.day)) throw damagedError(`${this.#address}/${add.path}`, `${file.day} has two files`);
       files.set(file.day, file);
@@ -223,20 +227,15 @@ class DeltaLog implements FilesLog {
     return { state: { ...state, receipts, ...(this.#lastRun !== undefined && { lastRun: this.#lastRun }) }, files };
   }
 
-  /** Days whose file somebody removed from the storage count as pruned; the next commit takes them out of the log. */
-  #dropMissing(): void {
-    const { snapshot } = this;
-    if (snapshot === undefined) return;
+  /** Finds the files that somebody removed from the storage: their days count as pruned, and leave the log. */
+  #findMissing(): void {
     const there = new Set(this.#stored.map(({ path }) => path));
-    const missing = [...snapshot.files.values()].filter(({ path }) => !there.has(path)).map(({ day }) => day);
-    const lost = [...snapshot.state.receipts.values()].filter(({ pruned }) => pruned).length;
-    const files = new Map([...snapshot.files].filter(([day]) => !missing.includes(day)));
-    const receipts = withPruned(snapshot.state.receipts, missing);
-    const { lastRun = this.#lastRun, ...state } = snapshot.state;
-    this.snapshot = { state: { ...state, receipts, ...(lastRun !== undefined && { lastRun }) }, files };
+    const missing = [...this.#livePaths()].filter((path) => !there.has(path));
+    this.#missing = new Set(missing.map((path) => path.slice(TABLE.length + 1)));
+    if (this.#log !== undefined) this.snapshot = this.#snapshotOf(this.#log);
     if (missing.length === 0 || this.#mode === 'read') return;
     const message = `${this.#address}: the files of ${plainCount(missing.length, 'day')} were removed: they count as pruned.`;
-    this.#options.logger.warn('days.removed', message, { days: missing, prunedBefore: lost });
+    this.#options.logger.warn('days.removed', message, { days: missing.length });
   }
 
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */
@@ -277,12 +276,9 @@ class DeltaLog implements FilesLog {
   #fileActions({ added, removed, state }: Change, now: number): Action[] {
     const log = this.#log;
     const gone = new Set(removed.map(({ path }) => path));
-    const leaving = [...(log?.files.values() ?? [])].filter(({ path }) => {
-      const file = `${TABLE}/${path}`;
-      // A file that somebody removed from the storage leaves the log, too.
-      const isMissing = this.snapshot?.files.get(dayOfFile(path) ?? '')?.path !== file;
-      return gone.has(file) || isMissing;
-    });
+    // A file that somebody removed from the storage leaves the log, too.
+    const isGone = ({ path }: Add) => gone.has(`${TABLE}/${path}`) || this.#missing.has(path);
+    const leaving = [...(log?.files.values() ?? [])].filter(isGone);
     return [...leaving.map((add) => removeOf(add, now)), ...added.map((file) => addOf(file, state, now))];
   }
 

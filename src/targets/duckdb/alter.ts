@@ -71,20 +71,9 @@ async function alterEach(engine: Engine, added: readonly Typed[], changed: reado
   }
   for (const column of changed) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
-    const value = valueAfter(column, zone && (await zoneOfStored(engine, column, zone)));
+    const value = valueAfter(column, zone);
     await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${value})`);
   }
-}
-
-/** The zone, limited to the times that a column of `events` holds: with all years the statement is slow. */
-async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
-  if (before !== 'datetime' && before !== 'date') return zone;
-  const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
-  const column = identifier(name);
-  const { first, last } = await engine.row(`
-    SELECT ${text(`min(${column})`)} AS first, ${text(`max(${column})`)} AS last
-    FROM events`);
-  return first === null ? zone : zone.within(String(first), String(last));
 }
 
 /**

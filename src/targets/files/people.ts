@@ -1,6 +1,6 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { type Day } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { findPeople, jsonOfRows, type Lookup } from '../../engine/people.ts';
@@ -9,7 +9,7 @@ import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool/run-folde
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withRows } from '../../table/receipts.ts';
-import type { People, PeopleFound, PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../contract.ts';
+import type { People, PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../contract.ts';
 import {
   type Change,
   type DayFile,
@@ -22,7 +22,6 @@ import {
   type Snapshot,
   withPlace,
 } from './place.ts';
-import { readParquet } from './parquet-file.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;

@@ -91,9 +91,10 @@ export interface FilesLog {
 
 /** Thrown by `commit` if another writer committed first. */
 export class LostRace extends UserError {
+  override readonly name = 'LostRace';
+
   constructor(place: string) {
     super('transient', `Another run has committed to ${place} first: nothing of this commit was kept. Run again.`);
-    this.name = 'LostRace';
   }
 }
 

@@ -237,7 +237,7 @@ class FolderLog implements FilesLog {
     for (const day of days) this.#warned.add(day);
     const which = days.length > 3 ? `${days[0]} to ${days[days.length - 1]}` : days.join(', ');
     const message = `${this.#options.place}: the files of ${plainCount(days.length, 'day')} were removed (${which}): they count as pruned.`;
-    this.#options.logger.warn('days.removed', message, { days });
+    this.#options.logger.warn('days.removed', message, { days: days.length });
   }
 
   /** The files of days, by day. */

@@ -1,7 +1,7 @@
 import { BACKSLASH, isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { COLUMN_SHIFT, COPY, OUT_END, SKIP, STRIDE, TEXT } from '../../cells/csv/layout.ts';
 import { CellText, type RowTokenizer } from '../../cells/csv/tokenizer.ts';
-import { DATETIME_GAP, DATETIME_OFFSET } from '../../cells/types/evidence.ts';
+import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/evidence.ts';
 import { cellFits, classify, TYPES } from '../../cells/types/index.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import type { ColumnCodec } from '../../cells/types/type.ts';
@@ -200,7 +200,7 @@ export class RecordEncoder {
     if (encoding === CHECKED && !cellFits(codec.type, b, start, end, zone)) return false;
     if (encoding === OFFSETS_ONLY) {
       const form = classify(b, start, end, zone);
-      if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_GAP) !== 0) return false;
+      if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_BEYOND) !== 0) return false;
     }
     output.at = codec.writeJson(b, start, end, output.csv.bytes, output.at, zone);
     return true;

@@ -1,23 +1,23 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
+import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/day.ts';
 import {
   type ExtractCounts,
   type ExtractDeps,
   type ExtractOptions,
   newExtractCounts,
 } from '../../../src/extract/deps.ts';
-import { extractWindows } from '../../../src/extract/extract.ts';
+import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
-import type { ExportState, PriorLoads, Receipt, Window } from '../../../src/extract/window.ts';
+import { stateAfter } from '../../../src/extract/state.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
-import { copyLiving } from '../copy-living.ts';
-import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
@@ -64,6 +64,12 @@ export interface FakeServiceSettings {
   /** More rows than this are too many for one export. */
   readonly most: number;
   readonly finalNewline: boolean;
+  /** What a day without rows is answered with: a header alone, or one of the other forms. */
+  readonly noRows: 'header' | '204' | '404' | 'no byte' | 'an empty list';
+  /** Milliseconds after its end until a day's rows appear. */
+  readonly lagMs: number;
+  /** True to deliver rows in another order each time. */
+  readonly shuffles: boolean;
   readonly endDeclared: boolean;
   /** Milliseconds that the service's clock is ahead of ours. */
   readonly clockAhead: number;
@@ -93,6 +99,9 @@ const DEFAULTS: FakeServiceSettings = {
   historyDays: 30,
   most: Number.POSITIVE_INFINITY,
   finalNewline: true,
+  noRows: 'header',
+  lagMs: 0,
+  shuffles: false,
   endDeclared: false,
   clockAhead: 0,
   fault: () => undefined,
@@ -134,7 +143,11 @@ export class FakeService implements ExportService {
     const common = { limits: { ...NO_LIMITS, ...refused?.limits }, serverTime: this.#now() };
     if (kind !== undefined)
       return { ...common, kind, code: refused?.code ?? kind, message: `the fake says ${kind}.`, status: 400 };
-    const csv = this.#csv(request);
+    const isEmpty = this.selected(request).length === 0;
+    const { noRows } = this.settings;
+    if (fault === undefined && isEmpty && noRows !== 'header' && noRows !== 'no byte')
+      return { ...common, kind: 'retry', code: noRows, message: `${noRows}.`, status: 200, emptyAs: noRows };
+    const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
     return { ...common, ...body, endDeclared: this.settings.endDeclared && uncompressed };
@@ -149,7 +162,7 @@ export class FakeService implements ExportService {
       const day = this.dayOf(row);
       const inside = day >= from && (inclusive ? day <= to : day < to);
       if (this.settings.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
-      return inside && row.arrived <= this.#now() && matches(row, request);
+      return inside && row.arrived + this.settings.lagMs <= this.#now() && matches(row, request);
     });
   }
 
@@ -175,7 +188,9 @@ export class FakeService implements ExportService {
   }
 
   #csv(request: ExportRequest): string {
-    const lines = this.selected(request).map(csvOf);
+    const rows = this.selected(request);
+    const turn = this.settings.shuffles && rows.length > 0 ? this.requests.length % rows.length : 0;
+    const lines = [...rows.slice(turn), ...rows.slice(0, turn)].map(csvOf);
     const text = [HEADER, ...lines].join('\n');
     return this.settings.finalNewline ? `${text}\n` : text;
   }
@@ -226,42 +241,58 @@ export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_lo
   );
 }
 
-/** A target that keeps rows by id, receipts, and the state, as every sink does. */
+/** A place that replaces days, keeps a receipt each, and the state, as every target does. */
 export class FakeTarget {
   state: ExportState | undefined;
-  readonly covered = new Set<Day>();
-  readonly rows = new Map<string, string>();
-  /** Ids in the order they were appended, repetitions included. */
+  readonly receipts = new Map<Day, Receipt & { pruned?: boolean }>();
+  /** Ids of the stored rows by day. */
+  readonly days = new Map<Day, readonly string[]>();
+  /** Ids in the order they were delivered, repetitions included. */
   readonly appended: string[] = [];
-  readonly receipts: Receipt[] = [];
+  /** Days of each commit. */
+  readonly commits: Day[][] = [];
 
-  prior(more: Partial<PriorLoads> = {}): PriorLoads {
-    return { state: this.state, covered: new Set(this.covered), eventNames: [], ...more };
+  prior(): PriorLoads {
+    return { state: this.state, receipts: this.receipts };
   }
 
-  async commit(window: Window): Promise<void> {
-    for (const file of window.files) {
-      const [header, ...lines] = (await readFile(file.path, 'utf8')).trimEnd().split('\n');
+  async commit({ days, facts }: DayBatch): Promise<void> {
+    this.commits.push(days.map(({ receipt }) => receipt.day));
+    for (const download of days) await this.#replace(download);
+    this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, facts))) as ExportState;
+  }
+
+  async #replace({ receipt, files, mayShareRows }: DayDownload): Promise<void> {
+    const { day } = receipt;
+    let ids: string[] = [];
+    for (const { path } of files) {
+      const [header, ...lines] = (await readFile(path, 'utf8')).trimEnd().split('\n');
       const id = header.split(',').indexOf('df_event_detail_log_id');
-      for (const line of lines) {
-        const key = line.split(',')[id];
-        this.rows.set(key, line);
-        this.appended.push(key);
-      }
+      ids.push(...lines.map((line) => line.split(',')[id]));
     }
-    const { covers_from: first, covers_to: last } = window.receipt;
-    if (last !== null) for (const day of daysOf(first, last)) this.covered.add(day);
-    this.receipts.push(window.receipt);
-    this.state = JSON.parse(JSON.stringify(window.state)) as ExportState;
+    this.appended.push(...ids);
+    if (mayShareRows) {
+      const after = new Set(this.days.get(addDays(day, 1)));
+      ids = ids.filter((id) => !after.has(id));
+      const own = new Set(ids);
+      const before = this.days.get(addDays(day, -1));
+      if (before !== undefined)
+        this.days.set(
+          addDays(day, -1),
+          before.filter((id) => !own.has(id)),
+        );
+    }
+    this.days.set(day, ids);
+    this.receipts.set(day, receipt);
   }
 
+  /** Ids of all stored rows, sorted. */
   ids(): string[] {
-    return [...this.rows.keys()].sort();
+    return [...this.days.values()].flat().sort();
   }
 }
 
 export const SETTINGS: PlanSettings = {
-  baseUrl: 'http://127.0.0.1:1',
   serviceId: 'svc',
   events: [],
   eventsCondition: 'all',
@@ -272,12 +303,13 @@ export const SETTINGS: PlanSettings = {
   hashKey: undefined,
   startDate: undefined,
   endDate: undefined,
-  windowDays: 1,
+  timezone: undefined,
   lookbackDays: 1,
   settleHours: 3,
   toDateInclusive: 'auto',
   historyDays: 30,
   onGap: 'fail',
+  onImplausible: 'warn',
 };
 
 export const planFor = (
@@ -285,7 +317,7 @@ export const planFor = (
   prior: PriorLoads,
   settings: Partial<PlanSettings>,
   more: Partial<PlanInput> = {},
-): Plan => planRun({ settings: { ...SETTINGS, ...settings }, delivery: 'fresh', prior, now: clock.now(), ...more });
+): Plan => planRun({ settings: { ...SETTINGS, ...settings }, prior, now: clock.now(), ...more });
 
 /** The share of a pause of the policy that is waited for (full jitter). */
 export const JITTER = 0.5;
@@ -324,40 +356,37 @@ export class Fixture {
       maxWaitMs: this.maxWaitMs,
       onWait: this.onWait,
       counts: this.counts,
-      options: { maxConcurrentExports: 3, emptyBody: 'retry', timezone: undefined, ...this.options },
+      options: { maxConcurrentExports: 3, timezone: undefined, ...this.options },
     };
   }
 
-  windows(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}, prior: Partial<PriorLoads> = {}) {
-    return extractWindows(planFor(this.clock, this.target.prior(prior), settings, more), this.deps());
+  batches(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
+    return extractDays(planFor(this.clock, this.target.prior(), settings, more), this.deps());
   }
 
-  /** One run to its end; `crashAfter` windows are committed before the consumer fails. */
+  /** One run to its end; `crashAfter` batches are committed before the consumer fails. */
   async run(
     settings: Partial<PlanSettings> = {},
     more: Partial<PlanInput> = {},
     crashAfter = Number.POSITIVE_INFINITY,
   ) {
     let count = 0;
-    for await (const window of this.windows(settings, more)) {
+    for await (const batch of this.batches(settings, more)) {
       if (count++ === crashAfter) break;
-      await this.target.commit(window);
+      await this.target.commit(batch);
     }
     return this;
   }
 
-  /** Ends an extraction as `kill -9` would: what lies in the spool at this moment stays, and its lease is a dead one. */
-  async kill(windows: AsyncGenerator<Window>): Promise<void> {
-    const copy = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
-    copyLiving(this.spoolDir, copy);
-    await windows.return(undefined);
-    rmSync(this.spoolDir, { recursive: true });
-    copyLiving(copy, this.spoolDir);
-    rmSync(copy, { recursive: true });
-    for (const name of readdirSync(this.spoolDir, { recursive: true }).map(String)) {
-      const dead = ownerText({ pid: DEAD_PID });
-      if (name.endsWith('.lease')) writeFileSync(join(this.spoolDir, name), dead);
+  /** As `run`; returns what it failed with. */
+  async failure(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}): Promise<UserError> {
+    try {
+      await this.run(settings, more);
+    } catch (error) {
+      if (error instanceof UserError) return error;
+      throw error;
     }
+    throw new Error('the run did not fail');
   }
 
   events(name: string): LogEvent[] {

@@ -153,19 +153,19 @@ describe('a column that a later window widens to text', () => {
     expect(await widened(cells)).toEqual(texts);
   });
 
-  it('has instants in the configured zone, and the second of two equal local times in UTC', async () => {
+  it('has instants in the configured zone, and the earlier of two equal local times in UTC', async () => {
     const cells = [
       '2026-07-02 12:00:00',
       '2026-07-02T03:04:05+09:00',
       '2026-11-01 01:30:00',
-      '2026-11-01T01:30:00-05:00',
+      '2026-11-01T01:30:00-04:00',
       '2026-07-02',
     ];
     expect(await widened(cells, NEW_YORK)).toEqual([
       '2026-07-02 12:00:00.000',
       '2026-07-01 14:04:05.000',
       '2026-11-01 01:30:00.000',
-      '2026-11-01 06:30:00.000Z',
+      '2026-11-01 05:30:00.000Z',
       '2026-07-02',
     ]);
   });

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { EXIT } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
@@ -32,7 +31,7 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
     (text) => text,
   );
   const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
-  const notification = notificationOf(undefined, false, { env, redactor: new Redactor() });
+  const notification = notificationOf(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', target: 'x', historyDays };
   try {
@@ -44,7 +43,6 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
   return { posts, warnings, reasons: posts[0]?.reasons ?? [] };
 }
 
-const OTHER = { target: 'parquet', place: 'lake', rows: 0, windows: 0, exit: EXIT.done, error: null };
 const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 
 describe('a notification', () => {
@@ -72,11 +70,6 @@ describe('a notification', () => {
       'a first incomplete day that expires today',
       { next_from_date: back(30) },
       [`${back(30)}, the first day not yet complete, can no longer be exported today.`],
-    ],
-    [
-      'a first incomplete day of another target that expires in seven days',
-      { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(23) }] },
-      [`${back(23)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
   ])('reports %s', async (_what, summary, reasons) => {
     const found = await reported(summary);

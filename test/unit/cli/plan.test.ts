@@ -15,14 +15,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-async function plan(file: string, target = 'duckdb', ...more: string[]) {
+async function plan(file: string, target = 'duckdb') {
   const values: Record<string, string> = {
     DFINERY_BASE_URL: 'http://127.0.0.1:9',
     DFINERY_SERVICE_ID: 'service',
     DFINERY_EXPORT_TOKEN: 'token',
     DFINERY_SPOOL_DIR: join(dir, 'spool'),
   };
-  const { code, stdout, stderr } = await runHere(['plan', `--${target}`, file, ...more], { env: values });
+  const { code, stdout, stderr } = await runHere(['plan', target, file], { env: values });
   return { code, text: `${stderr}${stdout}` };
 }
 
@@ -57,22 +57,13 @@ describe('plan with a target', () => {
     const { code } = await runHere(['sync', 'duckdb', file], { env });
     await sim.close();
     expect(code).toBe(0);
-    const { stdout } = await runHere(['plan', '--duckdb', file], { env });
+    const { stdout } = await runHere(['plan', 'duckdb', file], { env });
     expect(stdout).toContain('read again');
     expect(stdout).not.toContain('new');
     expect(stdout).toContain('The quota delays none of them.');
-    const inOne = await runHere(['plan', '--duckdb', file], { env: { ...env, DFINERY_WINDOW_DAYS: '3' } });
-    expect(inOne.stdout).toContain('read again');
-    expect(inOne.stdout).not.toContain('new');
     const before = ['--from', addDays(dayAt(systemClock.now()), -3), '--to', env.DFINERY_START_DATE];
-    const earlier = await runHere(['plan', '--duckdb', file, ...before], { env });
+    const earlier = await runHere(['plan', 'duckdb', file, ...before], { env });
     expect(earlier.stdout).toMatch(/ 1 .* new\n.* 2 .* read again\n/);
-  });
-
-  it('is of one target', async () => {
-    const sentence = '--duckdb and --parquet are both given: the plan is of one target.';
-    const given = await plan(join(dir, 'a'), 'duckdb', '--parquet', join(dir, 'b'));
-    expect(given).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
   it('refuses a table with a reserved name that this program did not write', async () => {

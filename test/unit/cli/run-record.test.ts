@@ -1,12 +1,10 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { configError, transientError } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { syncAll } from '../../../src/cli/run/also.ts';
 import { beginRecord } from '../../../src/cli/run/record.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
-import { parseSourceConfig } from '../../../src/config/source.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
 import { newLoadCounts } from '../../../src/targets/load.ts';
@@ -14,16 +12,12 @@ import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
-const { config } = parseSourceConfig(
-  { base_url: 'http://127.0.0.1:9', service_id: 's', export_token: 't' },
-  () => undefined,
-);
 const nothing = async () => {};
 const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 
-it('the record of a run is closed before its copy is published, and holds a later failure, without secrets', async () => {
+it('the record of a run is closed, and holds a later failure, without secrets', async () => {
   const ends: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
   const runs = {
     begin: async () => [],
@@ -38,49 +32,6 @@ it('the record of a run is closed before its copy is published, and holds a late
     { exitCode: 0, cause: null },
     { exitCode: 2, cause: '****** is no token.' },
   ]);
-});
-
-it('a run of several targets that is stopped calls none of those loaded that it did not reach', async () => {
-  const stop = new AbortController();
-  const opened: string[] = [];
-  const targets = ['first', 'second', 'third'].map((place) => ({
-    target: 'parquet',
-    place,
-    async open() {
-      opened.push(place);
-      if (place === 'first') throw configError('no such place.');
-      stop.abort(new Error('stopped by SIGTERM'));
-      throw stop.signal.reason;
-    },
-  }));
-  const days = { from: undefined, to: undefined, fullRefresh: false };
-  const { summary } = await syncAll({ config, days, maxWaitMs: undefined }, targets, contextFor(stop.signal));
-  expect(opened).toEqual(['first', 'second']);
-  expect(summary.also).toMatchObject([
-    { place: 'second', exit: 3, error: expect.stringContaining('SIGTERM') },
-    { place: 'third', exit: 3, error: expect.stringContaining('SIGTERM') },
-  ]);
-});
-
-it('the failure of a further target keeps what is known of it: its window, its detail, its kind', async () => {
-  const targets = ['first', 'second'].map((place) => ({
-    target: 'duckdb',
-    place,
-    open: async () => {
-      if (place === 'first') throw transientError('not now.');
-      throw configError('no such place.', { where: { window: '2026-01-02' }, internal: 'detail' });
-    },
-  }));
-  const days = { from: undefined, to: undefined, fullRefresh: false };
-  const signal = new AbortController().signal;
-  const { error } = await syncAll({ config, days, maxWaitMs: undefined }, targets, contextFor(signal));
-  expect(error).toMatchObject({
-    kind: 'config',
-    exitCode: 2,
-    internal: 'detail',
-    where: { window: '2026-01-02' },
-    message: 'duckdb second: 2026-01-02: no such place. duckdb first failed too (exit 3): not now.',
-  });
 });
 
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {

@@ -156,19 +156,6 @@ describe('the type of a column', () => {
     expect(await columns('x')).toMatchObject([{ type }]);
   });
 
-  it('is derived from all values so far: a date whose midnight a zone skips makes a column of instants text', async () => {
-    const timezone = 'America/Sao_Paulo';
-    const windows = ['2018-11-05', '2018-11-04', '2018-11-05 10:00:00'].map((at, i) =>
-      day(i + 1, [{ id: `${i}`, at }], timezone),
-    );
-    await load({ timezone }, ...windows);
-    expect(await rows(`"at", _rescued AS r`)).toEqual([
-      { at: '2018-11-05', r: null },
-      { at: '2018-11-04', r: null },
-      { at: '2018-11-05 10:00:00.000', r: null },
-    ]);
-  });
-
   it('under freeze is that of the column, whatever follows; a column without values is not added', async () => {
     await load({}, day(1, [{ id: 'a', x: '5', empty: '' }]));
     const [commit] = await load({ schemaMode: 'freeze' }, day(2, [{ id: 'b', x: '1.5', empty: 'now', nulls: 'null' }]));

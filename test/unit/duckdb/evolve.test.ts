@@ -273,45 +273,20 @@ describe('schema_mode', () => {
 });
 
 describe('timezone', () => {
-  it('makes datetimes instants, and rescues a local time that does not exist', async () => {
+  it('makes datetimes instants, and moves a skipped local time forward', async () => {
     const zone = 'America/New_York';
     const csv = csvOf([
       { id: 'a', at: '2026-03-08 02:30:00' },
       { id: 'b', at: '2026.3.8 3:30' },
       { id: 'c', at: '2026-11-01 01:30:00' },
     ]);
-    const [commit] = await fixture.load([fixture.window('2026-01-01', csv, zone)], { timezone: zone });
-    expect(commit.rescued).toEqual(new Map([['at', 1]]));
+    await fixture.load([fixture.window('2026-01-01', csv, zone)], { timezone: zone });
     expect(await fixture.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
-      { t: null, r: '{"at":"2026-03-08 02:30:00"}' },
       { t: String(Date.parse('2026-03-08T07:30:00Z')), r: null },
-      { t: String(Date.parse('2026-11-01T05:30:00Z')), r: null },
+      { t: String(Date.parse('2026-03-08T07:30:00Z')), r: null },
+      { t: String(Date.parse('2026-11-01T06:30:00Z')), r: null },
     ]);
     expect(await typeOf('df_server_datetime')).toBe('TIMESTAMP WITH TIME ZONE');
-  });
-
-  it('rescues a date whose midnight the zone skips from a declared column of instants, in any order of days', async () => {
-    const zone = 'America/Sao_Paulo';
-    const [date, time] = [
-      csvOf([{ id: 'a', df_event_datetime: '2018-11-04' }]),
-      csvOf([{ id: 'b', df_event_datetime: '2018-11-05 10:00:00' }]),
-    ];
-    for (const [first, second] of [
-      [date, time],
-      [time, date],
-    ]) {
-      await fixture.load([fixture.window('2026-01-01', first, zone), fixture.window('2026-01-02', second, zone)], {
-        timezone: zone,
-      });
-      expect(
-        await fixture.query('SELECT epoch_ms(df_event_datetime) AS t, _rescued AS r FROM events ORDER BY _key'),
-      ).toEqual([
-        { t: null, r: '{"df_event_datetime":"2018-11-04"}' },
-        { t: String(Date.parse('2018-11-05T12:00:00Z')), r: null },
-      ]);
-      fixture.close();
-      fixture = new DuckDbFixture();
-    }
   });
 
   it('may show an instant of 9999 in the year after, alone or in one of several files', async () => {

@@ -1,0 +1,244 @@
+import { createHash } from 'node:crypto';
+import { addDays, type Day } from '../../base/days.ts';
+import { configError, transientError, UserError } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
+import type { DayDownload, Receipt } from '../day.ts';
+import { lastDayOver, lastSettledDay } from '../plan/days.ts';
+import type { ExportFile } from './attempt.ts';
+import { type DayAnswer, findEndDay } from './end-day.ts';
+import { type DayRequest, discard, type Exported, fetchExport, rowCount } from './export.ts';
+import { fetchParts } from './parts.ts';
+import type { Run } from './run.ts';
+
+/** What became of one day of a plan. */
+export type DayResult =
+  | { readonly kind: 'day'; readonly day: Day; readonly download: DayDownload }
+  /** The service no longer exports it. */
+  | { readonly kind: 'gone'; readonly day: Day }
+  /** It is not over, and was not loaded: the next run reads it. */
+  | { readonly kind: 'open'; readonly day: Day; readonly error: UserError }
+  /** It is over and cannot be loaded; other days may. */
+  | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
+
+/** Answers that may mean "too large" before a day is requested in parts, or one that is not over is given up. */
+const SPLIT_AFTER = { over: 3, open: 2 } as const;
+
+/** Downloads one day and checks it. Throws a failure that ends the run. */
+export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
+  const { facts, plan } = run;
+  const now = facts.earlierTime();
+  const isOver = day <= lastDayOver(now);
+  if (plan.settleHours !== undefined && day > lastSettledDay(now, plan.settleHours)) {
+    const error = transientError(`${day} has not been over for ${plan.settleHours} hours by the clock of the service.`);
+    return { kind: 'open', day, error };
+  }
+  if (facts.goneThrough !== undefined && day <= facts.goneThrough) return { kind: 'gone', day };
+  const result = await new DayDownloader(run, day, isOver).download();
+  if (result.kind === 'gone') facts.recordGone(day);
+  return result;
+}
+
+/** The files of a day, with the `to_date` that was sent. */
+interface Found {
+  readonly to: Day;
+  readonly files: readonly ExportFile[];
+}
+
+class DayDownloader {
+  readonly #run: Run;
+  readonly #day: Day;
+  readonly #isOver: boolean;
+  readonly #tally: DayRequest['tally'] = { exports: 0 };
+
+  constructor(run: Run, day: Day, isOver: boolean) {
+    this.#run = run;
+    this.#day = day;
+    this.#isOver = isOver;
+  }
+
+  async download(): Promise<DayResult> {
+    const { plan } = this.#run;
+    const day = this.#day;
+    const first = day === plan.endDayOn ? await findEndDay(this.#run, day, this.#tally) : await this.#request();
+    const found = await this.#filesOf(first);
+    if ('kind' in found) return found;
+    const kept = await this.#notFewer(found);
+    if ('kind' in kept) return kept;
+    return { kind: 'day', day, download: this.#downloadOf(kept) };
+  }
+
+  async #request(): Promise<DayAnswer> {
+    const { plan, facts } = this.#run;
+    const to = facts.toDateInclusive === true ? this.#day : addDays(this.#day, 1);
+    const request = { ...plan.filters, from: this.#day, to, tally: this.#tally };
+    const answer = await fetchExport(this.#run, request, this.#isOver ? SPLIT_AFTER.over : SPLIT_AFTER.open);
+    return { to, answer };
+  }
+
+  /**
+   *   answer      a day that is over                                        a day that is not over
+   *   file        its rows                                                  its rows
+   *   empty       no rows, if it comes twice and others are exported        left to the next run
+   *   too_big     its parts, if others are exported                         left to the next run
+   *   gone        gone                                                      left to the next run
+   *   failed      failed; a configuration failure ends the run              left to the next run
+   *   invalid     a configuration failure ends the run                      left to the next run
+   */
+  async #filesOf({ to, answer }: DayAnswer): Promise<Found | DayResult> {
+    const day = this.#day;
+    if (answer.kind === 'file') return { to, files: [answer] };
+    if (!this.#isOver) return { kind: 'open', day, error: this.#refusal(answer) };
+    switch (answer.kind) {
+      case 'gone':
+        return { kind: 'gone', day };
+      case 'empty':
+        return this.#confirmEmpty(to, answer.what);
+      case 'too_big':
+        return this.#parts(to, answer);
+      case 'failed':
+        if (answer.error.kind === 'config') throw answer.error;
+        return this.#failed(answer.error);
+      case 'invalid':
+        throw this.#refusal(answer);
+    }
+  }
+
+  #refusal(answer: Exclude<Exported, ExportFile>): UserError {
+    if (answer.kind === 'failed') return answer.error;
+    const where = { window: this.#day };
+    if (answer.kind === 'empty') return transientError(`${this.#day} was answered with ${answer.what}.`, { where });
+    const message = `The service does not export ${this.#day}: ${answer.message}`;
+    return answer.kind === 'too_big' ? transientError(message, { where }) : configError(message, { where });
+  }
+
+  #failed(error: UserError): DayResult {
+    return { kind: 'failed', day: this.#day, error };
+  }
+
+  /** Asks once more after an answer without data (rule *Empty answers*). */
+  async #confirmEmpty(to: Day, what: string): Promise<Found | DayResult> {
+    const day = this.#day;
+    const { facts, plan, deps } = this.#run;
+    const again = await this.#request();
+    if (again.answer.kind !== 'empty') return this.#filesOf(again);
+    if (again.answer.what !== what) {
+      return this.#failed(transientError(`${day} was answered with ${what}, then with ${again.answer.what}.`));
+    }
+    const where = { window: day };
+    const stored = plan.receipts.get(day)?.rows ?? 0;
+    if (stored > 0) {
+      const message = `${day} has ${plainCount(stored, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
+      return this.#failed(transientError(message, { where }));
+    }
+    if (await facts.anotherDayIsExported({ orBefore: true })) {
+      deps.logger.warn('day.empty_answer', `${day} is answered with ${what}, twice: it counts as a day without rows.`, {
+        day,
+      });
+      return { to, files: [] };
+    }
+    if (what === '404') {
+      throw configError(`The service knows no export under base_url (404) for ${day} and others: is base_url right?`, {
+        where,
+      });
+    }
+    throw transientError(
+      `${day} is answered with ${what}, and no other day is exported as CSV: whether there are no events is not known. Run again later.`,
+      { where },
+    );
+  }
+
+  /** Requests a day that is too large in parts, if the service can export another one. */
+  async #parts(to: Day, answer: Exclude<Exported, ExportFile>): Promise<Found | DayResult> {
+    const { plan, facts, deps } = this.#run;
+    const day = this.#day;
+    const over = lastDayOver(facts.earlierTime());
+    const isAlone = !plan.days.some((other) => other !== day && other <= over);
+    if (!isAlone && !(await facts.anotherDayIsExported({ orBefore: false })))
+      return this.#failed(this.#refusal(answer));
+    deps.logger.warn('day.parts', `${day} is too large for one export: it is requested in parts by event name.`, {
+      day,
+    });
+    const files = await fetchParts(this.#run, { ...plan.filters, from: day, to, tally: this.#tally });
+    return files instanceof UserError ? this.#failed(files) : { to, files };
+  }
+
+  /** Downloads a day once more if it has fewer rows than are stored (rule *Fewer rows*). */
+  async #notFewer(found: Found): Promise<Found | DayResult> {
+    const { plan, deps } = this.#run;
+    const day = this.#day;
+    const stored = plan.receipts.get(day);
+    const isComparable = stored !== undefined && !plan.isMixed && stored.pruned !== true && stored.to_date === found.to;
+    const rows = rowCount(found.files);
+    if (!isComparable || rows >= stored.rows) return found;
+    const again = await this.#filesOf(await this.#requestAgain(found));
+    await discard(...found.files);
+    if ('kind' in again) return again;
+    const now = rowCount(again.files);
+    if (now >= stored.rows) return again;
+    if (now === rows) {
+      const message = `${day} has ${plainCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
+      deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
+      return again;
+    }
+    await discard(...again.files);
+    const message =
+      `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${now}: ` +
+      'downloads may have been cut, the stored rows stay. Run again later.';
+    const error = transientError(message, { where: { window: day } });
+    return this.#isOver ? this.#failed(error) : { kind: 'open', day, error };
+  }
+
+  /** The same request as before; a day that came in parts is requested in parts. */
+  async #requestAgain({ to, files }: Found): Promise<DayAnswer> {
+    const { plan } = this.#run;
+    const request = { ...plan.filters, from: this.#day, to, tally: this.#tally };
+    if (files.length > 1) return { to, answer: { kind: 'too_big', code: 'parts', message: 'it came in parts' } };
+    return { to, answer: await fetchExport(this.#run, request, SPLIT_AFTER.over) };
+  }
+
+  #downloadOf({ to, files }: Found): DayDownload {
+    const { facts, deps } = this.#run;
+    const sentAt = files.length === 0 ? facts.earlierTime() : Math.min(...files.map((file) => file.sentAt));
+    const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
+    const receipt: Receipt = {
+      v: 1,
+      day: this.#day,
+      to_date: to,
+      requested_at: new Date(sentAt).toISOString(),
+      is_over: this.#day <= lastDayOver(sentAt),
+      rows: rowCount(files),
+      suppressed: sum((file) => file.scan.suppressed),
+      bytes: sum((file) => file.bytes),
+      sha256: hashOf(files),
+      exports: this.#tally.exports,
+      invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
+      verified_at:
+        files
+          .map((file) => file.verifiedAt)
+          .sort()
+          .at(-1) ?? new Date(deps.clock.now()).toISOString(),
+    };
+    this.#warnOfInvalidUtf8(files);
+    return { receipt, files: files.map(({ path, scan }) => ({ path, ...scan })), mayShareRows: to > this.#day };
+  }
+
+  #warnOfInvalidUtf8(files: readonly ExportFile[]): void {
+    for (const { scan } of files) {
+      const { cells, first } = scan.invalidUtf8;
+      if (first === undefined) continue;
+      const message =
+        `${this.#day}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+        `first in row ${first.row}, column ${first.column}.`;
+      this.#run.deps.logger.warn('day.invalid_utf8', message, { day: this.#day, cells, ...first });
+    }
+  }
+}
+
+/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
+function hashOf(files: readonly ExportFile[]): string {
+  const [first, ...others] = files;
+  if (first !== undefined && others.length === 0) return first.sha256;
+  return createHash('sha256')
+    .update(files.map((file) => file.sha256).join(''))
+    .digest('hex');
+}

@@ -1,0 +1,140 @@
+// This folder: from planned days to checked downloads: which request is sent when, and what its answer means.
+
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import type { ExtractDeps } from '../deps.ts';
+import { lastDayOver, oldestDay } from '../plan/days.ts';
+import type { Plan } from '../plan/plan.ts';
+import { RunFolder } from '../spool/run-folder.ts';
+import { type DayResult, downloadDay } from './day.ts';
+import { findEndDay } from './end-day.ts';
+import { discard } from './export.ts';
+import type { Run } from './run.ts';
+import { ServiceFacts } from './service-facts.ts';
+
+interface Task {
+  readonly result: Promise<DayResult>;
+  /** True once the result is there, with files that wait for their delivery. */
+  hasFiles: boolean;
+}
+
+/** Downloads the days of a plan, at most `maxConcurrentExports` at once, and delivers them in order. */
+export class DayDownloads {
+  readonly facts: ServiceFacts;
+  readonly #run: Run;
+  readonly #folder: RunFolder;
+  readonly #controller: AbortController;
+  /** Days that are started and not delivered. */
+  readonly #tasks = new Map<Day, Task>();
+  readonly #started = new Set<Day>();
+  #unsettled = 0;
+  #next = 0;
+  /** True once days may be started ahead of their turn. */
+  #isOpen = false;
+
+  private constructor(run: Run, folder: RunFolder, controller: AbortController) {
+    this.#run = run;
+    this.#folder = folder;
+    this.#controller = controller;
+    this.facts = run.facts;
+  }
+
+  static async open(plan: Plan, deps: ExtractDeps): Promise<DayDownloads> {
+    const controller = new AbortController();
+    const folder = await RunFolder.open(deps.spoolDir, deps.clock, 'spool');
+    let files = 0;
+    const run: Run = {
+      plan,
+      deps,
+      signal: AbortSignal.any([deps.signal, controller.signal]),
+      folder: folder.path,
+      newPath: () => join(folder.path, `${++files}.csv`),
+      limit: pLimit(deps.options.maxConcurrentExports),
+      facts: new ServiceFacts(plan, deps),
+      sentBefore: deps.service.sent,
+    };
+    return new DayDownloads(run, folder, controller);
+  }
+
+  /** The results in the order of days. Throws a failure that ends the run when the turn of its day comes. */
+  async *results(): AsyncGenerator<DayResult, void, undefined> {
+    const { plan, signal } = this.#run;
+    await this.#sendFirst();
+    this.#isOpen = true;
+    for (const day of plan.days) {
+      this.#startMore();
+      const task = this.#tasks.get(day) ?? this.#start(day);
+      const result = await task.result;
+      signal.throwIfAborted();
+      this.#tasks.delete(day);
+      yield result;
+    }
+  }
+
+  /** Ends all downloads and removes their files. */
+  async close(): Promise<void> {
+    this.#controller.abort(new Error('the run has ended'));
+    this.facts.giveUpWaiting();
+    await Promise.allSettled([...this.#tasks.values()].map(({ result }) => result));
+    await this.#folder.remove();
+  }
+
+  /**
+   * Sends what other requests depend on: the day on which the end of an export is found out; the newest day that is over
+   * of a first run, which shows that the service exports days at all; the newest day that is probably lost, since all days
+   * before a lost one are lost, too.
+   */
+  async #sendFirst(): Promise<void> {
+    const { plan, deps, facts } = this.#run;
+    const { days, endDayOn, receipts } = plan;
+    if (endDayOn !== undefined && !days.includes(endDayOn)) {
+      const { answer } = await findEndDay(this.#run, endDayOn, { exports: 0 });
+      await discard(answer);
+    }
+    const now = deps.clock.now();
+    const newest = receipts.size === 0 ? days.findLast((day) => day <= lastDayOver(now)) : undefined;
+    const lost = days.findLast((day) => day < oldestDay(now, plan.historyDays));
+    for (const day of new Set([endDayOn, newest, lost])) {
+      if (day === undefined || !days.includes(day)) continue;
+      const { result } = this.#start(day);
+      const waits = new Promise<void>((resolve) => {
+        facts.onWaiting = resolve;
+      });
+      await Promise.race([result.catch(() => {}), waits]);
+    }
+    facts.onWaiting = () => this.#startMore();
+  }
+
+  /** Starts days in order. Those that wait for another day to be exported hold no place. */
+  #startMore(): void {
+    if (!this.#isOpen) return;
+    const { plan, deps, facts } = this.#run;
+    const held = () => [...this.#tasks.values()].filter(({ hasFiles }) => hasFiles).length;
+    while (
+      this.#next < plan.days.length &&
+      this.#unsettled - facts.waiting + held() < deps.options.maxConcurrentExports
+    ) {
+      const day = plan.days[this.#next++];
+      if (!this.#started.has(day)) this.#start(day);
+    }
+    if (facts.waiting > 0 && facts.waiting === this.#unsettled) facts.giveUpWaiting();
+  }
+
+  #start(day: Day): Task {
+    this.#unsettled++;
+    this.#started.add(day);
+    const task: Task = { result: downloadDay(this.#run, day), hasFiles: false };
+    this.#tasks.set(day, task);
+    const settle = (hasFiles: boolean) => {
+      this.#unsettled--;
+      task.hasFiles = hasFiles;
+      this.#startMore();
+    };
+    task.result.then(
+      (result) => settle(result.kind === 'day'),
+      () => settle(false),
+    );
+    return task;
+  }
+}

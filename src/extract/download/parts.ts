@@ -1,0 +1,76 @@
+import type { Day } from '../../base/days.ts';
+import { transientError, type UserError } from '../../base/errors.ts';
+import type { Filters } from '../../service/export/protocol.ts';
+import type { ExportFile } from './attempt.ts';
+import { type DayRequest, discard, type Exported, fetchExport } from './export.ts';
+import type { Run } from './run.ts';
+
+/** Event names that the service is known to write. */
+const KNOWN_NAMES: readonly string[] = [
+  'df_start_session',
+  'df_end_session',
+  'df_sign_up',
+  'df_purchase',
+  'df_login',
+  'df_logout',
+  'df_view_home',
+  'df_view_product_details',
+  'df_add_to_cart',
+  'df_add_to_wishlist',
+  'df_refund',
+  'df_view_search_result',
+  'df_share_product',
+  'df_view_list',
+  'df_view_cart',
+  'df_remove_cart',
+  'df_add_payment_info',
+];
+
+/** An event name that `columns_hash` has replaced: the service does not know it. */
+const HASHED_NAME = /^[0-9a-f]{64}$/;
+
+/**
+ * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
+ * user's own filter. Returns the failure if a part cannot be exported.
+ */
+export async function fetchParts(run: Run, request: DayRequest): Promise<readonly ExportFile[] | UserError> {
+  const { events, eventsCondition } = request;
+  const known = [...KNOWN_NAMES, ...((await run.deps.eventNames?.()) ?? []), ...run.facts.eventNames];
+  const files: ExportFile[] = [];
+  const included: string[] = [];
+  const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>) => fetchExport(run, { ...request, ...part });
+  const fail = async (error: UserError) => {
+    await discard(...files);
+    return error;
+  };
+  for (const name of namesWithin(request, known)) {
+    const part = await fetchPart({ events: [name], eventsCondition: 'include' });
+    // A service that checks the names of a filter refuses one that has no event.
+    if (part.kind === 'invalid') continue;
+    if (part.kind !== 'file' && part.kind !== 'empty') return fail(tooLarge(request.from, `named ${name}`, part));
+    included.push(name);
+    if (part.kind === 'file') files.push(part);
+  }
+  if (eventsCondition === 'include' && events.length > 0) return files;
+  const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
+  const rest = await fetchPart({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  if (rest.kind === 'file') return [...files, rest];
+  return rest.kind === 'empty' ? files : fail(tooLarge(request.from, `other than the ${excluded.length} known`, rest));
+}
+
+/** The names that parts may request within the user's filter. */
+function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
+  if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
+  const excluded = new Set(eventsCondition === 'exclude' ? events : []);
+  return [...new Set(names)].filter((name) => !HASHED_NAME.test(name) && !excluded.has(name));
+}
+
+function tooLarge(day: Day, which: string, answer: Exclude<Exported, ExportFile>): UserError {
+  if (answer.kind === 'failed') return answer.error;
+  const why = 'message' in answer ? ` (${answer.message})` : '';
+  return transientError(
+    `The events ${which} of ${day} cannot be exported by themselves${why}: nothing of the day was stored. Run again later; ` +
+      'if that does not help, ask the provider, or leave them out with the events filter.',
+    { where: { window: day } },
+  );
+}
