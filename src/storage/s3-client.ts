@@ -56,7 +56,11 @@ export async function s3ClientOf(env: Env): Promise<S3> {
 
 /** Throws a configuration failure unless a request goes to `https`, or to this machine. */
 function checkEndpoint(request: unknown): void {
-  const { protocol = '', hostname = '', port } = request as Readonly<Record<'protocol' | 'hostname', string>> & {
+  const {
+    protocol = '',
+    hostname = '',
+    port,
+  } = request as Readonly<Record<'protocol' | 'hostname', string>> & {
     readonly port?: number;
   };
   const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;

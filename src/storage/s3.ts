@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import type { Readable } from 'node:stream';
 import { dirname } from 'node:path';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
@@ -84,7 +84,9 @@ class S3Storage implements Storage {
       }
       const following = page.IsTruncated === true ? page.NextContinuationToken : undefined;
       if (following !== undefined && following === token) {
-        throw transientError(`${this.address}: the store repeats a page of its list for ever: try again, or use another store.`);
+        throw transientError(
+          `${this.address}: the store repeats a page of its list for ever: try again, or use another store.`,
+        );
       }
       token = following;
     } while (token !== undefined);

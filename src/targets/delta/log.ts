@@ -30,7 +30,16 @@ import {
 import { dayFolder, PARTITION_COLUMN } from '../files/rows.ts';
 import { damagedError } from '../files/stored.ts';
 import { addOf, dayFileOf, removeOf } from './file.ts';
-import { type Action, type Add, dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type MetaData } from './protocol/entry.ts';
+import {
+  type Action,
+  type Add,
+  dayOfFile,
+  entryPath,
+  LAST_CHECKPOINT,
+  LOG_FOLDER,
+  logFileOf,
+  type MetaData,
+} from './protocol/entry.ts';
 import { type LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, protocolOf, readableName, schemaString } from './schema.ts';
 import { stateActions, stateOf } from './state.ts';
@@ -97,7 +106,9 @@ class DeltaLog implements FilesLog {
   /** Files that have a column whose type changes. A column that is new to the table is in none. */
   outdated(columns: readonly PlannedColumn[]): readonly DayFile[] {
     const retyped = columns.filter(isRetyped);
-    return [...(this.snapshot?.files.values() ?? [])].filter((file) => retyped.some(({ name }) => file.columns.has(name)));
+    return [...(this.snapshot?.files.values() ?? [])].filter((file) =>
+      retyped.some(({ name }) => file.columns.has(name)),
+    );
   }
 
   async read(): Promise<void> {
@@ -132,7 +143,12 @@ class DeltaLog implements FilesLog {
     const log = this.#log ?? (await readSnapshot(this.#parts));
     const version = log.version + 1;
     const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
-    const actions = [txn, ...this.#shape(log, change, now), ...stateActions(log.domains, state), ...this.#fileActions(change, now)];
+    const actions = [
+      txn,
+      ...this.#shape(log, change, now),
+      ...stateActions(log.domains, state),
+      ...this.#fileActions(change, now),
+    ];
     const all: Action[] = [{ commitInfo: this.#commitInfo(change, log.version, now) }, ...actions];
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const path = `${TABLE}/${entryPath(version)}`;
@@ -223,7 +239,10 @@ class DeltaLog implements FilesLog {
     }
     const state = stateOf(log.domains, this.#address);
     const gone = [...state.receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
-    const receipts = withPruned(state.receipts, gone.map(({ day }) => day));
+    const receipts = withPruned(
+      state.receipts,
+      gone.map(({ day }) => day),
+    );
     return { state: { ...state, receipts, ...(this.#lastRun !== undefined && { lastRun: this.#lastRun }) }, files };
   }
 
@@ -300,7 +319,11 @@ class DeltaLog implements FilesLog {
     if (log === undefined) return;
     const { storage } = this.#parts;
     try {
-      await writeCheckpoint(this.#parts, log.version, log.actions(now - Math.max(this.#retentionMs, DEFAULT_RETENTION_MS)));
+      await writeCheckpoint(
+        this.#parts,
+        log.version,
+        log.actions(now - Math.max(this.#retentionMs, DEFAULT_RETENTION_MS)),
+      );
       const old: string[] = [];
       for await (const { path, modified } of storage.list(`${TABLE}/${LOG_FOLDER}`)) {
         const version = versionOf(path);

@@ -55,7 +55,8 @@ export function stateOf(domains: Domains, place: string): TableState {
   const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY));
   const receipts = days.map((domain) => {
     const receipt = receiptOf(read(domain), `${place} (${domain})`);
-    if (DAY + receipt.day !== domain) throw damagedError(`${place} (${domain})`, `it is a receipt of ${receipt.day satisfies Day}`);
+    if (DAY + receipt.day !== domain)
+      throw damagedError(`${place} (${domain})`, `it is a receipt of ${receipt.day satisfies Day}`);
     return receipt;
   });
   return {

@@ -2,7 +2,14 @@ import { addDays, type Day } from '../../base/days.ts';
 import { identity, rescuedCells } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload, RunFacts } from '../../extract/day.ts';
-import { type Commit, finishBatch, type PlannedBatch, type PlannedDay, planBatch, rescuesNothing } from '../../table/batch.ts';
+import {
+  type Commit,
+  finishBatch,
+  type PlannedBatch,
+  type PlannedDay,
+  planBatch,
+  rescuesNothing,
+} from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import type { PlannedColumn, Rules } from '../../table/plan.ts';
 import { currentDownloads, type StoredReceipt } from '../../table/receipts.ts';
@@ -67,9 +74,13 @@ class FilesSink implements Sink {
       if (this.state !== undefined && !this.#options.signal.aborted) await this.#place.log.tidy();
     } catch (error) {
       const { place } = this.#options;
-      this.#options.logger.warn('files.expired', `${place}: old files could not be removed; the next run tries again.`, {
-        error: String(error),
-      });
+      this.#options.logger.warn(
+        'files.expired',
+        `${place}: old files could not be removed; the next run tries again.`,
+        {
+          error: String(error),
+        },
+      );
     } finally {
       await this.#place.close();
     }

@@ -12,8 +12,7 @@ import { type DayFile, type FilesFormat, type FilesOptions, type FilesPlace, rea
 import { columnsOfFiles, describeFile } from './rows.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (place, options) =>
-    reading(format, { ...options, place }, async ({ log }) => log.snapshot?.state),
+  readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.snapshot?.state),
   verify: (place, options) =>
     reading(
       format,
@@ -48,7 +47,9 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 }
 
 const damagedFiles = ({ log }: FilesPlace): Difference[] =>
-  [...log.damaged].map((day) => difference('files', `${log.pathOf(day)} cannot be read: the next sync loads the day again`));
+  [...log.damaged].map((day) =>
+    difference('files', `${log.pathOf(day)} cannot be read: the next sync loads the day again`),
+  );
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
 async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {

@@ -98,7 +98,8 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 }
 
 function resultOf(before: Snapshot, after: Snapshot, { removed }: Change): RewriteResult {
-  const sum = ({ files }: Snapshot, key: 'rows' | 'bytes') => [...files.values()].reduce((all, file) => all + file[key], 0);
+  const sum = ({ files }: Snapshot, key: 'rows' | 'bytes') =>
+    [...files.values()].reduce((all, file) => all + file[key], 0);
   return {
     rows: sum(after, 'rows'),
     rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),

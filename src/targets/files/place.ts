@@ -163,7 +163,12 @@ export class FilesPlace {
       if (mode === 'rewrite' && own !== undefined && !(await hasFiles(storage))) throw noTableError(options.place);
       if (mode === 'load' && own !== undefined) await format.refuseForeign(storage);
       const isHere = mode !== 'read' && own !== undefined;
-      run = await RunFolder.open(isHere ? own : options.spoolDir, options.clock, 'files', isHere ? folderError : undefined);
+      run = await RunFolder.open(
+        isHere ? own : options.spoolDir,
+        options.clock,
+        'files',
+        isHere ? folderError : undefined,
+      );
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
@@ -241,7 +246,9 @@ export class FilesPlace {
    */
   async rewrite(
     file: DayFile,
-    state: Pick<TableState, 'timezone' | 'receipts'> & { readonly columns: readonly PlannedColumn[] | TableState['columns'] },
+    state: Pick<TableState, 'timezone' | 'receipts'> & {
+      readonly columns: readonly PlannedColumn[] | TableState['columns'];
+    },
     { without, lost = 0 }: { readonly without?: string; readonly lost?: number } = {},
   ): Promise<NewFile | undefined> {
     const receipt = state.receipts.get(file.day);

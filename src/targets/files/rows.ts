@@ -35,7 +35,10 @@ export const describeFile = (engine: Engine, path: string): Promise<DescribedCol
 export function selectConformed(
   path: string,
   found: readonly DescribedColumn[],
-  { columns, timezone }: { readonly columns: readonly (StoredColumn | PlannedColumn)[]; readonly timezone: string | null },
+  {
+    columns,
+    timezone,
+  }: { readonly columns: readonly (StoredColumn | PlannedColumn)[]; readonly timezone: string | null },
 ): string {
   const zone = zoneOf(timezone);
   const types = new Map(found.map(({ name, type }) => [name, typeStoredAs(type)]));

@@ -171,7 +171,9 @@ class FolderLog implements FilesLog {
     const outdated = [...files.values()].filter((file) => file.schema !== schema).map(({ path }) => path);
     return [
       ...foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`)),
-      ...outdated.map((path) => difference('columns', `${path} has other columns than the newest: the next sync adds them`)),
+      ...outdated.map((path) =>
+        difference('columns', `${path} has other columns than the newest: the next sync adds them`),
+      ),
     ];
   }
 
@@ -226,7 +228,10 @@ class FolderLog implements FilesLog {
     const pruned = [...receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
     const isAhead = damaged.size > 0 || pruned.length > 0 || [...files].some(([day, file]) => stored.get(day) !== file);
     this.#warn(pruned);
-    const all = withPruned(receiptsOf(receipts.values()), pruned.map(({ day }) => day));
+    const all = withPruned(
+      receiptsOf(receipts.values()),
+      pruned.map(({ day }) => day),
+    );
     this.damaged = damaged;
     this.#found = { state: withDamaged({ ...state, receipts: all }, damaged), files, isAhead };
   }

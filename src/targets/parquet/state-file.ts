@@ -43,7 +43,9 @@ interface StoredFolder {
   readonly changes: unknown;
   readonly last_run?: RunRecord;
   readonly suppression?: SuppressionMark;
-  readonly days: readonly (StoredReceipt & { readonly file?: Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> })[];
+  readonly days: readonly (StoredReceipt & {
+    readonly file?: Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'>;
+  })[];
 }
 
 export function folderText({ state, files }: FolderState): string {
