@@ -1,5 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
+import { nameDays } from '../extract/plan/name-days.ts';
 import type { Receipts } from './receipts.ts';
 
 export interface Difference {
@@ -48,3 +49,14 @@ export function checkKeys({ absent, repeated }: KeyFaults): Difference[] {
 /** Warning about keys under two days: the ids of the service are not unique over days. */
 export const sharedKeysWarning = ({ shared }: KeyFaults): string[] =>
   shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
+
+/** Warning about days whose rows another program removed. */
+export const removedWarning = (days: readonly Day[]): string =>
+  `Another program removed all rows of ${nameDays(days)}: they count as pruned. To load what the service still has of ` +
+  `them: sync with --from ${days[0]} --to ${days[days.length - 1]}.`;
+
+/** Warning about days whose rows are no longer in a place. */
+export function prunedWarning(receipts: Receipts): string[] {
+  const pruned = [...receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
+  return pruned.length === 0 ? [] : [`pruned: ${nameDays(pruned)}.`];
+}

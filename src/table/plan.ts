@@ -45,11 +45,6 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
   return column.before !== null && column.type !== null && column.type !== column.before;
 }
 
-/** True if the change loses no value: a fixed type may be narrower than some stored values. */
-export function isWidening({ before, type, storedEvidence }: Retyped, asInstants: boolean): boolean {
-  return canWiden(before, type, storedEvidence, asInstants);
-}
-
 /**
  * Plans the names of new columns, and the types of all. `isFirst`: nothing was committed yet, so that `freeze` and
  * `fail` compare with a pinned schema alone. Throws UserError under `fail`.
@@ -183,7 +178,7 @@ function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, r
   const batchEvidence = incoming?.evidence ?? 0;
   const evidence = column.evidence | batchEvidence;
   const named = namedType(column, rules);
-  const fixed = named ?? fixedType(column, incoming, rules.schemaMode);
+  const fixed = keptType(column, named, asInstants) ?? fixedType(column, incoming, rules);
   // In a column that is a string already the text `null` is a value.
   const isText = (fixed ?? column.type) === 'string';
   const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
@@ -192,6 +187,16 @@ function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, r
   const isRefused = decided.isNew && rules.schemaMode === 'freeze';
   const isAdded = !isRefused && (hasValues || isPinned(column, rules));
   return { ...decided, type: isAdded ? (fixed ?? typeOf(evidence, asInstants) ?? null) : null };
+}
+
+/** The type that a setting names. Throws a configuration failure if stored values may not fit into it. */
+function keptType({ source, type, evidence }: StoredColumn, named: ColumnType | undefined, asInstants: boolean) {
+  if (named === undefined || type === null || canWiden(type, named, evidence, asInstants)) return named;
+  throw configError(
+    `column ${source} is stored as ${type}, and its values may not fit into ${named}, which the settings name: ` +
+      'keep its type, or load into another place.',
+    { where: { column: source } },
+  );
 }
 
 /** The type that `column_types` or a pinned schema gives the column. */
@@ -203,12 +208,18 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
 }
 
 /**
- * The type that no cell changes: that of a column of a declared group, or under `freeze` the stored one. Undefined if
- * the cells decide.
+ * The type that no cell changes: that of a column of a declared group, unless stored values may not fit into it, or
+ * under `freeze` the stored one. Undefined if the cells decide.
  */
-function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, mode: SchemaMode) {
-  if (isDeclared(column)) return incoming?.declared ?? column.type ?? undefined;
-  return mode === 'freeze' && column.type !== null ? column.type : undefined;
+function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: Rules) {
+  const { type, evidence } = column;
+  if (isDeclared(column)) {
+    const declared = incoming?.declared ?? type ?? undefined;
+    const holdsAll =
+      type === null || declared === undefined || canWiden(type, declared, evidence, timezone !== undefined);
+    return holdsAll ? declared : type;
+  }
+  return schemaMode === 'freeze' && type !== null ? type : undefined;
 }
 
 const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';

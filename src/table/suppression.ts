@@ -9,9 +9,8 @@ export interface SuppressionMark {
 
 /** The suppression list of a run. */
 export interface SuppressionList {
-  readonly length: number;
-  /** The hash (hex) of its first lines. */
-  headOf(length: number): string;
+  /** True if the list is the marked one, or a longer copy of it. */
+  extends(mark: SuppressionMark): boolean;
 }
 
 /**
@@ -23,10 +22,10 @@ export function checkSuppression(
   list: SuppressionList | undefined,
   place: string,
 ): void {
-  if (stored === undefined) return;
-  const what = `${place} was purged with a suppression list of ${stored.length} lines`;
-  const advice = 'give suppression_file and suppression_key of that list, so that nobody returns';
-  if (list === undefined) throw configError(`${what}, and this run has none: ${advice}.`);
-  if (list.length < stored.length) throw configError(`${what}, and this one has ${list.length}: ${advice}.`);
-  if (list.headOf(stored.length) !== stored.head) throw configError(`${what}, and this is another one: ${advice}.`);
+  if (stored === undefined || list?.extends(stored) === true) return;
+  const found = list === undefined ? 'this run has none' : 'this run has another one, or a shorter copy of it';
+  throw configError(
+    `${place} was purged with a suppression list of ${stored.length} lines, and ${found}: give that list in ` +
+      'suppression_file, so that nobody returns.',
+  );
 }

@@ -4,7 +4,7 @@ import { groupBy } from '../../base/group.ts';
 import { columnKey, DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { TYPES } from '../../cells/types/index.ts';
 import { asText, literal } from '../../cells/types/sql.ts';
-import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
@@ -111,10 +111,10 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
   const columns = columnsOf(parts);
   const planned = new Map(batch.columns.map((column) => [column.key, column]));
   const hasId = parts.every(everyRowHasId);
+  const zone = zoneOf(batch.timezone);
   const cells = columns.map((column) => {
     const stored = planned.get(column.key);
     if (stored === undefined || column.filled === 0) return undefined;
-    const zone = zoneOfFiles(parts, column, zoneOf(batch.timezone));
     const wantsText = !hasId || column.key === ID_KEY;
     return cellSql(stored, readingOfFiles(parts, stored, zone !== undefined), cell(column.index), { zone, wantsText });
   });
@@ -154,14 +154,6 @@ function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asIns
     return { ...text, evidence, isClean: all.every(({ isClean }) => isClean) };
   }
   return readingOf(column, evidence, { asInstants, isText: false });
-}
-
-/** The zone, limited to the times that a column has in these files. */
-function zoneOfFiles(parts: readonly FilePart[], { index: i }: FileColumn, zone: Zone | undefined): Zone | undefined {
-  const scans = parts.map(({ file }) => file.columns[i]).filter(({ filled }) => filled > 0);
-  const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
-  if (firsts.length < scans.length || lasts.length < scans.length || scans.length === 0) return zone;
-  return zone?.within(firsts.sort()[0], lasts.sort()[lasts.length - 1]);
 }
 
 function everyRowHasId({ file, columns }: PlannedFile): boolean {

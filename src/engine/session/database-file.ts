@@ -15,14 +15,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
-import {
-  moveFile,
-  nameTemporary,
-  OWNER_FILE,
-  PERMISSIONS,
-  removeTemporaries,
-  temporaryPathOf,
-} from '../../fs/atomic-file.ts';
+import { nameTemporary, OWNER_FILE, PERMISSIONS, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 
 export const REWRITING = '.rewriting';
@@ -131,9 +124,6 @@ export function copyOwner(file: string, copy: string): void {
   chmodSync(copy, mode & PERMISSIONS);
 }
 
-/** Gives a copy the mode of a file, but not its owner: a copy is its maker's. */
-export const copyMode = (file: string, copy: string): void => chmodSync(copy, statSync(file).mode & PERMISSIONS);
-
 /** Storage version that DuckDB 1.2 and all later versions read. */
 const STORAGE_VERSION = 'v1.2.0';
 /** Bytes of a block, DuckDB's default: in smaller ones numbers compress less, and files are a third larger. */
@@ -145,52 +135,29 @@ const BLOCK_SIZE = 262_144;
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
 
-export const isWide = (columns: number): boolean => columns > WIDE_COLUMNS;
-
 /** Options of ATTACH that make a file whose largest table has this number of columns. */
 export const newFile = (columns: number): string =>
-  `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
-export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
+  `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
 const ABANDONED_MS = HOUR_MS;
 
 /**
  * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file
- * whose maker was killed. False if another process was quicker: its file stays.
+ * whose maker was killed. If another process is quicker, its file stays.
  */
-export function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<boolean> {
-  return withTemporary(file, async (making) => {
-    await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
-    await connection.run('DETACH making');
-    chmodSync(making, OWNER_FILE);
-    return nameTemporary(making, file, { mayRename: true });
-  });
-}
-
-/** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
-export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
-
-/**
- * Recreates the attached database, whose write-ahead log is empty, in small blocks, and gives it the name of its file.
- * The database must then be detached at once: what is attached is the former file, whose lock does not protect the new.
- */
-export async function remakeForWideTables(connection: DuckDBConnection, database: string, file: string): Promise<void> {
-  await withTemporary(file, async (making) => {
-    await connection.run(`ATTACH ${literal(making)} AS making (${SMALL_BLOCKS})`);
-    await connection.run(`COPY FROM DATABASE ${database} TO making`);
-    await connection.run('DETACH making');
-    chmodSync(making, OWNER_FILE);
-    await moveFile(making, file);
-  });
-}
-
-async function withTemporary<T>(file: string, make: (making: string) => Promise<T>): Promise<T> {
+export async function makeFile(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
   const making = temporaryPathOf(file);
   try {
-    return await make(making);
+    await connection.run(`ATTACH ${literal(making)} AS making (${newFile(columns)})`);
+    await connection.run('DETACH making');
+    chmodSync(making, OWNER_FILE);
+    await nameTemporary(making, file, { mayRename: true });
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
   } finally {
     removeDatabase(making);
   }
 }
+
+/** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
+export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);

@@ -1,9 +1,8 @@
 // This folder: DuckDB: opening files, running statements, errors, quoting.
 
 import { rmSync } from 'node:fs';
-import { type DuckDBConnection, type DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
-import { type AttachOptions, attach } from './attach.ts';
-import { remakeForWideTables } from './database-file.ts';
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
+import type { AttachOptions } from './attach.ts';
 import { engineError, isMisread, isOutOfMemory } from './faults.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL means that it does. */
@@ -17,46 +16,29 @@ export type Value = string | number | boolean | null;
 export interface EngineOptions extends AttachOptions {
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
-  /** True if a new file is to hold small tables. */
-  readonly smallBlocks?: boolean;
-  /**
-   * The engine in whose instance of DuckDB the file is opened, with its settings; undefined: the file gets an instance
-   * of its own, which takes 10 to 30 ms to make.
-   */
-  readonly shared?: Engine | undefined;
+  /** Number of columns of the largest table of a file that is made: its blocks are smaller if there are very many. */
+  readonly columns?: number;
+  /** True if the engine, which reads the file alone, works on other files, too. */
+  readonly mayAttach?: boolean;
 }
 
 interface Opened {
   readonly instance: DuckDBInstance;
   readonly connection: DuckDBConnection;
   readonly database: string;
-  readonly isNew: boolean;
   /** Ends this process's claim to the file. */
   readonly release: () => void;
   readonly onClose: () => void;
 }
 
-/** The result of a SELECT: `types` has the names of the columns' types, `JSON` too. */
-interface SelectResult {
-  readonly names: readonly string[];
-  readonly types: readonly string[];
-  readonly rows: readonly (readonly unknown[])[];
-}
-
-/** Texts that begin like a SELECT; DuckDB also calls `SHOW TABLES`, `DESCRIBE t` and some pragmas one. */
-const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FROM|VALUES|TABLE)\b/i;
-
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly options: EngineOptions;
   readonly file: string;
-  /** True if opening made the file; another process may have been the first to write to it. */
-  readonly isNew: boolean;
-  /** The instance of DuckDB; other engines may share it. */
   readonly instance: DuckDBInstance;
   /** The name of the file among the databases of the instance; statements that name no database are about it. */
   readonly database: string;
-  #release: () => void;
+  readonly #release: () => void;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
   readonly #ownConnections = new Set<DuckDBConnection>();
@@ -65,9 +47,8 @@ export class Engine {
   /** The signal of the current work. */
   #signal: AbortSignal | undefined;
 
-  constructor(options: EngineOptions, { instance, connection, database, isNew, release, onClose }: Opened) {
+  constructor(options: EngineOptions, { instance, connection, database, release, onClose }: Opened) {
     this.file = options.file;
-    this.isNew = isNew;
     this.options = options;
     this.instance = instance;
     this.database = database;
@@ -135,27 +116,6 @@ export class Engine {
     } catch (error) {
       signal?.throwIfAborted();
       throw engineError(error, this.file);
-    }
-  }
-
-  /**
-   * Runs a text that is one SELECT. Undefined for any other text, of which nothing is executed: every statement is
-   * prepared first, and its kind is checked.
-   */
-  async select(sql: string): Promise<SelectResult | undefined> {
-    this.#signal?.throwIfAborted();
-    if (sql.trim() === '') return undefined;
-    const isSelect = BEGINS_SELECT.test(sql);
-    const statements = await this.#connection.extractStatements(sql);
-    if (statements.count !== 1) return undefined;
-    const prepared = await statements.prepare(0);
-    try {
-      if (!isSelect || prepared.statementType !== StatementType.SELECT) return undefined;
-      const reader = await prepared.runAndReadAll();
-      const types = reader.columnTypes().map((type) => type.alias ?? type.toString());
-      return { names: reader.columnNames(), types, rows: reader.getRowsJS() };
-    } finally {
-      prepared.destroySync();
     }
   }
 
@@ -273,20 +233,6 @@ export class Engine {
     return this.run('RESET max_vacuum_tasks');
   }
 
-  /**
-   * Recreates the file for a table of very many columns, with its rows. Called between transactions. For a moment the
-   * file is not locked: afterwards another process may have written to it.
-   */
-  async remakeForWideTables(): Promise<void> {
-    await this.emptyWal();
-    await remakeForWideTables(this.#connection, this.database, this.file);
-    await this.run('USE memory');
-    await this.run(`DETACH ${this.database}`);
-    this.#release();
-    this.#release = await attach(this.#connection, this.database, this.options);
-    await this.run(`USE ${this.database}`);
-  }
-
   /** Closes the file; may be called after any failure, and twice. */
   async close(): Promise<void> {
     try {
@@ -296,7 +242,7 @@ export class Engine {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
       this.#connection.closeSync();
-      if (this.options.shared === undefined) this.instance.closeSync();
+      this.instance.closeSync();
       this.#release();
       this.#onClose();
     }

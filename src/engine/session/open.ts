@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { configError } from '../../base/errors.ts';
 import { holdPrivateUmask } from '../../fs/private-umask.ts';
 import { attach } from './attach.ts';
@@ -12,7 +11,6 @@ import {
   REWRITING,
   realFile,
   removeDatabase,
-  SMALL_BLOCKS,
   spillFolder,
   sweepNewFiles,
   sweepSpilled,
@@ -20,17 +18,10 @@ import {
 import { Engine, type EngineOptions } from './engine.ts';
 import { engineError } from './faults.ts';
 
+/** The name of the file among the databases of its instance. */
+const DATABASE = 'main_file';
 /** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
-/**
- * Size of the write-ahead log (bytes) from which a commit moves it into the file. At DuckDB's default of 16 MB the rows
- * of small days are written again and again, and leave free blocks behind (measured, ten days of 50,000 rows, 250 MB: a
- * file of 116 MB at 64 MB, of 72 MB at 128 MB, and a quarter of the processor time less; days of 100,000 narrow rows
- * take a tenth more). The log is also held in memory until then.
- */
-const CHECKPOINT_BYTES = 128 * 1024 * 1024;
-/** Maximum share of the memory limit that the write-ahead log may take. */
-const WAL_SHARE = 1 / 8;
 /**
  * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows: after a batch
  * that ends within a row group it then writes three of them a second time (measured, two batches of 250,000 rows: a
@@ -49,51 +40,34 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
   }
 }
 
-const whole = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/**
- * Makes DuckDB's client keep a U+FEFF at the beginning of a text, which it leaves out (measured, 1.5.6): a column or an
- * id that begins with one would become another one. The client has one decoder for all that a process reads, and no
- * option: whoever else uses it there reads such texts whole, too. May be called again.
- */
-function keepByteOrderMarks(): void {
-  textDecoder.decode = (bytes: Uint8Array) => whole.decode(bytes);
-}
-
 /**
  * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only
  * their owner may read the files that this process makes, since a write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);
-  let isNew = false;
   const onClose = holdPrivateUmask();
-  keepByteOrderMarks();
-  const isAlone = options.shared === undefined;
-  // In an instance that it shares, the engine that made it has the first name.
-  const database = isAlone ? 'main_file' : 'second_file';
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
     checkIsFile(file);
-    instance = options.shared?.instance ?? (await createInstance({ ...options, file }));
+    instance = await createInstance({ ...options, file });
     connection = await instance.connect();
-    if (options.readOnly !== true && !existsSync(file))
-      isNew = await makeFile(connection, file, options.smallBlocks === true ? SMALL_BLOCKS : undefined);
-    release = await attach(connection, database, { ...options, file });
-    await connection.run(`USE ${database}`);
-    if (options.readOnly !== true) {
-      if (isAlone) await limitWal(connection);
+    const mayWrite = options.readOnly !== true;
+    if (mayWrite && !existsSync(file)) await makeFile(connection, file, options.columns ?? 0);
+    release = await attach(connection, DATABASE, { ...options, file });
+    await connection.run(`USE ${DATABASE}`);
+    // Views and macros that others left in a file that is read must not reach other files.
+    if (!mayWrite && options.mayAttach !== true) await connection.run('SET enable_external_access = false');
+    if (mayWrite) {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       removeDatabase(`${file}${REWRITING}`);
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
-    return new Engine({ ...options, file }, { instance, connection, database, isNew, release, onClose });
+    return new Engine({ ...options, file }, { instance, connection, database: DATABASE, release, onClose });
   } catch (error) {
-    // A file that was attached before a later step failed would else keep its lock.
-    if (!isAlone) await connection?.run(`USE memory; DETACH DATABASE IF EXISTS ${database}`).catch(() => {});
     connection?.closeSync();
-    if (isAlone) instance?.closeSync();
+    instance?.closeSync();
     release?.();
     onClose();
     options.signal?.throwIfAborted();
@@ -112,14 +86,6 @@ function createInstance({ file, memoryLimit, readOnly }: EngineOptions): Promise
   }).catch(() => {
     throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`);
   });
-}
-
-async function limitWal(connection: DuckDBConnection): Promise<void> {
-  const limit = await connection.runAndReadAll(
-    "SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE)",
-  );
-  const bytes = Math.min(CHECKPOINT_BYTES, Math.floor(Number(limit.getRows()[0]?.[0]) * WAL_SHARE));
-  await connection.run(`SET checkpoint_threshold = '${bytes}B'`);
 }
 
 function availableMemory(): number {

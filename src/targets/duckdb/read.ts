@@ -1,52 +1,54 @@
 import { statSync } from 'node:fs';
+import { messageOf } from '../../base/errors.ts';
 import { TYPES } from '../../cells/types/index.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { shortName } from '../../engine/conversions.ts';
-import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../../engine/people.ts';
+import { findPeople, jsonOfRows } from '../../engine/people.ts';
 import { countColumns, countEvents } from '../../engine/report.ts';
-import { countKeyFaults, rowsByWindow } from '../../engine/rows/counts.ts';
+import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { openEngine, withFile } from '../../engine/session/open.ts';
+import { identifier } from '../../engine/session/quote.ts';
 import { typedColumns } from '../../table/columns.ts';
-import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
-import { coveredDays } from '../../table/receipts.ts';
+import {
+  checkKeys,
+  checkRows,
+  type Difference,
+  difference,
+  prunedWarning,
+  sharedKeysWarning,
+} from '../../table/differences.ts';
+import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import type { PeopleFound, PeopleQuery } from '../people.ts';
+import type { PeopleFound, PeopleQuery, Verified } from '../contract.ts';
+import { noTableError } from '../failures.ts';
 import type { TargetReport } from '../report.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
-import { checkColumns, checkStore, isPrepared } from './check.ts';
-import { readRuns } from './runs.ts';
-import { readStoredState, withStore } from './store.ts';
+import { RUNS, readRecords } from './records.ts';
+import { reading, readOnly, readStored } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
-
-const reading = <T>(options: EngineOptions, work: (engine: Engine, state: TableState) => Promise<T>): Promise<T> =>
-  withStore({ ...options, readOnly: true }, work);
 
 export async function readDuckDbState(options: EngineOptions): Promise<TableState | undefined> {
   // Before the first run there is no file, and this does not create one.
   if (!fileExists(options.file)) return undefined;
-  return withFile({ ...options, readOnly: true }, async (engine) =>
-    (await isPrepared(engine)) ? readStoredState(engine) : undefined,
-  );
-}
-
-/** The rows in which a query looks. Another column that somebody removed does not keep people from being found. */
-export async function eventRowsIn(engine: Engine, state: TableState, query: PeopleQuery): Promise<EventRows> {
-  await checkColumns(engine, state, peopleColumns(state.columns, query));
-  return { engine, from: 'events', place: engine.file, state };
+  return (await withFile(readOnly(options), readStored))?.state;
 }
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
-  reading(options, async (engine, state) => (await findPeople(await eventRowsIn(engine, state, query), query)).found);
+  reading(options, async (engine, state) => {
+    const { found } = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
+    return found;
+  });
 
 export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<string> {
-  const engine = await openEngine({ ...options, readOnly: true });
+  const engine = await openEngine(readOnly(options));
   try {
     const { rows, condition } = await engine.guarded(async () => {
-      await checkStore(engine);
-      const source = await eventRowsIn(engine, await readStoredState(engine), query);
+      const stored = await readStored(engine);
+      if (stored === undefined) throw noTableError(engine.file);
+      const source = { engine, from: 'events', place: engine.file, state: stored.state };
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
     yield* jsonOfRows(rows, condition);
@@ -57,46 +59,86 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
 
 export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
   return reading(options, async (engine, state) => {
-    await checkColumns(engine, state);
     const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
     return {
       state,
       ...(await countEvents(engine, source)),
       columns: await countColumns(engine, source),
       sizeBytes: statSync(engine.file).size,
-      runs: await readRuns(engine),
+      runs: await readRecords<RunRecord>(engine, RUNS),
     };
   });
 }
 
-export function verifyDuckDb(options: EngineOptions): Promise<Difference[]> {
-  return reading(options, async (engine, state) => {
-    const columns = await columnDifferences(engine, state);
-    const [hasWindow, hasKey] = [!columns.has('_dfinery_window'), !columns.has('_key')];
-    return [
-      ...(hasWindow ? checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')) : []),
-      ...(hasKey ? checkKeys(await countKeyFaults(engine, 'events')) : []),
-      ...checkDays(state.exportState, coveredDays(state.receipts)),
-      ...columns.values(),
-    ];
+/** A small result as texts for a person. */
+export interface QueryResult {
+  readonly header: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Runs queries on a file that was loaded. */
+export function queryDuckDb(options: EngineOptions, queries: readonly string[]): Promise<QueryResult[]> {
+  return reading(options, async (engine) => {
+    const results: QueryResult[] = [];
+    for (const sql of queries) {
+      const rows = await engine.rows(sql);
+      const texts = rows.map((row) => Object.values(row).map((value) => (value === null ? '' : String(value))));
+      results.push({ header: Object.keys(rows[0] ?? {}), rows: texts });
+    }
+    return results;
   });
 }
 
-/** The columns of the table, by name, that the state does not have, or lacks, or has with another type. */
-async function columnDifferences(engine: Engine, { columns, timezone }: TableState): Promise<Map<string, Difference>> {
+export function verifyDuckDb(options: EngineOptions): Promise<Verified> {
+  return reading(options, async (engine, state) => {
+    const columns = await columnDifferences(engine, state);
+    const damaged = await damagedTables(engine);
+    const canCount = damaged.length === 0 && columns.every(({ name }) => !(name in OWN_TYPES_IN_DUCKDB));
+    const faults = canCount ? await countKeyFaults(engine, 'events') : { absent: 0, repeated: 0, shared: 0 };
+    return {
+      differences: [
+        ...damaged,
+        ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, 'events')) : []),
+        ...checkKeys(faults),
+        ...columns.map(({ found }) => found),
+      ],
+      warnings: [...prunedWarning(state.receipts), ...sharedKeysWarning(faults)],
+    };
+  });
+}
+
+/** Reads every column of every table to its last block; a difference for each table that cannot be read. */
+async function damagedTables(engine: Engine): Promise<Difference[]> {
+  const tables = await engine.rows(`
+    SELECT schema_name AS schema, table_name AS name
+    FROM duckdb_tables()
+    WHERE database_name = current_database() AND NOT internal`);
+  const found: Difference[] = [];
+  for (const { schema, name } of tables) {
+    try {
+      await engine.rows(
+        `SELECT bit_xor(hash(COLUMNS(*))) FROM ${identifier(String(schema))}.${identifier(String(name))}`,
+      );
+    } catch (error) {
+      if (!/checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(error))) throw error;
+      found.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
+    }
+  }
+  return found;
+}
+
+/** The columns of the table that the state does not have, or lacks, or has with another type. */
+async function columnDifferences(engine: Engine, { columns, timezone }: TableState) {
   const rows = await engine.rows('DESCRIBE events');
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
   const expected = new Map<string, string>([
     ...Object.entries(OWN_TYPES_IN_DUCKDB),
     ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
   ]);
-  const differing = [...new Set([...expected.keys(), ...actual.keys()])].filter(
-    (name) => expected.get(name) !== actual.get(name),
-  );
-  return new Map(
-    differing.map((name) => {
-      const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
-      return [name, difference('columns', `column ${name} should be ${should} and is ${is}`)];
-    }),
-  );
+  return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
+    const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
+    return should === is
+      ? []
+      : [{ name, found: difference('columns', `column ${name} should be ${should} and is ${is}`) }];
+  });
 }

@@ -1,110 +1,55 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
-import { EVENT_NAME } from '../../cells/columns/groups.ts';
-import { asText } from '../../cells/types/sql.ts';
-import { namesOf, namingObjects } from '../../engine/naming-objects.ts';
-import { NEW_DATABASE, withNewDatabase } from '../../engine/new-database.ts';
-import { findPeople, type Lookup } from '../../engine/people.ts';
-import { rowsByWindow } from '../../engine/rows/counts.ts';
-import { fileExists, REWRITING, realFile } from '../../engine/session/database-file.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { copyOwner, newFile, REWRITING, realFile, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { openEngine, withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
-import { columnOfSource } from '../../engine/views.ts';
-import { moveFile } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import type { TableState } from '../../table/state.ts';
-import { refuseCopy } from '../copies/mark.ts';
-import { republish } from '../copies/republish.ts';
-import { checkOnlyName, noTableError } from '../failures.ts';
-import type { RewriteResult } from '../maintenance.ts';
-import type { PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial } from '../people.ts';
-import { checkStore, STORE_TABLES } from './check.ts';
-import { eventRowsIn } from './read.ts';
-import { EVENT_NAMES } from './record-tables.ts';
-import { COPIED, readStoredState } from './store.ts';
+import type { RewriteResult } from '../contract.ts';
+import { noTableError } from '../failures.ts';
+import { OWN_NAMES, readOnly, readStored } from './store.ts';
 
-/** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
-export async function rewriteDuckDb(options: EngineOptions): Promise<RewriteResult> {
-  return rewriteLocked(options, async () => undefined, replaceFile);
-}
+// A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
-type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forgetCopies'>>;
+const COPY = 'new_database';
 
-/**
- * Rewrites a file without the rows of the people that are found while it is locked, then publishes its copies for
- * readers again. Throws UserError.
- */
-export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Promise<PurgeResult> {
-  const find = async (engine: Engine, state: TableState) => {
-    const lookup = await findInDatabase(engine, state, query);
-    await options.onFound?.(lookup.found);
-    return lookup;
-  };
-  const purged = await rewriteLocked(options, find, async (engine, newFile, { found }) => ({
-    ...(await replaceFile(engine, newFile)),
-    found,
-  }));
-  return { ...purged, unreached: await republish(COPIED, options) };
-}
-
-export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
-  const find = (engine: Engine, state: TableState) => findInDatabase(engine, state, query);
-  return rewriteLocked(options, find, async (engine, _newFile, { found }) => ({
-    found,
-    foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, namesOf(query, found)))],
-  }));
-}
-
-async function findInDatabase(engine: Engine, state: TableState, query: PeopleQuery): Promise<Lookup> {
-  await refuseCopy(COPIED, engine);
-  return findPeople(await eventRowsIn(engine, state, query), query);
-}
-
-async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: NewFile): Promise<RewriteResult> {
-  const bytesBefore = statSync(engine.file).size;
-  await moveFile(path, engine.file);
-  return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
-}
-
-/** A new file at `path`, beside the one that it is to replace. */
-interface NewFile extends Pick<RewriteResult, 'rows' | 'rowsRemoved'> {
-  readonly path: string;
-}
+/** Copies a file into a new one, which replaces it once it is checked and synced. Throws UserError. */
+export const rewriteDuckDb = (options: EngineOptions): Promise<RewriteResult> =>
+  withCopy(options, async (engine, path) => {
+    const rows = await engine.count('events');
+    const bytesBefore = statSync(engine.file).size;
+    await moveFile(path, engine.file);
+    return { rows, rowsRemoved: 0, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
+  });
 
 /**
- * Locks a file, finds the people to leave out, if any, copies the rest, and calls `then`. The file is open for reading
- * alone, so that a lock beside it must keep other rewrites from replacing it.
+ * Copies a file, and calls `then` with the path of the copy, which is removed unless `then` moves it. The file is open
+ * for reading alone, so that a lock beside it must keep other rewrites from replacing it.
  */
-async function rewriteLocked<L extends Lookup | undefined, T>(
+export async function withCopy<T>(
   options: EngineOptions,
-  find: (engine: Engine, state: TableState) => Promise<L>,
-  then: (engine: Engine, newFile: NewFile, lookup: L) => Promise<T>,
+  then: (engine: Engine, path: string) => Promise<T>,
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
-  if (!fileExists(file)) throw noTableError(file);
-  const rewrite = async (engine: Engine, checkHeld: () => void) => {
-    await checkOnlyName(engine.file);
-    const state = await readStoredState(engine);
-    const lookup = await find(engine, state);
-    const fill = async () => {
-      const rowsRemoved = await copyTables(engine, state, lookup);
-      await checkCounts(engine, rowsRemoved);
-      return { rows: await engine.count(`${NEW_DATABASE}.main.events`), rowsRemoved };
-    };
-    return withNewDatabase(COPIED, engine, fill, (path, counts) => {
-      signal?.throwIfAborted();
-      checkHeld();
-      return then(engine, { ...counts, path }, lookup);
-    });
-  };
+  readOnly(options);
   const locked = async (checkHeld: () => void) => {
     const engine = await openFinished(options);
+    const path = `${engine.file}${REWRITING}`;
     try {
-      return await engine.guarded(() => rewrite(engine, checkHeld));
+      return await engine.guarded(async () => {
+        removeDatabase(path);
+        await removeTemporaries(engine.file, 0, 0);
+        await copyDatabase(engine, path);
+        signal?.throwIfAborted();
+        checkHeld();
+        return then(engine, path);
+      });
     } finally {
       await engine.close();
+      removeDatabase(path);
     }
   };
   try {
@@ -118,21 +63,32 @@ async function rewriteLocked<L extends Lookup | undefined, T>(
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
 async function openFinished(options: EngineOptions): Promise<Engine> {
   await withFile(options, async (writer) => {
-    await checkStore(writer);
+    if ((await readStored(writer)) === undefined) throw noTableError(writer.file);
     await writer.emptyWal();
   });
-  const reader = await openEngine({ ...options, readOnly: true });
+  const reader = await openEngine({ ...options, readOnly: true, mayAttach: true });
   if (!existsSync(`${reader.file}.wal`)) return reader;
   await reader.close();
   throw transientError(`Another program has just written to ${options.file}: run again.`);
 }
 
-/** Copies all tables; returns the number of rows left out. A failure names the tables that DuckDB may refuse. */
-async function copyTables(engine: Engine, state: TableState, lookup: Lookup | undefined): Promise<number> {
+/** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
+async function copyDatabase(engine: Engine, path: string): Promise<void> {
+  const columns = await engine.count(
+    "duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'",
+  );
+  await engine.run('SET preserve_insertion_order = true');
+  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFile(columns)})`);
   try {
-    if (lookup !== undefined) return await copyWithout(engine, state, lookup);
-    await engine.run(`COPY FROM DATABASE ${engine.database} TO ${NEW_DATABASE}`);
-    return 0;
+    copyOwner(engine.file, path);
+    await engine.run(`COPY FROM DATABASE ${engine.database} TO ${COPY}`);
+    for (const sql of await tablesOf(engine)) {
+      const [wanted, found] = [await engine.count(`${engine.database}.${sql}`), await engine.count(`${COPY}.${sql}`)];
+      if (found === wanted) continue;
+      throw internalError(
+        `the copy of ${engine.file} has ${found} rows in ${sql} instead of ${wanted}: nothing was changed.`,
+      );
+    }
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
     const names = await foreignTables(engine);
@@ -141,57 +97,26 @@ async function copyTables(engine: Engine, state: TableState, lookup: Lookup | un
         'generated column or a foreign key. Move such tables into another file. Nothing was changed.',
       { cause: error },
     );
+  } finally {
+    await engine.run(`DETACH ${COPY}`);
   }
 }
 
-async function foreignTables(engine: Engine): Promise<string[]> {
-  const names = (await tablesOf(engine)).map(({ name }) => name);
-  return names.filter((name) => !STORE_TABLES.has(name)).sort();
-}
-
-/** Copies the empty tables, then the rows without those left out, so that these are never written. */
-async function copyWithout(engine: Engine, { columns }: TableState, { condition }: Lookup): Promise<number> {
-  await engine.run(`COPY FROM DATABASE ${engine.database} TO ${NEW_DATABASE} (SCHEMA)`);
-  const name = columnOfSource(columns, EVENT_NAME);
-  const kept = new Map([
-    ['events', ` WHERE NOT (${condition})`],
-    // The name of an event that only these people had is left out with their rows.
-    [EVENT_NAMES.name, ` WHERE name IN (SELECT ${asText(name)} FROM events WHERE NOT (${condition}))`],
-  ]);
-  for (const { name: table, sql } of await tablesOf(engine)) {
-    await engine.run(
-      `INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM ${engine.database}.${sql}${kept.get(table) ?? ''}`,
-    );
-  }
-  const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
-  for (const [windowNumber, rows] of gone) {
-    await engine.run(`
-      UPDATE ${NEW_DATABASE}._dfinery_windows
-      SET rows_live = rows_live - ${rows}
-      WHERE number = ${windowNumber}`);
-  }
-  return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
-}
-
-/** The tables of the file, each by its name, with its schema unless that is `main`, and as SQL. */
-async function tablesOf(engine: Engine): Promise<{ readonly name: string; readonly sql: string }[]> {
+/** The tables of the file as SQL. */
+async function tablesOf(engine: Engine): Promise<string[]> {
   const rows = await engine.rows(`
     SELECT schema_name AS schema, table_name AS name
     FROM duckdb_tables()
     WHERE database_name = current_database() AND NOT internal`);
-  return rows.map(({ schema, name }) => ({
-    name: schema === 'main' ? String(name) : `${schema}.${name}`,
-    sql: `${identifier(String(schema))}.${identifier(String(name))}`,
-  }));
+  return rows.map(({ schema, name }) => `${identifier(String(schema))}.${identifier(String(name))}`);
 }
 
-async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
-  for (const { name, sql } of await tablesOf(engine)) {
-    const wanted = (await engine.count(`${engine.database}.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
-    const found = await engine.count(`${NEW_DATABASE}.${sql}`);
-    if (found === wanted || (name === EVENT_NAMES.name && found < wanted)) continue;
-    throw internalError(
-      `the copy of ${engine.file} has ${found} rows in ${name} instead of ${wanted}: nothing was changed.`,
-    );
-  }
+/** The tables of the file that this program did not make. */
+export async function foreignTables(engine: Engine): Promise<string[]> {
+  const rows = await engine.rows(`
+    SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
+    FROM duckdb_tables()
+    WHERE database_name = current_database() AND NOT internal
+    ORDER BY 1`);
+  return rows.map(({ name }) => String(name)).filter((name) => !OWN_NAMES.includes(name));
 }

@@ -1,231 +1,205 @@
-// This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store,
-// record-tables, runs), and analytical views (models). Beside loading, the file is read (read), checked (check),
-// rewritten for a purge or `compact` (rewrite), and queried (query).
+// This folder: the target `duckdb`: one file with the table `events` (alter), the tables beside it (store, records), and
+// analytical views (models). Beside loading (sink), the file is read (read), pruned and purged (remove), and rewritten
+// (rewrite).
 
-import { transientError } from '../../base/errors.ts';
+import { accessSync, constants } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { addDays, type Day } from '../../base/days.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { finishBatch, type PlannedBatch, planBatch } from '../../engine/rows/batch.ts';
-import { checkRowCount, rowsByWindow } from '../../engine/rows/counts.ts';
-import { filesByHeader, filesQuery, type TypedRows, type WindowLoad } from '../../engine/rows/file-query.ts';
-import { withStaged } from '../../engine/rows/staging.ts';
-import {
-  countNumbered,
-  findSupersededRows,
-  RENUMBERED,
-  refuseSharedIds,
-  renumber,
-} from '../../engine/rows/superseded.ts';
-import { checkDatabasePath, isWide } from '../../engine/session/database-file.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { eventNamesIn, identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
+import { checkRowCount, type TypedRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
-import { isRefusedByIndex } from '../../engine/session/faults.ts';
-import { openEngine } from '../../engine/session/open.ts';
+import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
-import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
+import type { DayDownload, RunFacts } from '../../extract/day.ts';
+import { type Commit, finishBatch, type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { incomingColumns } from '../../table/incoming.ts';
+import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { plannedTogether, type Rules } from '../../table/plan.ts';
-import { lastWindowNumber } from '../../table/receipts.ts';
-import type { RunHistory } from '../../table/runs.ts';
-import type { TableState } from '../../table/state.ts';
-import { identityOf, moveIdentity } from '../copies/mark.ts';
-import { publish } from '../copies/publish.ts';
-import type { Commit, Sink } from '../sink.ts';
-import { alterEvents, indexError, indexNames } from './alter.ts';
+import type { Rules } from '../../table/plan.ts';
+import { currentDownloads } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import { newState, type TableState } from '../../table/state.ts';
+import { checkSuppression, type SuppressionList } from '../../table/suppression.ts';
+import type { Sink } from '../contract.ts';
+import { otherTimezone } from '../failures.ts';
+import { alterEvents } from './alter.ts';
 import { refreshModels } from './models/write.ts';
-import { RunTable } from './runs.ts';
-import { COPIED, createViews, prepareStore, readStoredState, writeState } from './store.ts';
-
-/** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */
-const CHECKPOINT_ROWS = 100_000;
+import { addRecords, RUNS } from './records.ts';
+import { commentEvents, createTables, createViews, reading, readOnly, readStored, writeState } from './store.ts';
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
+  readonly suppression?: SuppressionList | undefined;
 }
 
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
-  checkDatabasePath(options.file);
-  const engine = await openEngine(options);
-  try {
-    const state = await engine.guarded(() => prepareStore(engine, options.timezone ?? null));
-    return new DuckDbSink(engine, state, options);
-  } catch (error) {
-    await engine.close();
-    throw error;
-  }
+  const { file, logger } = options;
+  checkDatabasePath(file);
+  checkWritable(file);
+  if (!fileExists(file)) return new DuckDbSink(undefined, options);
+  const stored = await withFile(readOnly(options), (engine) => readChecked(engine, options));
+  const removed = stored?.removed ?? [];
+  if (removed.length > 0) logger.warn('days.removed', removedWarning(removed), { days: removed.length });
+  return new DuckDbSink(stored?.state, options);
 }
 
-/** A DuckDB file that is open for loading. Others can write to it only while a new file is remade for many columns. */
+/** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
 export class DuckDbSink implements Sink {
-  readonly #engine: Engine;
   readonly #options: DuckDbSinkOptions;
-  readonly runs: RunHistory;
-  #state: TableState;
-  readonly #lastBefore: number;
-  /** Rows removed since their blocks were given back. */
-  #removed = 0;
-  #hasRemovedRows = false;
+  #state: TableState | undefined;
 
-  constructor(engine: Engine, state: TableState, options: DuckDbSinkOptions) {
-    this.#engine = engine;
+  constructor(state: TableState | undefined, options: DuckDbSinkOptions) {
     this.#state = state;
-    this.#lastBefore = lastWindowNumber(state.receipts);
     this.#options = options;
-    this.runs = new RunTable(engine);
   }
 
-  get state(): TableState {
+  get state(): TableState | undefined {
     return this.#state;
   }
 
-  async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    return this.#engine.guarded(async () => {
-      const windows = plannedTogether(this.#state.columns, batch, this.#options);
-      return await this.#commit(windows, signal);
-    }, signal);
-  }
-
-  publish(copy: string): Promise<void> {
-    return this.#engine.guarded(() => publish(COPIED, this.#engine, copy));
-  }
-
-  async close(): Promise<void> {
-    if (this.#hasRemovedRows && this.#hasOlderRows) await this.#engine.joinRowGroups().catch(() => {});
-    await this.#engine.close();
-  }
-
-  /** True if there are rows of earlier runs, between which removed rows may have left gaps. */
-  get #hasOlderRows(): boolean {
-    return this.#state.receipts.some(({ window, rows_live }) => window <= this.#lastBefore && rows_live > 0);
-  }
-
-  async #commit(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    await this.#reclaim();
-    await this.#prepareForColumns(windows);
-    const done = await this.#engine
-      .transaction(() => this.#write(windows), signal)
-      .catch(async (error: unknown) => {
-        throw isRefusedByIndex(error) ? indexError(this.#engine, await indexNames(this.#engine)) : error;
+  async commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
+    const names = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header)));
+    const options = { ...this.#options, columns: names.size, signal };
+    return withFile(options, async (engine) => {
+      const before = (await readChecked(engine, this.#options))?.state;
+      const { timezone, clock, logger } = this.#options;
+      const state = before ?? newState(timezone ?? null);
+      const days = currentDownloads(state.receipts, batch);
+      if (days.length === 0) return NOTHING_STORED;
+      const planned = planBatch(state, days, this.#options);
+      const now = clock.now();
+      const store = () => storeBatch(engine, { before, state, planned, facts, now });
+      const done = await engine.transaction(store, signal).catch((error: unknown) => {
+        throw isOfTable(error) ? alteredError(engine.file, error) : error;
       });
-    this.#state = done.state;
-    this.#removed += done.removed;
-    this.#hasRemovedRows ||= done.removed > 0;
-    logChanges(this.#options.logger, done.columns, done.commit.rescued);
-    return done.commit;
-  }
-
-  /** Recreates a new file without rows for a wide table, if the first batch shows that the table is wide. */
-  async #prepareForColumns(windows: readonly Window[]): Promise<void> {
-    if (!this.#engine.isNew || this.#state.receipts.length > 0) return;
-    const { columns } = incomingColumns(windows.flatMap(({ files }) => files));
-    if (!isWide(columns.size)) return;
-    const before = identityOf(this.#engine.file);
-    await this.#engine.remakeForWideTables();
-    await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
-    const { receipts, timezone } = await readStoredState(this.#engine);
-    if (receipts.length === 0 && timezone === this.#state.timezone) return;
-    throw transientError(`${this.#engine.file} was loaded by another run, which began at the same time: run again.`);
-  }
-
-  /** Gives the blocks of removed rows back: before a batch, so that no failure concerns rows just committed. */
-  async #reclaim(): Promise<void> {
-    if (this.#removed < CHECKPOINT_ROWS) return;
-    this.#removed = 0;
-    await this.#engine.checkpoint();
-  }
-
-  async #write(windows: readonly Window[]) {
-    const engine = this.#engine;
-    const before = this.#state;
-    const batch = planBatch(before, windows, this.#options);
-    const { columns, loads, zone } = batch;
-    await alterEvents(engine, columns, zone);
-    await loadRows(engine, loads);
-    const counted = await rowsByWindow(engine, 'events');
-    for (const { window, windowNumber } of loads) checkRowCount(window, counted.get(windowNumber) ?? 0, engine.file);
-    const { removed, idRepeats } = await supersede(engine, batch);
-    const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
-    // The removed rows are subtracted, so that a receipt that was wrong before stays wrong and `verify` finds it.
-    const stored = before.receipts.map(({ window: windowNumber, rows_live: rowsLive }): [number, number] => [
-      windowNumber,
-      rowsLive - (counted.get(windowNumber) ?? 0) + (after.get(windowNumber) ?? 0),
-    ]);
-    const { state, commit } = await finishBatch(engine, before, batch, {
-      rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].windowNumber})`,
-      idRepeats,
-      liveRows: new Map([
-        ...stored,
-        ...loads.map(({ windowNumber }): [number, number] => [windowNumber, after.get(windowNumber) ?? 0]),
-      ]),
-      now: this.#options.clock.now(),
+      this.#state = done.state;
+      logChanges(logger, planned.columns, done.commit.rescued);
+      // The space of removed rows is used again.
+      if (done.removed > 0) await engine.joinRowGroups();
+      return done.commit;
     });
-    await writeState(engine, before, state);
-    if (columns.some((column) => column.type !== column.before)) {
-      await createViews(engine, columns);
-      await refreshModels(engine, state);
-    }
-    return { commit, state, removed, columns };
+  }
+
+  eventNames(): Promise<string[]> {
+    return reading(this.#options, (engine, { columns }) => eventNamesIn(engine, 'events', columns));
+  }
+
+  /** Records a run; not if it ended before it made the file. */
+  async recordRun(run: RunRecord): Promise<void> {
+    if (!fileExists(this.#options.file)) return;
+    const { signal: _signal, ...options } = this.#options;
+    await withFile(options, async (engine) => {
+      if ((await readStored(engine)) === undefined) return;
+      await engine.transaction(() => addRecords(engine, RUNS, [run]));
+    });
+  }
+
+  async close(): Promise<void> {}
+}
+
+const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
+
+/** Reads the state of a file, and throws UserError unless this run may load into it. */
+async function readChecked(engine: Engine, { timezone: wanted, suppression }: DuckDbSinkOptions) {
+  const timezone = wanted ?? null;
+  const stored = await readStored(engine);
+  if (stored === undefined) return undefined;
+  if (stored.state.timezone !== timezone) throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
+  checkSuppression(stored.state.suppression, suppression, engine.file);
+  return stored;
+}
+
+/** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
+function checkWritable(file: string): void {
+  const path = fileExists(file) ? file : dirname(resolve(file));
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    throw configError(`${file} cannot be written: ${messageOf(error)}.`, { where: { file }, cause: error });
   }
 }
 
-async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
-  const filled = loads.filter(({ window }) => window.receipt.rows > 0);
-  const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
-  // A try that failed while a window was staged may have left the other setting.
-  await engine.run('SET preserve_insertion_order = false');
-  for (const parts of filesByHeader(plain)) {
-    const rows = filesQuery(parts);
-    await insert(engine, rows, rows.windowNumber);
-  }
-  for (const load of filled.filter((one) => !plain.includes(one))) {
-    // The ids may be missing or repeated: the rows are staged in their order and numbered.
-    await withStaged(engine, load, (rows) => insert(engine, rows, load.windowNumber));
-  }
+/** True for DuckDB's refusals of a table that is not as this program left it. */
+const isOfTable = (error: unknown): boolean => /^(Binder|Catalog|Constraint|Dependency) Error/.test(messageOf(error));
+
+const alteredError = (file: string, cause: unknown) =>
+  configError(
+    `${file}: another program changed the table events or made an index on it (${messageOf(cause).split('\n', 1)[0]}): undo ` +
+      'that, or load into another file. Nothing was changed.',
+    { cause },
+  );
+
+interface Storing {
+  /** Undefined for a file without tables of this program. */
+  readonly before: TableState | undefined;
+  readonly state: TableState;
+  readonly planned: PlannedBatch;
+  readonly facts: RunFacts;
+  readonly now: number;
 }
 
-function insert(
-  engine: Engine,
-  { key, rescued, columns, values, from }: TypedRows,
-  windowNumber: number | string,
-): Promise<number> {
+/** Stores a batch. Called inside a transaction. */
+async function storeBatch(engine: Engine, { before, state, planned, facts, now }: Storing) {
+  const { columns } = planned;
+  if (before === undefined) await createTables(engine, columns, state.timezone);
+  const isMade = before === undefined || (await alterEvents(engine, columns, zoneOf(planned.timezone)));
+  const days = planned.days.map(({ download }) => download.receipt.day);
+  const replaced = await engine.run(`DELETE FROM events WHERE event_date IN (${days.map(dateSql)})`);
+  await withTypedRows(engine, planned, planned.days, (rows) => insert(engine, rows));
+  const shared = await separateNeighbours(engine, planned);
+  const inBatch = `events WHERE event_date IN (${[...days, ...shared.before].map(dateSql)})`;
+  const rowsByDayAfter = await rowsByDay(engine, inBatch);
+  const stored = await finishBatch(state, planned, {
+    rowsByDay: new Map([...days, ...shared.before].map((day) => [day, rowsByDayAfter.get(day) ?? 0])),
+    rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inBatch})`),
+    facts,
+    now,
+  });
+  await writeState(engine, state, stored.state);
+  if (isMade || columns.some((column) => column.type !== column.before)) {
+    await commentEvents(engine, columns, isMade);
+    await createViews(engine, columns);
+    await refreshModels(engine, stored.state);
+  }
+  return { ...stored, removed: replaced + shared.removed };
+}
+
+const dateSql = (day: Day): string => `DATE ${literal(day)}`;
+
+async function insert(engine: Engine, { key, date, rescued, columns, values, from, days }: TypedRows): Promise<void> {
   const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
-  const select = [key, windowNumber, rescued, ...values].join(', ');
-  return engine.run(`INSERT INTO events (${names})
-    SELECT ${select}
+  const rows = await engine.run(`
+    INSERT INTO events (${names})
+    SELECT ${[key, date, rescued, ...values].join(', ')}
     FROM ${from}`);
+  checkRowCount(days, rows, engine.file);
 }
 
 /**
- * Removes the rows that a batch, which is in `events` already, reads again and so supersedes, and numbers rows
- * whose key is taken. Returns the number of removed rows, and by window that of the batch's rows with a number in their
- * key. Throws SharedIds.
+ * Where a day may share rows with its neighbours: a row that is also stored under the day after stays there alone, one
+ * that is stored under the day before is taken from it. Returns the days before that may have lost rows, and the number
+ * of removed rows.
  */
-async function supersede(
+async function separateNeighbours(
   engine: Engine,
-  batch: PlannedBatch,
-): Promise<{ readonly removed: number; readonly idRepeats: ReadonlyMap<number, number> }> {
-  const { windows, liveWindows, columns } = batch;
-  const [{ windowNumber: first }] = windows;
-  const stored = `(SELECT * FROM events WHERE _dfinery_window < ${first})`;
-  const incoming = `(SELECT * FROM events WHERE _dfinery_window >= ${first})`;
-  await refuseSharedIds(engine, batch, incoming);
-  let [removed, renumbered] = [0, 0];
-  if (liveWindows.length > 0) {
-    const reread = { ...batch, stored, incoming };
-    const superseded = await findSupersededRows(engine, reread);
-    for (const condition of superseded.conditions) {
-      removed += await engine.run(`DELETE FROM events WHERE _dfinery_window < ${first} AND ${condition}`);
-    }
-    renumbered = await renumber(engine, reread, superseded, stored);
+  { days, columns }: PlannedBatch,
+): Promise<{ readonly before: readonly Day[]; readonly removed: number }> {
+  const same = identity(columns);
+  const removeShared = (from: Day, with_: Day) =>
+    engine.run(`
+      DELETE FROM events
+      WHERE event_date = ${dateSql(from)}
+        AND ${same} IN (SELECT ${same} FROM events WHERE event_date = ${dateSql(with_)})`);
+  const sharing = days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
+  let removed = 0;
+  for (const day of sharing) {
+    removed += await removeShared(day, addDays(day, 1));
+    removed += await removeShared(addDays(day, -1), day);
   }
-  if (renumbered > 0) {
-    await engine.run(`
-      UPDATE events
-      SET _key = r.next
-      FROM ${RENUMBERED} AS r
-      WHERE _dfinery_window >= ${first} AND events._key = r.key`);
-  }
-  const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
-  const idRepeats = isNumbered ? await countNumbered(engine, incoming, columns) : new Map<number, number>();
-  return { removed, idRepeats };
+  return { before: sharing.map((day) => addDays(day, -1)), removed };
 }

@@ -1,171 +1,192 @@
-import validChanges from '../../../schemas/table-state.changes.validator';
-import validColumns from '../../../schemas/table-state.columns.validator';
-import validWindow from '../../../schemas/table-state.window.validator';
-import { configError, internalError } from '../../base/errors.ts';
+import type { Day } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { isZoneName } from '../../cells/types/zone.ts';
-import { fileExists, newFile } from '../../engine/session/database-file.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
+import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
 import { parseState } from '../../extract/state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
-import type { StoredReceipt } from '../../table/receipts.ts';
-import { newState, type TableState } from '../../table/state.ts';
-import { type CopiedFormat, identityOf } from '../copies/mark.ts';
-import { CREATE_COPIES } from '../copies/publish.ts';
-import { noTableError, otherTimezone } from '../failures.ts';
+import { type StoredColumn, typedColumns } from '../../table/columns.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
+import { receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import type { TableState } from '../../table/state.ts';
+import type { SuppressionMark } from '../../table/suppression.ts';
+import { noTableError } from '../failures.ts';
 import { createEvents } from './alter.ts';
-import { checkColumns, checkStore, isPrepared, namesIn, STATE, STATE_COLUMNS, STORE_VERSION, VIEWS } from './check.ts';
 import {
+  addRecords,
   CHANGES,
   COLUMNS,
-  checked,
-  damagedError,
-  EVENT_NAMES,
+  createRecords,
+  DAYS,
   RECORDS,
+  RUNS,
   readRecords,
   replaceRecords,
-  valuesOf,
-  WINDOWS,
-} from './record-tables.ts';
+} from './records.ts';
 
-// The tables of a file beside `events`: made, read as the state, written after a batch.
+// The tables of a file beside `events`: made, checked, read as the state, written with a commit.
 
-/** Works on a file that this program has loaded, and its state. Throws UserError for any other. */
-export async function withStore<T>(
+const STORE_VERSION = 3;
+
+const STATE = '_dfinery_state';
+const VIEWS = {
+  event_logs: 'An event each, without item columns: of its rows the one of the lowest item position.',
+  event_items: 'An item each, with the short names of item columns.',
+};
+/** The names that the program gives to tables and views of a file. */
+export const OWN_NAMES: readonly string[] = [
+  'events',
+  STATE,
+  ...RECORDS.map(({ name }) => name),
+  ...Object.keys(VIEWS),
+];
+
+/**
+ * Works on a file that was loaded, and its state; the file is opened for reading alone, and nothing that others left in
+ * it can reach another file. Throws UserError for a file that was never loaded.
+ */
+export function reading<T>(
   options: EngineOptions,
   work: (engine: Engine, state: TableState) => Promise<T>,
 ): Promise<T> {
-  const { file } = options;
-  if (!fileExists(file)) throw noTableError(file);
-  return withFile(options, async (engine) => {
-    await checkStore(engine);
-    return work(engine, await readStoredState(engine));
+  return withFile(readOnly(options), async (engine) => {
+    const stored = await readStored(engine);
+    if (stored === undefined) throw noTableError(engine.file);
+    return work(engine, stored.state);
   });
 }
 
-/**
- * Makes this program's tables in a file that has none, else checks their version and time zone; returns their contents.
- * Throws UserError and changes nothing.
- */
-export async function prepareStore(engine: Engine, timezone: string | null): Promise<TableState> {
-  if (!(await isPrepared(engine))) {
-    const state = newState(timezone, ['events']);
-    await engine.transaction(() => createTables(engine, state));
-    return state;
-  }
-  const state = await readStoredState(engine);
-  await checkColumns(engine, state);
-  if (state.timezone !== timezone && state.receipts.length > 0) {
-    throw otherTimezone(engine.file, 'file', timezone, state.timezone);
-  }
-  // A load into a copy for readers makes it a database of its own, which no run of the other database replaces.
-  await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
-  if (state.timezone === timezone) return state;
-  await engine.transaction(async () => {
-    await engine.run(`UPDATE ${STATE} SET timezone = $1`, [timezone]);
-    await createData(engine, timezone);
-  });
-  return { ...state, timezone };
+/** The options that open a file for reading. Throws UserError where no file is. */
+export function readOnly(options: EngineOptions): EngineOptions {
+  if (!fileExists(options.file)) throw noTableError(options.file);
+  return { ...options, readOnly: true };
 }
 
-export const COPIED: CopiedFormat = {
-  noun: 'database',
-  marks: STATE,
-  withFile,
-  check: checkStore,
-  async checkWhole(engine) {
-    await checkStore(engine);
-    const { found, wanted } = await engine.row(
-      'SELECT (SELECT count(*) FROM events) AS found, (SELECT coalesce(sum(rows_live), 0) FROM _dfinery_windows) AS wanted',
-    );
-    if (Number(found) === Number(wanted)) return;
-    throw internalError(`${engine.file} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
-  },
-  newFile: async (engine) =>
-    newFile(await engine.count("duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'")),
+export interface Stored {
+  /** Days whose rows are gone are marked as pruned. */
+  readonly state: TableState;
+  /** Days whose rows a user removed since the last commit. */
+  readonly removed: readonly Day[];
+}
+
+/** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
+export async function readStored(engine: Engine): Promise<Stored | undefined> {
+  if (!(await isLoaded(engine))) return undefined;
+  const { timezone, state, suppression } = await engine.row(
+    `SELECT timezone, CAST(state AS VARCHAR) AS state, CAST(suppression AS VARCHAR) AS suppression FROM ${STATE}`,
+  );
+  const receipts = receiptsOf(
+    (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, ...receipt }) => ({
+      ...receipt,
+      v: 1,
+      ...(pruned && { pruned }),
+    })),
+  );
+  const removed = removedDays(receipts, await rowsByDay(engine, 'events'));
+  const read = {
+    timezone: timezone === null ? null : String(timezone),
+    columns: await readRecords<StoredColumn>(engine, COLUMNS),
+    receipts: withPruned(receipts, removed),
+    exportState: parseState(jsonOf(String(state))),
+    changes: await readRecords<ColumnChange>(engine, CHANGES),
+    lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
+    suppression: suppression === null ? undefined : (jsonOf(String(suppression)) as SuppressionMark),
+  };
+  return { state: read, removed };
+}
+
+/** True for a file that was loaded, false for one that may be. Throws UserError for any other. */
+async function isLoaded(engine: Engine): Promise<boolean> {
+  const { file } = engine;
+  const rows = await engine.rows(`
+    SELECT lower(table_name) AS name
+    FROM information_schema.tables
+    WHERE table_catalog = current_database() AND table_schema = 'main'`);
+  const found = new Set(rows.map(({ name }) => name));
+  const own = OWN_NAMES.filter((name) => found.has(name));
+  if (own.length === 0) return false;
+  if (!found.has(STATE)) throw configError(`${file} has a table "${own[0]}" that is not ours: give another file.`);
+  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
+  if (Number(v) !== STORE_VERSION) {
+    const [which, advice] =
+      Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+    throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
+  }
+  const missing = OWN_NAMES.filter((name) => !found.has(name));
+  if (missing.length === 0) return true;
+  throw configError(`${file} lacks ${missing.join(', ')}: restore it from a copy, or load into another file.`);
+}
+
+/** Makes the tables of the program in a file that has none. */
+export async function createTables(engine: Engine, columns: readonly StoredColumn[], timezone: string | null) {
+  await engine.run(createEvents('events', columns, timezone !== null));
+  await engine.run(
+    `COMMENT ON TABLE events IS 'A row for each row of the export. event_date is the day of the export.'`,
+  );
+  await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression JSON)`);
+  await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
+  await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, NULL)`, [STORE_VERSION, timezone]);
+  for (const table of RECORDS) {
+    await engine.run(createRecords(table));
+    await engine.run(`COMMENT ON TABLE ${table.name} IS ${literal(table.comment)}`);
+  }
+}
+
+/** Stores what a commit changes in the state. Called inside its transaction. */
+export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
+  await engine.run(`UPDATE ${STATE} SET state = $1, suppression = $2`, [
+    JSON.stringify(after.exportState),
+    after.suppression === undefined ? null : JSON.stringify(after.suppression),
+  ]);
+  await replaceRecords(engine, COLUMNS, before.columns, after.columns);
+  await replaceRecords(engine, DAYS, await readRecords(engine, DAYS), [...after.receipts.values()]);
+  const known = new Set(before.changes);
+  await addRecords(
+    engine,
+    CHANGES,
+    after.changes.filter((change) => !known.has(change)),
+  );
+}
+
+/** Recreates `event_logs` and `event_items` over the columns that the table now has. */
+export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const typed = typedColumns(columns);
+  const queries = { event_logs: eventLogs(typed), event_items: eventItems(typed) };
+  for (const view of ['event_logs', 'event_items'] as const) {
+    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queries[view]}`);
+    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(VIEWS[view])}`);
+  }
+}
+
+/** With more columns, comments take seconds: each costs as much as the table is wide. */
+const COMMENTED_COLUMNS = 500;
+const OWN_COMMENTS = {
+  _key: 'Identifies the row in its day: df_event_detail_log_id, #2, #3… if that repeats, or a hash of the row without one.',
+  event_date: 'The day under which the service exported the row.',
+  _rescued: 'Cells that did not fit the type of their column, by column name.',
 };
 
-async function createTables(engine: Engine, state: TableState): Promise<void> {
-  await createData(engine, state.timezone);
-  const ofState = Object.entries(STATE_COLUMNS).map(([column, type]) => `${column} ${type}`);
-  await engine.run(`CREATE TABLE ${STATE} (${ofState.join(', ')})`);
-  await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, CAST(uuid() AS VARCHAR), $3, NULL)`, [
-    STORE_VERSION,
-    state.timezone,
-    identityOf(engine.file),
-  ]);
-  for (const { name, columns } of RECORDS) {
-    const defined = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
-    await engine.run(`CREATE TABLE ${name} (${defined.join(', ')})`);
-  }
-  await engine.run(CREATE_COPIES);
-  await replaceRecords(engine, COLUMNS, [], state.columns);
-}
-
-async function createData(engine: Engine, timezone: string | null): Promise<void> {
-  await engine.run(createEvents('events', FIRST_COLUMNS, timezone !== null));
-  await createViews(engine, FIRST_COLUMNS);
-}
-
-/** Recreates `event_logs` and `event_items` over the columns that the table now has. Throws UserError. */
-export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
-  const found = await namesIn(engine);
-  const taken = VIEWS.find((name) => found.has(`table ${name}`));
-  if (taken !== undefined) {
-    throw configError(
-      `${engine.file} has a table ${taken}, made by somebody else, where the view of that name belongs: rename it and run again.`,
-    );
-  }
+/** Comments `events`: all of its columns if it `isMade`, else those that were added or changed. */
+export async function commentEvents(engine: Engine, columns: readonly PlannedColumn[], isMade: boolean): Promise<void> {
+  if (isMade) await engine.run(`COMMENT ON TABLE events IS 'A row for each row of the export.'`);
   const typed = typedColumns(columns);
-  await engine.run(`CREATE OR REPLACE VIEW event_logs AS ${eventLogs(typed)}`);
-  await engine.run(`CREATE OR REPLACE VIEW event_items AS ${eventItems(typed)}`);
-}
-
-/** Creates the views if somebody dropped one of them. Throws UserError. */
-export async function restoreViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
-  const found = await namesIn(engine);
-  if (!VIEWS.every((name) => found.has(`view ${name}`))) await createViews(engine, columns);
-}
-
-/**
- * Reads the state of an open file: all that it holds beside its rows and its runs. Throws UserError for one that this
- * program cannot have stored.
- */
-export async function readStoredState(engine: Engine): Promise<TableState> {
-  const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
-  if (timezone !== null && !isZoneName(String(timezone))) {
-    throw damagedError(engine, STATE, `${JSON.stringify(timezone)} is no time zone`);
+  if (typed.length > COMMENTED_COLUMNS) return;
+  const comments = [
+    ...(isMade ? Object.entries(OWN_COMMENTS) : []),
+    ...typed
+      .filter(({ before, type }) => isMade || type !== before)
+      .map(({ name, source, group, type }) => [
+        name,
+        `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`,
+      ]),
+  ];
+  for (const [column, text] of comments) {
+    await engine.run(`COMMENT ON COLUMN events.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
   }
-  const receipts = await readRecords(engine, WINDOWS);
-  const names = await readRecords<{ readonly name: unknown }>(engine, EVENT_NAMES);
-  const changes = { changes: await readRecords(engine, CHANGES) };
-  return {
-    timezone: timezone === null ? null : String(timezone),
-    tables: ['events'],
-    columns: checked<StoredColumn[]>(engine, COLUMNS, validColumns, await readRecords(engine, COLUMNS)),
-    receipts: receipts.map((receipt) => checked<StoredReceipt>(engine, WINDOWS, validWindow, receipt)),
-    eventNames: names.map(({ name }) => {
-      if (typeof name === 'string') return name;
-      throw damagedError(engine, EVENT_NAMES.name, 'name must be string');
-    }),
-    exportState: typeof state === 'string' ? (parseState(jsonOf(state) ?? state) ?? null) : null,
-    changes: checked<{ changes: ColumnChange[] }>(engine, CHANGES, validChanges, changes).changes,
-  };
-}
-
-/** Stores what a batch changes. Called inside its transaction. */
-export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.exportState)]);
-  await replaceRecords(engine, COLUMNS, before.columns, after.columns);
-  await replaceRecords(engine, WINDOWS, before.receipts, after.receipts);
-  const named = (names: readonly string[]) => names.map((name) => ({ name }));
-  await replaceRecords(engine, EVENT_NAMES, named(before.eventNames), named(after.eventNames));
-  if (after.changes.at(-1) === before.changes.at(-1)) return;
-  await engine.run(`DELETE FROM ${CHANGES.name}`);
-  const all = after.changes.map((change) => valuesOf(CHANGES, change));
-  await engine.append(CHANGES.name, all);
 }

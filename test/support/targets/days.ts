@@ -74,7 +74,11 @@ export class Days {
 
   /** The options of a place. */
   options(more: Partial<OpenOptions> = {}): OpenOptions {
-    const logger = createLogger((event) => this.log.push(event), 'debug', (text) => text);
+    const logger = createLogger(
+      (event) => this.log.push(event),
+      'debug',
+      (text) => text,
+    );
     return {
       timezone: undefined,
       columnTypes: new Map<string, ColumnType>(),

@@ -49,7 +49,7 @@ export class Place extends Days {
 
   /** `event_date` and `_key` of every row, sorted. */
   async keys(): Promise<string[]> {
-    const rows = await this.read('SELECT event_date::VARCHAR || \' \' || _key AS k FROM events ORDER BY 1');
+    const rows = await this.read("SELECT event_date::VARCHAR || ' ' || _key AS k FROM events ORDER BY 1");
     return rows.map(({ k }) => String(k));
   }
 
@@ -96,7 +96,9 @@ export class Place extends Days {
   /** Every file of the place, by its whole path. */
   files(): string[] {
     if (this.target.name === 'duckdb') {
-      return readdirSync(this.dir).filter((name) => name.startsWith('events.duckdb')).map((name) => join(this.dir, name));
+      return readdirSync(this.dir)
+        .filter((name) => name.startsWith('events.duckdb'))
+        .map((name) => join(this.dir, name));
     }
     return filesBelow(this.place);
   }

@@ -106,7 +106,10 @@ describe.each(TARGET_NAMES)('%s', (name) => {
       { id: 'b', member: '', df_unified_id: 'SECRET-u' },
       { id: 'c', member: 'other', df_unified_id: 'u2' },
     ];
-    await place.load([[place.of(D1, rows)], [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])]]);
+    await place.load([
+      [place.of(D1, rows)],
+      [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])],
+    ]);
     await place.load([[place.of(D2, [{ id: 'e', member: 'SECRET-member', df_unified_id: 'SECRET-u' }])]]);
     expect(await place.find(['SECRET-member'])).toMatchObject({ people: 1, rows: 3 });
     expect(await place.purge(['SECRET-member'])).toMatchObject({ rowsRemoved: 3, rows: 2, unreached: [] });

@@ -4,13 +4,14 @@ import { TYPES } from '../../../cells/types/index.ts';
 import { literal } from '../../../cells/types/sql.ts';
 import type { ColumnType } from '../../../cells/types/type.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
-import { localTime, occurredAt } from '../../../engine/row-dates.ts';
 import type { Engine, EngineOptions } from '../../../engine/session/engine.ts';
+import { withFile } from '../../../engine/session/open.ts';
 import { identifier } from '../../../engine/session/quote.ts';
+import { localTime, occurredAt } from '../../../engine/times.ts';
 import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/state.ts';
-import { checkColumns } from '../check.ts';
-import { restoreViews, withStore } from '../store.ts';
+import { noTableError } from '../../failures.ts';
+import { readOnly, readStored } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
@@ -26,12 +27,11 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
  * for any other file, and if something else has one of the names.
  */
 export async function writeModels(options: EngineOptions): Promise<string[]> {
-  await withStore(options, async (engine, state) => {
-    await checkColumns(engine, state);
-    await engine.transaction(async () => {
-      await restoreViews(engine, state.columns);
-      await createModels(engine, state);
-    });
+  readOnly(options);
+  await withFile(options, async (engine) => {
+    const stored = await readStored(engine);
+    if (stored === undefined) throw noTableError(engine.file);
+    await engine.transaction(() => createModels(engine, stored.state));
   });
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }

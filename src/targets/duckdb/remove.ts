@@ -1,0 +1,77 @@
+import type { Day } from '../../base/days.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { findPeople } from '../../engine/people.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
+import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
+import { withFile } from '../../engine/session/open.ts';
+import { daysBefore, withPruned, withRows } from '../../table/receipts.ts';
+import type { TableState } from '../../table/state.ts';
+import type { PeopleFound, PeopleQuery, Pruned, PurgeOptions, PurgeResult, PurgeTrial } from '../contract.ts';
+import { noTableError } from '../failures.ts';
+import { foreignTables, rewriteDuckDb, withCopy } from './rewrite.ts';
+import { reading, readOnly, readStored, writeState } from './store.ts';
+
+// Rows that leave a file: those of old days, and those of people. All throw UserError.
+
+/** Works on a file that was loaded, which is open for writing. */
+function writing<T>(options: EngineOptions, work: (engine: Engine, state: TableState) => Promise<T>): Promise<T> {
+  readOnly(options);
+  return withFile(options, async (engine) => {
+    const stored = await readStored(engine);
+    if (stored === undefined) throw noTableError(engine.file);
+    return work(engine, stored.state);
+  });
+}
+
+const prunedOf = (state: TableState, before: Day): Pruned => {
+  const days = daysBefore(state.receipts, before);
+  return { days, rows: days.reduce((sum, day) => sum + (state.receipts.get(day)?.rows_stored ?? 0), 0) };
+};
+
+export function pruneDuckDb(options: EngineOptions & { readonly execute: boolean }, before: Day): Promise<Pruned> {
+  if (!options.execute) return reading(options, async (_engine, state) => prunedOf(state, before));
+  return writing(options, async (engine, state) => {
+    const { days, rows } = prunedOf(state, before);
+    if (days.length === 0) return { days, rows };
+    await engine.transaction(async () => {
+      await engine.run(`DELETE FROM events WHERE event_date IN (${days.map((day) => `DATE ${literal(day)}`)})`);
+      await writeState(engine, state, { ...state, receipts: withPruned(state.receipts, days) });
+    });
+    await engine.joinRowGroups();
+    return { days, rows };
+  });
+}
+
+/**
+ * Removes the rows of the people that are found while the file is locked, then writes the file anew, so that no byte of
+ * them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
+ */
+export async function purgeDuckDb(
+  options: EngineOptions & Pick<PurgeOptions, 'onFound'>,
+  query: PeopleQuery,
+): Promise<PurgeResult> {
+  const { found, rowsRemoved } = await writing(options, async (engine, state) => {
+    const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
+    const suppression = (await options.onFound(lookup.found)) ?? state.suppression;
+    const removed = await engine.transaction(() => removeRows(engine, { ...state, suppression }, lookup.condition));
+    return { found: lookup.found, rowsRemoved: removed };
+  });
+  return { ...(await rewriteDuckDb(options)), rowsRemoved, found, unreached: [] };
+}
+
+/** Removes the rows that meet a condition, and corrects the receipts of their days. Returns their number. */
+async function removeRows(engine: Engine, state: TableState, condition: string): Promise<number> {
+  const gone = await rowsByDay(engine, `events WHERE ${condition}`);
+  const left = new Map([...gone].map(([day, n]) => [day, (state.receipts.get(day)?.rows_stored ?? n) - n]));
+  const removed = await engine.run(`DELETE FROM events WHERE ${condition}`);
+  await writeState(engine, state, { ...state, receipts: withRows(state.receipts, left) });
+  return removed;
+}
+
+export async function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
+  const found = await writing(options, async (engine, state): Promise<PeopleFound> => {
+    const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
+    return lookup.found;
+  });
+  return withCopy(options, async (engine) => ({ found, foreignTables: await foreignTables(engine) }));
+}
