@@ -1,0 +1,114 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Day } from '../../../src/base/days.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import type { DayDownload } from '../../../src/extract/day.ts';
+import type { Commit } from '../../../src/table/batch.ts';
+import type { OpenOptions, PeopleQuery, StatefulTarget } from '../../../src/targets/contract.ts';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { Days } from './days.ts';
+import { query } from './query.ts';
+
+export type TargetName = 'duckdb' | 'parquet' | 'delta';
+export const TARGET_NAMES: readonly TargetName[] = ['duckdb', 'parquet', 'delta'];
+
+/** A place of a target, used through its interface alone, and read as its readers do. */
+export class Place extends Days {
+  readonly target: StatefulTarget;
+  readonly place: string;
+
+  constructor(name: TargetName) {
+    super();
+    const target = STATEFUL_TARGETS.find((one) => one.name === name);
+    if (target === undefined) throw new Error(`no target ${name}`);
+    this.target = target;
+    this.place = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+  }
+
+  /** Opens the place, commits each batch, closes it. */
+  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
+    const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
+    const sink = await this.target.open(this.place, this.options(more));
+    try {
+      const commits: Commit[] = [];
+      for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start), this.signal));
+      return commits;
+    } finally {
+      await sink.close();
+    }
+  }
+
+  /** Rows of a query over `events`, as a reader of the place sees them. */
+  async read(sql: string): Promise<Record<string, unknown>[]> {
+    if (this.target.name === 'duckdb') return query(this.place, sql);
+    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : this.live();
+    if (paths.length === 0) return [];
+    const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
+    return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
+  }
+
+  /** `event_date` and `_key` of every row, sorted. */
+  async keys(): Promise<string[]> {
+    const rows = await this.read("SELECT event_date::VARCHAR || ' ' || _key AS k FROM events ORDER BY 1");
+    return rows.map(({ k }) => String(k));
+  }
+
+  /** The live files of a Delta table whose log begins with version 0, by the protocol alone. */
+  live(): string[] {
+    const folder = join(this.place, 'events/_delta_log');
+    const entries = readdirSync(folder).filter((name) => name.endsWith('.json') && /^\d/.test(name));
+    const files = new Set<string>();
+    for (const name of entries.sort()) {
+      for (const line of readFileSync(join(folder, name), 'utf8').trim().split('\n')) {
+        const { add, remove } = JSON.parse(line) as Record<string, { path: string } | undefined>;
+        if (remove !== undefined) files.delete(remove.path);
+        if (add !== undefined) files.add(add.path);
+      }
+    }
+    return [...files].map((path) => join(this.place, 'events', path));
+  }
+
+  async state() {
+    return (await this.target.maintenance()).readState(this.place, this.options());
+  }
+
+  async verify() {
+    return (await this.target.maintenance()).verify(this.place, this.options());
+  }
+
+  async prune(before: Day, execute: boolean) {
+    return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
+  }
+
+  async purge(ids: readonly string[], column = 'member') {
+    const onFound = async () => undefined;
+    return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
+  }
+
+  async find(ids: readonly string[], column = 'member') {
+    return (await this.target.people()).find(this.place, this.#asked(ids, column), this.options());
+  }
+
+  #asked(ids: readonly string[], column: string): PeopleQuery {
+    return { ids, column };
+  }
+
+  /** Every file of the place, by its whole path. */
+  files(): string[] {
+    if (this.target.name === 'duckdb') {
+      return readdirSync(this.dir)
+        .filter((name) => name.startsWith('events.duckdb'))
+        .map((name) => join(this.dir, name));
+    }
+    return filesBelow(this.place);
+  }
+}
+
+/** Every file below a folder, by its whole path, sorted. */
+export function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
