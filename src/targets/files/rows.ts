@@ -3,7 +3,7 @@ import { TYPES } from '../../cells/types/index.ts';
 import { asText } from '../../cells/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../cells/types/type.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { castToColumn, type DescribedColumn, describe, rescuedAfter, valueAfter } from '../../engine/conversions.ts';
+import { castToColumn, type DescribedColumn, describe, valueAfter } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
@@ -46,12 +46,11 @@ export function selectConformed(
     const before = types.get(column.name) ?? null;
     return { ...UNPLANNED, storedEvidence: column.evidence, ...column, before };
   });
-  const stored = planned.filter(({ before }) => before !== null);
   const values = planned.map((column) => {
     const value = column.before === null ? 'NULL' : valueAfter(column, zone);
     return `${castToColumn(value, column.type, zone)} AS ${identifier(column.name)}`;
   });
-  const own = ['_key', `${asText(rescuedAfter(stored, zone))} AS _rescued`];
+  const own = ['_key', `${asText('_rescued')} AS _rescued`];
   return `SELECT ${[...own, ...values].join(', ')} FROM ${readParquet([path])}`;
 }
 
