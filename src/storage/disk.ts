@@ -10,10 +10,12 @@ import {
   syncFolder,
   temporaryPathOf,
 } from '../fs/atomic-file.ts';
+import { diskError } from '../fs/disk-failure.ts';
 import { checkWritable, makeFolders } from '../fs/private-folder.ts';
 import { compareBytes } from '../table/names.ts';
-import { checkOnlyName, folderError } from '../targets/failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+
+const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
@@ -94,10 +96,6 @@ export class DiskStorage implements Storage {
     });
   }
 
-  erase(paths: readonly string[]): Promise<void> {
-    return this.remove(paths);
-  }
-
   async eraseAllBut(folder: string, isKept: (object: Stored) => boolean): Promise<void> {
     const gone: string[] = [];
     for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
@@ -105,9 +103,8 @@ export class DiskStorage implements Storage {
   }
 
   async tryErase(paths: readonly string[]): Promise<void> {
-    const files = paths.map((path) => this.#fullPath(path));
-    for (const file of files) await this.#guard(() => checkOnlyName(file).catch(ifAbsent));
-    for (const folder of new Set(files.map((file) => dirname(file)))) await checkWritable(folder);
+    const folders = new Set(paths.map((path) => dirname(this.#fullPath(path))));
+    for (const folder of folders) await checkWritable(folder);
   }
 
   close(): void {}
@@ -127,7 +124,7 @@ export class DiskStorage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw folderError(error, this.address);
+      throw diskError(error, { what: this.address, path: this.address, consequence: COMMITTED_IS_KEPT });
     }
   }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { schemeOf } from '../fs/local-path.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import { PROBE_FOLDER, type Storage } from './storage.ts';
@@ -24,11 +24,13 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-type StorageOptions = Pick<PlaceOptions, 'env' | 'signal'> & { readonly storage?: Storage | undefined };
+interface StorageOptions {
+  readonly env: Env;
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
-export async function openStorage(text: string, { storage, env, signal }: StorageOptions): Promise<Storage> {
-  if (storage !== undefined) return storage;
+export async function openStorage(text: string, { env, signal }: StorageOptions): Promise<Storage> {
   const bucket = bucketOf(text);
   if (bucket === undefined) return new DiskStorage(text);
   return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);

@@ -29,16 +29,43 @@ export async function s3ClientOf(env: Env): Promise<S3> {
   const problem = endpoint && endpointProblem(name, endpoint);
   if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
-  return new S3({
+  const client = new S3({
     maxAttempts: SDK_ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
-      requestTimeout: IDLE_MS,
-      throwOnRequestTimeout: true,
+      // Bytes that come keep a request alive, however long it takes.
+      socketTimeout: IDLE_MS,
       ...(bundle !== undefined && { httpsAgent: new Agent({ keepAlive: true, ca: certificates(bundle) }) }),
     },
-    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    ...(endpoint !== undefined && {
+      ...{ endpoint, forcePathStyle: true },
+      // Several stores refuse the checksums that the SDK would add.
+      ...{ requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' },
+    }),
   });
+  // The SDK may also take an endpoint from its configuration file.
+  client.middlewareStack.add(
+    (next) => (args) => {
+      checkEndpoint(args.request);
+      return next(args);
+    },
+    { step: 'finalizeRequest', name: 'checkEndpoint' },
+  );
+  return client;
+}
+
+/** Throws a configuration failure unless a request goes to `https`, or to this machine. */
+function checkEndpoint(request: unknown): void {
+  const {
+    protocol = '',
+    hostname = '',
+    port,
+  } = request as Readonly<Record<'protocol' | 'hostname', string>> & {
+    readonly port?: number;
+  };
+  const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
+  const problem = endpointProblem('The endpoint of S3', url);
+  if (problem !== undefined) throw configError(`${problem}.`);
 }
 
 function certificates(path: string): string {

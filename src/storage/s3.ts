@@ -2,24 +2,27 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import type { Env } from '../base/env.ts';
-import { configError, transientError } from '../base/errors.ts';
+import { configError, messageOf, transientError, type UserError } from '../base/errors.ts';
+import { printable } from '../base/printable.ts';
 import { attempted } from '../base/retry.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
-import { copyColumns, isSmall } from './partial-copy.ts';
+import { makeFolders } from '../fs/private-folder.ts';
 import { type BucketAccess, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
-import { MAX_READ_BYTES, type ParquetPart, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
+import { MAX_READ_BYTES, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
 /** Status of two requests that create one object at the same time: possibly neither succeeded. */
 const UNDECIDED = 409;
 const EXISTS = 412;
+const NOT_KNOWN = 501;
 
 type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
 
@@ -62,9 +65,7 @@ class S3Storage implements Storage {
     return this.#reading(async () => {
       const body = await this.#get(path);
       if (body === undefined) return undefined;
-      if (body.bytes <= MAX_READ_BYTES) return bytesOf(body.stream);
-      body.stream.destroy();
-      throw configError(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+      return bytesOf(body, () => configError(`${this.address}/${path} is no file of a table: it is too large.`));
     });
   }
 
@@ -81,7 +82,13 @@ class S3Storage implements Storage {
         const path = Key.slice(this.#prefix.length);
         yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
       }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      const following = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      if (following !== undefined && following === token) {
+        throw transientError(
+          `${this.address}: the store repeats a page of its list for ever: try again, or use another store.`,
+        );
+      }
+      token = following;
     } while (token !== undefined);
   }
 
@@ -93,9 +100,13 @@ class S3Storage implements Storage {
         return true;
       } catch (error) {
         if (statusOf(error) === EXISTS) return false;
-        if (statusOf(error) !== 501) throw error;
-        const why = `${this.address} does not know conditional writes (If-None-Match): use a store that does.`;
-        throw configError(why, { cause: error });
+        if (statusOf(error) !== NOT_KNOWN) throw error;
+        const why = `${NOT_KNOWN} ${nameOfFault(error)}: ${printable(messageOf(error)).slice(0, 200)}`;
+        throw configError(
+          `${this.address} refused to create an object only if it is absent (If-None-Match: *), which a commit needs. It ` +
+            `says ${why}. If it does not know such writes, use a store that does.`,
+          { cause: error },
+        );
       }
     });
   }
@@ -109,30 +120,15 @@ class S3Storage implements Storage {
     return this.#guard(() => upload(to, file));
   }
 
-  async localFile(path: string, copy: string, part?: ParquetPart): Promise<string> {
-    if (part === undefined || isSmall(part)) return this.#copy(path, copy);
-    await copyColumns((from, to) => this.#range(path, from, to), part, copy);
-    return copy;
-  }
-
-  #range(path: string, from: number, to: number): Promise<Buffer> {
-    return this.#reading(async () => {
-      const body = await this.#get(path, `bytes=${from}-${to - 1}`);
-      if (body === undefined) throw this.#gone(path);
-      const bytes = await bytesOf(body.stream);
-      if (bytes.length === to - from) return bytes;
-      throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
-    });
-  }
-
-  #copy(path: string, copy: string): Promise<string> {
+  localFile(path: string, copy: string): Promise<string> {
     const { abortSignal } = this.#access.options;
     return this.#reading(async () => {
       await rm(copy, { force: true });
+      makeFolders(dirname(copy));
       const body = await this.#get(path);
       if (body === undefined) throw this.#gone(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
-      await pipeline(body.stream, file, abortSignal === undefined ? {} : { signal: abortSignal });
+      await pipeline(body, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
     });
   }
@@ -144,15 +140,6 @@ class S3Storage implements Storage {
         configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`),
       ),
     );
-  }
-
-  async erase(paths: readonly string[]): Promise<void> {
-    await this.remove(paths);
-    await this.#guard(async () => {
-      for (const key of paths.map((path) => this.#key(path))) {
-        await eraseVersions(this.#access, key, (other) => other !== key, this.#bytesStay);
-      }
-    });
   }
 
   eraseAllBut(folder: string, isKept: IsKept, until: number, denied: Denied = this.#bytesStay): Promise<void> {
@@ -186,12 +173,10 @@ class S3Storage implements Storage {
     await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...how }, options);
   }
 
-  async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
+  async #get(path: string): Promise<Readable | undefined> {
     const { client, bucket, options } = this.#access;
-    const object = { Bucket: bucket, Key: this.#key(path), ...(range !== undefined && { Range: range }) };
     try {
-      const { Body, ContentLength } = await client.getObject(object, options);
-      return { stream: Body as Readable, bytes: ContentLength ?? 0 };
+      return (await client.getObject({ Bucket: bucket, Key: this.#key(path) }, options)).Body as Readable;
     } catch (error) {
       if (nameOfFault(error) === 'NoSuchKey') return undefined;
       throw error;
@@ -234,9 +219,15 @@ class S3Storage implements Storage {
   }
 }
 
-async function bytesOf(stream: Readable): Promise<Buffer> {
+/** The bytes of a body, which may have no declared length; throws `tooLarge` above `MAX_READ_BYTES`. */
+async function bytesOf(stream: Readable, tooLarge: () => UserError): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > MAX_READ_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks);
 }
 
@@ -265,14 +256,13 @@ async function upload(to: UploadTo, path: string): Promise<void> {
 async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
   const { client, options } = to;
   const object = { Bucket: to.bucket, Key: to.key };
-  const ChecksumAlgorithm = 'CRC32' as const;
-  const { UploadId } = await client.createMultipartUpload({ ...object, ChecksumAlgorithm }, options);
+  const { UploadId } = await client.createMultipartUpload(object, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit(PART_CONCURRENCY);
   const send = async (from: number): Promise<CompletedPart> => {
     const PartNumber = from / partBytes + 1;
     const Body = await readAt(file, from, Math.min(partBytes, size - from));
-    const part = { ...object, UploadId, PartNumber, Body, ChecksumAlgorithm } as const;
+    const part = { ...object, UploadId, PartNumber, Body };
     const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
     return { ETag, PartNumber, ChecksumCRC32 };
   };

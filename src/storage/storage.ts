@@ -7,12 +7,6 @@ export interface Stored {
   readonly modified: number;
 }
 
-export interface ParquetPart {
-  readonly bytes: number;
-  /** Names of the columns; the file may lack some of them. */
-  readonly columns: ReadonlySet<string>;
-}
-
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else
  * a kill leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored
@@ -36,19 +30,15 @@ export interface Storage {
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Moves a local file, which must not be used afterwards, to a path that no object has. */
+  /** Moves a local file, which must not be used afterwards, to a path; readers see the old object or the new one. */
   putFile(file: string, path: string): Promise<void>;
   /**
    * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.
-   * A copy for a `part` has the footer of the object, and may have the values of no other columns (`copyColumns` of
-   * `partial-copy.ts`, unless the object `isSmall`). To copy an object that is gone is a transient failure: another run
-   * has removed it.
+   * To copy an object that is gone is a transient failure: another run has removed it.
    */
-  localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
+  localFile(path: string, copy: string): Promise<string>;
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
-  /** Removes objects with every earlier version that the store has of them. */
-  erase(paths: readonly string[]): Promise<void>;
   /**
    * Removes everything below a folder but the latest version of the objects to keep: also earlier versions, and
    * unfinished uploads that were begun before `until` (ms, by the store's clock).
@@ -60,18 +50,14 @@ export interface Storage {
   ): Promise<void>;
   /**
    * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
-   * one of its own, in the `PROBE_FOLDER`, or looks at what keeps bytes, such as a second name on a disk. Missing
-   * objects are no failure.
+   * one of its own, in the `PROBE_FOLDER`, or looks whether their folders can be written.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
 
-/**
- * Folder of objects that a run makes to see what the store does; it removes them, or a later load does
- * (`expiredFiles`).
- */
+/** Folder of objects that a run makes to see what the store does, and removes. */
 export const PROBE_FOLDER = '_dfinery/probe';
 
 /** Maximum size of an object that is read whole (bytes): no log entry or checkpoint of this program is larger. */

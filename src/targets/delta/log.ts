@@ -1,192 +1,360 @@
-// This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
+// This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with one
+// file a day. `protocol/` is the protocol's log. A commit is the creation of the next entry, which must not exist.
 
 import { randomUUID } from 'node:crypto';
-import { openStorage } from '../../storage/open.ts';
-import { TABLES } from '../../table/columns.ts';
-import { type Difference, difference, removedRowsWarning } from '../../table/differences.ts';
-import { type DataFile, liveRows } from '../files/data-file.ts';
-import { openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
-import type { FilesFormat, OpenFilesOptions } from '../files/files-format.ts';
-import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
-import { eraseFiles, expiredFiles, type KnownFiles, storeFiles, tryEraseFiles } from '../files/stored-files.ts';
-import { type FileChange, type Layout, LostRace, type Snapshot, type TableLog } from '../files/table-log.ts';
-import { addOf, removeOf, statsText } from './data-file.ts';
-import { type Action, LOG_FOLDER } from './protocol/entry.ts';
-import type { LogFolder } from './protocol/snapshot.ts';
-import { fieldsOf, readableName } from './schema.ts';
-import { derivedAction, stateActions, stateOfDomains } from './state.ts';
-import { DeltaTable } from './table.ts';
+import pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
+import { configError } from '../../base/errors.ts';
+import { jsonOf } from '../../base/json.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
+import { checkConditionalWrites, openStorage } from '../../storage/open.ts';
+import type { Stored } from '../../storage/storage.ts';
+import { type Difference, difference } from '../../table/differences.ts';
+import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
+import { withPruned } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import {
+  type Change,
+  type DayFile,
+  type FilesFormat,
+  type FilesLog,
+  type FilesOptions,
+  foreignError,
+  type LogParts,
+  LostRace,
+  type OpenMode,
+  type Snapshot,
+} from '../files/place.ts';
+import { dayFolder, PARTITION_COLUMN } from '../files/rows.ts';
+import { damagedError } from '../files/stored.ts';
+import { addOf, dayFileOf, removeOf } from './file.ts';
+import {
+  type Action,
+  type Add,
+  dayOfFile,
+  entryPath,
+  LAST_CHECKPOINT,
+  LOG_FOLDER,
+  logFileOf,
+  type MetaData,
+} from './protocol/entry.ts';
+import { type LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
+import { checkProtocol, protocolOf, readableName, schemaString } from './schema.ts';
+import { stateActions, stateOf } from './state.ts';
+
+const APP_ID = 'dfinery-elt';
+/** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
+const CHECKPOINT_EVERY = 10;
+/** Time that entries before a checkpoint stay, for readers of older versions (ms). */
+const LOG_RETENTION_MS = 30 * DAY_MS;
+/** Default time that files which left the table stay for its readers (ms). */
+const DEFAULT_RETENTION_MS = DAY_MS;
+/** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
+const UNCOMMITTED_MS = HOUR_MS;
+const RETENTION = 'delta.deletedFileRetentionDuration';
+const SECONDS = /^interval (\d{1,9}) seconds$/;
+const LAST_RUN = '_dfinery/last-run.json';
+const STORE_CONCURRENCY = 4;
+const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
+/** The operation that the history of the table shows for a change. */
+const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
 export const DELTA: FilesFormat = {
-  noun: 'place',
-  async open(options, mode) {
-    const storage = await openStorage(options.place, options);
-    const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
-      const log = new DeltaLog({ storage, engine, work: folder }, options, mode === 'load');
-      await log.read();
-      if (mode !== 'read') log.warnOfRemovedRows();
-      return log;
-    };
-    return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
+  columnName: readableName,
+  storageOf: (options) => openStorage(options.place, options),
+  async refuseForeign(storage) {
+    for await (const _ of storage.list(`${TABLE}/${LOG_FOLDER}`)) return;
+    for await (const { path } of storage.list(TABLE)) {
+      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
+      if (!isOurs) throw foreignError(storage.address);
+    }
   },
+  logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
 };
 
-class DeltaLog implements TableLog {
-  readonly layout: Layout = { columnName: readableName };
+class DeltaLog implements FilesLog {
+  readonly isUniform = false;
+  readonly notesKeys = false;
+  readonly damaged: ReadonlySet<Day> = new Set();
   snapshot: Snapshot | undefined;
-  /** In the order of `TABLES`. */
-  #tables: readonly DeltaTable[] = [];
-  readonly #parts: Omit<LogFolder, 'folder'>;
-  readonly #options: OpenFilesOptions;
-  readonly #isLoading: boolean;
+  readonly #parts: LogParts;
+  readonly #options: FilesOptions;
+  readonly #mode: OpenMode;
+  #log: LogSnapshot | undefined;
+  /** The data files in the storage when the place was opened. */
+  #stored: readonly Stored[] = [];
+  /** Paths of live files, from the folder of the table, that somebody removed from the storage. */
+  #missing: ReadonlySet<string> = new Set();
+  #lastRun: RunRecord | undefined;
 
-  constructor(parts: Omit<LogFolder, 'folder'>, options: OpenFilesOptions, isLoading: boolean) {
+  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
     this.#parts = parts;
     this.#options = options;
-    this.#isLoading = isLoading;
+    this.#mode = mode;
+  }
+
+  get #address(): string {
+    return `${this.#parts.storage.address}/${TABLE}`;
+  }
+
+  pathOf(day: Day): string {
+    return `${dayFolder(day)}/part-${randomUUID()}.parquet`;
+  }
+
+  /** Files that have a column whose type changes. A column that is new to the table is in none. */
+  outdated(columns: readonly PlannedColumn[]): readonly DayFile[] {
+    const retyped = columns.filter(isRetyped);
+    return [...(this.snapshot?.files.values() ?? [])].filter((file) =>
+      retyped.some(({ name }) => file.columns.has(name)),
+    );
   }
 
   async read(): Promise<void> {
-    const tables: DeltaTable[] = [];
-    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...this.#parts, folder }, this.#options.logger));
-    this.#tables = tables;
-    this.snapshot = this.#events.exists ? this.#snapshotOfTables() : undefined;
-  }
-
-  /** Warns of rows that another program has removed: after the next commit nothing shows that they were there. */
-  warnOfRemovedRows(): void {
-    if (this.snapshot === undefined) return;
-    const { state, files } = this.snapshot;
-    const warning = removedRowsWarning(state.receipts, liveRows(files));
-    if (warning !== undefined) this.#options.logger.warn('table.rows_removed', `${this.#events.address}: ${warning}`);
-  }
-
-  /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again. */
-  async commit(change: FileChange): Promise<void> {
-    const changeId = randomUUID();
-    const now = this.#options.clock.now();
-    const tables = this.#tables.filter(({ name }) => change.state.tables.includes(name)).reverse();
-    const actions = new Map<DeltaTable, readonly Action[]>();
-    for (const table of tables) actions.set(table, await this.#actions(table, change, changeId, now));
-    await storeFiles(this.#parts.storage, change.added);
-    // Who read while another was committing may have the latest version of a table, but not of `events`.
-    let isLost = !(await this.#events.isLatest());
-    const done: DeltaTable[] = [];
-    for (const [table, own] of actions) {
-      isLost ||= !(await table.commit(own, change, now));
-      if (isLost) {
-        await this.#undo(change, done, now);
-        throw new LostRace(table.address);
-      }
-      done.push(table);
+    const { storage } = this.#parts;
+    await this.#update();
+    if (this.snapshot === undefined) {
+      if (this.#mode !== 'load') return;
+      if (storage.workFolder === undefined) await DELTA.refuseForeign(storage);
+      await checkConditionalWrites(storage);
+      return;
     }
-    this.snapshot = this.#snapshotOfTables();
-    for (const table of tables) await table.checkpoint(this.#options.clock.now());
-  }
-
-  /** False if a table has a later version: a purge removes files at once. */
-  async isUnchanged(): Promise<boolean> {
-    for (const table of this.#tables) if (!(await table.isLatest())) return false;
-    return true;
-  }
-
-  /** Compares the schemas in the log with the state; that of an outdated table may be older or newer. */
-  async check(): Promise<Difference[]> {
-    const differences: Difference[] = [];
-    if (this.snapshot === undefined) return differences;
-    const { state, outdated } = this.snapshot;
-    for (const table of this.#tables) {
-      if (!table.exists || outdated.has(table.name)) continue;
-      const fields = await fieldsOf(this.#parts.engine, table.name, state);
-      const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
-      for (const { name, type } of fields) {
-        const [actual, expected] = [declared.get(name) ?? 'absent', JSON.stringify(type)];
-        if (actual === expected) continue;
-        const message = `${table.name}: column ${name} should be ${expected} in the log, and is ${actual}`;
-        differences.push(difference('columns', message));
-      }
+    this.#stored = await this.#list();
+    if (this.#mode === 'read') {
+      this.#lastRun = jsonOf((await storage.read(LAST_RUN))?.toString('utf8') ?? 'null') as RunRecord | undefined;
     }
-    return differences;
+    this.#findMissing();
   }
 
-  expired(): Promise<readonly string[]> {
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    if (this.snapshot !== undefined || this.#mode !== 'load') await this.#update();
+    return work();
+  }
+
+  async commit(change: Change): Promise<void> {
+    const { storage } = this.#parts;
     const now = this.#options.clock.now();
-    return expiredFiles(this.#parts.storage, this.#known, { now, retentionMs: this.#retentionMs });
+    const { added, state } = change;
+    const limit = pLimit(STORE_CONCURRENCY);
+    const stored = await Promise.allSettled(added.map((file) => limit(() => storage.putFile(file.local, file.path))));
+    const failed = stored.find((one) => one.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    const log = this.#log ?? (await readSnapshot(this.#parts));
+    const version = log.version + 1;
+    const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
+    const actions = [
+      txn,
+      ...this.#shape(log, change, now),
+      ...stateActions(log.domains, state),
+      ...this.#fileActions(change, now),
+    ];
+    const all: Action[] = [{ commitInfo: this.#commitInfo(change, log.version, now) }, ...actions];
+    const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
+    const path = `${TABLE}/${entryPath(version)}`;
+    // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
+    if (!(await storage.create(path, text)) && (await storage.read(path))?.toString('utf8') !== text) {
+      await storage.remove(added.map((file) => file.path));
+      throw new LostRace(this.#address);
+    }
+    log.apply(version, all);
+    this.#log = log;
+    this.snapshot = this.#snapshotOf(log);
+    if (version % CHECKPOINT_EVERY === 0) await this.#checkpoint(now);
   }
 
-  async tryErase(removed: readonly DataFile[]): Promise<void> {
-    await tryEraseFiles(this.#parts.storage, removed, this.#known);
+  tryErase(removed: readonly DayFile[]): Promise<void> {
+    return this.#parts.storage.tryErase(removed.map(({ path }) => path));
   }
 
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
-  async erase(): Promise<readonly string[]> {
+  async erase(): Promise<void> {
+    const { storage } = this.#parts;
+    const log = this.#log;
+    if (log === undefined) return;
     const now = this.#options.clock.now();
-    const purgedAt = await this.#events.committedAt();
-    const unerased: string[] = [];
-    for (const table of this.#tables) {
-      // A run that was to make the table may have died before its first commit: then the table has files and no log.
-      const from = table.exists ? await table.committedAt() : purgedAt;
-      unerased.push(...(await eraseFiles(this.#parts.storage, table.name, this.#known, from)));
-      await table.eraseHistory(now);
+    const purgedAt = await this.#committedAt(log.version);
+    const live = this.#livePaths();
+    const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
+      const own = path.slice(TABLE.length + 1);
+      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`)) return true;
+      return modified >= purgedAt && !log.tombstones.has(own);
+    };
+    await storage.eraseAllBut(TABLE, isKept, purgedAt);
+    if (log.version === 0) return;
+    await writeCheckpoint(this.#parts, log.version, log.actions(now - this.#retentionMs));
+    const stays = ({ path }: Pick<Stored, 'path'>) =>
+      path === `${TABLE}/${LAST_CHECKPOINT}` || (versionOf(path) ?? -1) >= log.version;
+    await storage.eraseAllBut(`${TABLE}/${LOG_FOLDER}`, stays, now);
+  }
+
+  async recordRun(run: RunRecord): Promise<void> {
+    if (this.snapshot !== undefined) await this.#parts.storage.write(LAST_RUN, JSON.stringify(run));
+  }
+
+  /** Removes files whose retention has ended, and those that dead runs left. */
+  async tidy(): Promise<void> {
+    const { storage } = this.#parts;
+    const log = this.#log;
+    if (log === undefined) return;
+    const now = this.#options.clock.now();
+    const live = this.#livePaths();
+    const leftAt = (path: string) => log.tombstones.get(path.slice(TABLE.length + 1))?.deletionTimestamp;
+    const old = this.#stored.filter(({ path, modified }) => {
+      if (live.has(path)) return false;
+      const left = leftAt(path);
+      if (left != null) return left < now - this.#retentionMs;
+      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
+      return isOurs && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
+    });
+    if (old.length > 0) await storage.remove(old.map(({ path }) => path));
+  }
+
+  async check(): Promise<Difference[]> {
+    const log = this.#log;
+    if (this.snapshot === undefined || log?.metaData?.schemaString === schemaString(this.snapshot.state)) return [];
+    return [difference('columns', `${this.#address}: the schema in the log is not that of the state`)];
+  }
+
+  async isUnchanged(): Promise<boolean> {
+    const before = this.#log?.version;
+    const latest = await readSnapshot(this.#parts);
+    return latest.version === before || (latest.version < 0 && before === undefined);
+  }
+
+  async #update(): Promise<void> {
+    const log = await readSnapshot(this.#parts, this.#log);
+    this.#log = log.version < 0 ? undefined : log;
+    if (this.#log !== undefined) this.#check(this.#log);
+    this.snapshot = this.#log && this.#snapshotOf(this.#log);
+  }
+
+  #snapshotOf(log: LogSnapshot): Snapshot {
+    const files = new Map<Day, DayFile>();
+    for (const add of log.files.values()) {
+      if (this.#missing.has(add.path)) continue;
+      const file = dayFileOf(add, this.#address);
+      if (files.has(file.day)) throw damagedError(`${this.#address}/${add.path}`, `${file.day} has two files`);
+      files.set(file.day, file);
     }
-    return unerased;
+    const state = stateOf(log.domains, this.#address);
+    const gone = [...state.receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
+    const receipts = withPruned(
+      state.receipts,
+      gone.map(({ day }) => day),
+    );
+    return { state: { ...state, receipts, ...(this.#lastRun !== undefined && { lastRun: this.#lastRun }) }, files };
+  }
+
+  /** Finds the files that somebody removed from the storage: their days count as pruned, and leave the log. */
+  #findMissing(): void {
+    const there = new Set(this.#stored.map(({ path }) => path));
+    const missing = [...this.#livePaths()].filter((path) => !there.has(path));
+    this.#missing = new Set(missing.map((path) => path.slice(TABLE.length + 1)));
+    if (this.#log !== undefined) this.snapshot = this.#snapshotOf(this.#log);
+    if (missing.length === 0 || this.#mode === 'read') return;
+    const message = `${this.#address}: the files of ${plainCount(missing.length, 'day')} were removed: they count as pruned.`;
+    this.#options.logger.warn('days.removed', message, { days: missing.length });
+  }
+
+  /** The data files in the storage. The folder of the log comes before them in the order of paths. */
+  async #list(): Promise<Stored[]> {
+    const found: Stored[] = [];
+    for await (const stored of this.#parts.storage.list(TABLE, `${TABLE}/${PARTITION_COLUMN}`)) found.push(stored);
+    return found;
+  }
+
+  #livePaths(): ReadonlySet<string> {
+    return new Set([...(this.#log?.files.keys() ?? [])].map((path) => `${TABLE}/${path}`));
   }
 
   get #retentionMs(): number {
-    return this.#options.retentionMs ?? this.#events.retentionMs;
+    const seconds = SECONDS.exec(this.#log?.metaData?.configuration[RETENTION] ?? '')?.[1];
+    return this.#options.retentionMs ?? (seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000);
   }
 
-  get #known(): KnownFiles {
-    const tableOf = (path: string) => this.#tables.find(({ name }) => path.startsWith(`${name}/`));
+  /** The actions that make the table, or change its columns; none if nothing changes. */
+  #shape(log: LogSnapshot, { state }: Change, now: number): Action[] {
+    const { metaData: before } = log;
+    const schema = schemaString(state);
+    const retention = `interval ${Math.ceil(this.#retentionMs / 1_000)} seconds`;
+    if (before?.schemaString === schema && before.configuration[RETENTION] === retention) return [];
+    const metaData: MetaData = {
+      ...before,
+      id: before?.id ?? randomUUID(),
+      name: TABLE,
+      format: { provider: 'parquet', options: {} },
+      schemaString: schema,
+      partitionColumns: [PARTITION_COLUMN],
+      createdTime: before?.createdTime ?? Math.floor(now),
+      configuration: { ...before?.configuration, [RETENTION]: retention },
+    };
+    return [...(before === undefined ? [{ protocol: protocolOf(state.timezone !== null) }] : []), { metaData }];
+  }
+
+  #fileActions({ added, removed, state }: Change, now: number): Action[] {
+    const log = this.#log;
+    const gone = new Set(removed.map(({ path }) => path));
+    // A file that somebody removed from the storage leaves the log, too.
+    const isGone = ({ path }: Add) => gone.has(`${TABLE}/${path}`) || this.#missing.has(path);
+    const leaving = [...(log?.files.values() ?? [])].filter(isGone);
+    return [...leaving.map((add) => removeOf(add, now)), ...added.map((file) => addOf(file, state, now))];
+  }
+
+  #commitInfo({ kind, added, removed }: Change, readVersion: number, now: number) {
     return {
-      isLive: (path) => tableOf(path)?.owns(path) === true,
-      leftAt: (path) => tableOf(path)?.leftAt(path),
+      timestamp: Math.floor(now),
+      operation: OPERATIONS[kind],
+      operationParameters: { days: String(new Set([...added, ...removed].map(({ day }) => day)).size) },
+      readVersion,
+      isBlindAppend: false,
+      engineInfo: `dfinery-elt/${VERSION}`,
+      txnId: randomUUID(),
     };
   }
 
-  get #events(): DeltaTable {
-    return this.#tables[0];
-  }
-
-  #snapshotOfTables(): Snapshot {
-    const events = this.#events;
-    const files = this.#tables.flatMap((table) => table.files());
-    const state = stateOfDomains(events.domains, liveRows(files), events.address);
-    const id = events.info?.change_id;
-    const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
-    const outdated = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
-    // A run that made a table and died before it committed `events` leaves rows in it that a purge must reach. The next
-    // load that wants the table makes it anew.
-    const isThere = ({ name, exists }: DeltaTable) => (exists && !this.#isLoading) || state.tables.includes(name);
-    const tables = this.#tables.filter(isThere).map(({ name }) => name);
-    return { state: { ...state, tables }, files, outdated: new Set(outdated) };
-  }
-
-  async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {
-    const { state, kind } = change;
-    const { name } = table;
-    const fields = await fieldsOf(this.#parts.engine, name, state);
-    const noted = { now, isDataChange: kind !== 'rewrite' };
-    const added = change.added.filter((file) => file.table === name);
-    const removed = change.removed.filter((file) => file.table === name);
-    const logged = await loggedColumns(this.#parts.engine, added, rangedColumns(state));
-    return [
-      ...table.shapeActions(fields, state.timezone !== null, this.#retentionMs, now),
-      ...(table === this.#events
-        ? stateActions(table.domains, state, changeId)
-        : [derivedAction(name, this.#events.version + 1, changeId)]),
-      ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
-      ...[...logged].map(([file, columns]) => addOf(file, statsText(file, columns, fields), noted)),
-    ];
-  }
-
-  /** Removes all that was stored after a lost race; a table that was committed loses its new rows again. */
-  async #undo(change: FileChange, done: readonly DeltaTable[], now: number): Promise<void> {
-    for (const table of done) {
-      const added = change.added.filter((file) => file.table === table.name);
-      const actions = added.map(({ path }) => removeOf(table.addOf(path), { now, isDataChange: true }));
-      if (actions.length > 0) await table.commit(actions, change, now);
+  /** Writes a checkpoint, and removes old entries. A failure is only logged: the commits are valid without it. */
+  async #checkpoint(now: number): Promise<void> {
+    const log = this.#log;
+    if (log === undefined) return;
+    const { storage } = this.#parts;
+    try {
+      await writeCheckpoint(
+        this.#parts,
+        log.version,
+        log.actions(now - Math.max(this.#retentionMs, DEFAULT_RETENTION_MS)),
+      );
+      const old: string[] = [];
+      for await (const { path, modified } of storage.list(`${TABLE}/${LOG_FOLDER}`)) {
+        const version = versionOf(path);
+        if (version !== undefined && version < log.version && modified < now - LOG_RETENTION_MS) old.push(path);
+      }
+      if (old.length > 0) await storage.remove(old);
+    } catch (error) {
+      const { version } = log;
+      const message = `${this.#address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
+      this.#options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
     }
-    await this.#parts.storage.erase(change.added.map(({ path }) => path));
+  }
+
+  /** Time at which a version was stored, by the clock of the store (ms since 1970). */
+  async #committedAt(version: number): Promise<number> {
+    const path = `${TABLE}/${entryPath(version)}`;
+    for await (const stored of this.#parts.storage.list(`${TABLE}/${LOG_FOLDER}`)) {
+      if (stored.path === path) return stored.modified;
+    }
+    return 0;
+  }
+
+  #check({ protocol, metaData }: LogSnapshot): void {
+    if (protocol === undefined || metaData === undefined) {
+      throw configError(`${this.#address} has a log without protocol or metadata: restore it from a copy.`);
+    }
+    checkProtocol(protocol, this.#address);
+    const [column, ...more] = metaData.partitionColumns;
+    if (column === PARTITION_COLUMN && more.length === 0) return;
+    throw configError(`${this.#address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it.`);
   }
 }
+
+const versionOf = (path: string): number | undefined => logFileOf(path.slice(TABLE.length + 1))?.version;

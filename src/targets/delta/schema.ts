@@ -1,23 +1,9 @@
-import validSchema from '../../../schemas/delta-log.schema.validator';
 import { configError } from '../../base/errors.ts';
-import { firstProblem } from '../../base/validator.ts';
 import { DUCKDB_SCALARS } from '../../cells/types/type.ts';
 import { scalarOf } from '../../engine/conversions.ts';
-import type { Engine } from '../../engine/session/engine.ts';
-import type { TableName } from '../../table/columns.ts';
-import { foldName } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
-import { describeTable } from '../files/file-columns.ts';
-import { PARTITION_COLUMN } from '../files/parquet-file.ts';
-import { damagedError, type Protocol, parseJson } from './protocol/entry.ts';
-
-/** A column of a table: its name and its type as the log writes it. */
-export interface DeltaField {
-  readonly name: string;
-  /** What others say of it, as a comment. */
-  readonly metadata?: Readonly<Record<string, unknown>> | null;
-  readonly type: string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
-}
+import { columnsOfFiles, PARTITION_COLUMN } from '../files/rows.ts';
+import type { Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
@@ -25,42 +11,15 @@ const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 /** A column's name, before equal names are numbered, as every reader of Delta accepts it. */
 export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
 
-/** The columns that a table's files can have, in their order; the partition's column is not among them. */
-export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
-  const described = await describeTable(engine, table, state);
-  return described.map(({ name, type }) => {
+/** The schema of the table with these columns, as the log writes it. */
+export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>): string {
+  const fields = columnsOfFiles(state).map(({ name, type }) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
   });
-}
-
-/**
- * The schema of a table with these columns. Of `before`, that of the log, what another program added stays: columns,
- * and comments on our own. Names that readers take for the same are one column (`foldName`).
- */
-export function schemaString(fields: readonly DeltaField[], before: readonly DeltaField[]): string {
-  const own = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
-  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => foldName(name);
-  const stored = new Map(before.map((field) => [keyOf(field), field]));
-  const written = own.map((field) => ({
-    name: field.name,
-    type: field.type,
-    nullable: true,
-    metadata: stored.get(keyOf(field))?.metadata ?? {},
-  }));
-  for (const field of own) stored.delete(keyOf(field));
-  return JSON.stringify({ type: 'struct', fields: [...written, ...stored.values()] });
-}
-
-/** The columns of a schema in a log; empty if the log has none. Throws UserError for a text that is no schema. */
-export function fieldsIn(text: string | undefined, place: string): readonly DeltaField[] {
-  const where = `${place} (schemaString)`;
-  const value = parseJson(text ?? '{}', where);
-  if (!validSchema<{ readonly fields?: readonly DeltaField[] }>(value)) {
-    throw damagedError(where, firstProblem(validSchema));
-  }
-  return value.fields ?? [];
+  const all = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
+  return JSON.stringify({ type: 'struct', fields: all.map((field) => ({ ...field, nullable: true, metadata: {} })) });
 }
 
 const READER = 3;
@@ -77,14 +36,6 @@ export function protocolOf(asInstants: boolean): Protocol {
     readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
     writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES_FEATURE],
   };
-}
-
-/** True if a protocol has the features of the columns: a first run that died may have had another time zone. */
-export function supports(protocol: Protocol | undefined, asInstants: boolean): boolean {
-  const needed = protocolOf(asInstants);
-  return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>
-    needed[kind]?.every((name) => protocol?.[kind]?.includes(name) === true),
-  );
 }
 
 /** Throws a configuration failure for a table that requires features which this program does not know. */

@@ -1,247 +1,206 @@
-import { messageOf } from '../../base/errors.ts';
-import { groupBy } from '../../base/group.ts';
-import type { Logger } from '../../base/log.ts';
-import { plainCount } from '../../base/quantities.ts';
-import { finishBatch, type PlannedBatch, planBatch } from '../../engine/rows/batch.ts';
-import { Prewriter } from '../../engine/rows/prewriter.ts';
-import { keyColumns } from '../../engine/rows/superseded.ts';
-import type { Window } from '../../extract/window.ts';
+import { addDays, type Day } from '../../base/days.ts';
+import { identity, rescuedCells } from '../../engine/rows/counts.ts';
+import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import type { DayDownload, RunFacts } from '../../extract/day.ts';
+import {
+  type Commit,
+  finishBatch,
+  type PlannedBatch,
+  type PlannedDay,
+  planBatch,
+  rescuesNothing,
+} from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { TABLES, type TableName } from '../../table/columns.ts';
-import { isRetyped, type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import type { PlannedColumn, Rules } from '../../table/plan.ts';
+import { currentDownloads, type StoredReceipt } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
+import type { OpenOptions, Sink } from '../contract.ts';
 import { filesError, otherTimezone } from '../failures.ts';
-import type { Commit, Sink } from '../sink.ts';
-import { type DataFile, liveRows, type NewFile, type ReadableFile, windowsOf } from './data-file.ts';
-import { derive } from './derive.ts';
-import { columnsIn, selectAfter, withUnloggedColumns } from './file-columns.ts';
-import { FileTable } from './file-table.ts';
-import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
-import { writeIncoming, writePlain } from './incoming-files.ts';
-import { readFiles } from './parquet-file.ts';
-import { RunObjects, removeExpiredRuns } from './runs.ts';
-import { findSuperseded, type Superseded } from './superseded.ts';
-import { filesAfter, type Layout } from './table-log.ts';
+import { readParquet } from './parquet-file.ts';
+import { type DayFile, type FilesFormat, type FilesOptions, FilesPlace, type NewFile } from './place.ts';
+import { FILE_COLUMNS } from './rows.ts';
 
-export interface FilesSinkOptions extends Rules, OpenFilesOptions {
-  /** Tables to keep beside `events`; they follow from `events`, which is always kept. */
-  readonly tables: readonly TableName[];
-}
+type SinkOptions = FilesOptions & OpenOptions;
 
-/** Opens a place for loading, makes it if it is missing, and removes what dead runs left. Throws UserError. */
-export async function openFilesSink(format: FilesFormat, options: FilesSinkOptions): Promise<Sink> {
-  let table: FileTable | undefined;
+/** Opens a place for loading. Throws UserError. */
+export async function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<FilesSink> {
   try {
-    table = new FileTable(options.place, await format.open(options, 'load'));
-    const state = table.latest?.state ?? newState(options.timezone ?? null, []);
-    const wanted = options.timezone ?? null;
-    if (state.receipts.length > 0 && state.timezone !== wanted) {
-      throw otherTimezone(options.place, format.noun, wanted, state.timezone);
+    const place = await FilesPlace.open(format, options, 'load');
+    const stored = place.log.snapshot?.state;
+    if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
+      return new FilesSink(place, { ...options, columnName: format.columnName });
     }
-    await clean(table, options.logger);
-    const tables = TABLES.filter(
-      (name) => name === 'events' || options.tables.includes(name) || state.tables.includes(name),
-    );
-    const initial = { ...state, timezone: wanted, tables };
-    const sink = new FilesSink(table, initial, options);
-    if (table.latest !== undefined) await sink.addTables(options.signal);
-    return sink;
+    await place.close();
+    throw otherTimezone(options.place, 'folder', options.timezone ?? null, stored.timezone);
   } catch (error) {
-    await table?.close();
-    options.signal?.throwIfAborted();
+    options.signal.throwIfAborted();
     throw filesError(error, options.place);
   }
 }
 
-/** Removes old records of runs, and files that no reader needs any more. A failure is only logged. */
-async function clean({ place, storage, log }: FileTable, logger: Logger): Promise<void> {
-  try {
-    await removeExpiredRuns(storage);
-    const paths = (await log.expired?.()) ?? [];
-    if (paths.length === 0) return;
-    await storage.remove(paths);
-    const message = `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`;
-    logger.info('files.removed', message, { files: paths.length });
-  } catch (error) {
-    const message = `${place}: files that are no longer needed could not be removed; the next run tries again.`;
-    logger.warn('files.rubbish', message, { error: messageOf(error) });
-  }
-}
-
+/** A place that is open for loading. */
 class FilesSink implements Sink {
-  readonly #table: FileTable;
-  /** The state at the begin of a run if nothing is committed, with its tables and its time zone. */
-  readonly #initial: TableState;
-  readonly #options: FilesSinkOptions;
-  readonly #rules: Rules;
-  /** True after a failure, until the log has been read again. */
-  #hasFailed = false;
-  readonly #prewriter: Prewriter<NewFile[]>;
-  #waiting: Window[] = [];
-  readonly runs: RunObjects;
+  readonly #place: FilesPlace;
+  readonly #options: SinkOptions & Rules;
 
-  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions) {
-    this.#table = table;
-    this.#initial = initial;
+  constructor(place: FilesPlace, options: SinkOptions) {
+    this.#place = place;
     this.#options = options;
-    this.#rules = { ...options, columnName: table.log.layout.columnName };
-    this.#prewriter = new Prewriter(table.engine, (load) => writePlain(table, load));
-    this.runs = new RunObjects(table.storage, table.isShared);
   }
 
   get state(): TableState | undefined {
-    return this.#table.latest?.state;
+    return this.#place.log.snapshot?.state;
   }
 
-  begin(window: Window): void {
-    // Modes other than `evolve` plan each window by itself.
-    if (this.#hasFailed || this.#rules.schemaMode !== 'evolve') return;
-    this.#waiting.push(window);
-    const { loads } = this.#planned(this.#waiting);
-    this.#prewriter.begin(loads[loads.length - 1]);
+  get damaged(): readonly Day[] {
+    return [...this.#place.log.damaged];
   }
 
-  async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    const table = this.#table;
-    this.#waiting = [];
-    try {
-      await table.engine.withSignal(signal, () => this.#prewriter.waitForAll());
-      if (this.#hasFailed) await table.log.read();
-      this.#hasFailed = false;
-      const windows = plannedTogether(this.#state.columns, batch, this.#rules);
-      const { change, commit, columns } = await table.engine.transaction(() => this.#prepare(windows), signal);
-      await table.commit(change);
-      logChanges(this.#options.logger, columns, commit.rescued);
-      return commit;
-    } catch (error) {
-      this.#hasFailed = true;
-      signal.throwIfAborted();
-      throw filesError(error, table.place);
-    } finally {
-      this.#prewriter.clear();
-    }
+  commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
+    return this.#guarded(() => this.#place.log.exclusively(() => this.#commit(batch, facts, signal)), signal);
   }
 
-  /** Makes the tables that are not kept yet from `events`; they are kept from then on. */
-  async addTables(signal: AbortSignal | undefined): Promise<void> {
-    const table = this.#table;
-    const { state } = table.snapshot;
-    const { tables } = this.#initial;
-    if (tables.every((name) => state.tables.includes(name))) return;
-    const wanted = { ...state, tables };
-    const change = await table.engine.transaction(() => derive(table, { removed: [], added: [] }, wanted), signal);
-    await table.commit({ kind: 'rewrite', ...change, state: wanted });
+  async eventNames(): Promise<readonly string[]> {
+    return [];
+  }
+
+  recordRun(run: RunRecord): Promise<void> {
+    return this.#guarded(() => this.#place.log.recordRun(run));
   }
 
   async close(): Promise<void> {
-    await this.#prewriter.close();
-    await this.#table.close();
+    try {
+      if (this.state !== undefined && !this.#options.signal.aborted) await this.#place.log.tidy();
+    } catch (error) {
+      const { place } = this.#options;
+      this.#options.logger.warn(
+        'files.expired',
+        `${place}: old files could not be removed; the next run tries again.`,
+        {
+          error: String(error),
+        },
+      );
+    } finally {
+      await this.#place.close();
+    }
   }
 
-  get #state(): TableState {
-    const { timezone, tables } = this.#initial;
-    return { ...(this.#table.latest?.state ?? this.#initial), timezone, tables };
+  async #guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw filesError(error, this.#options.place);
+    }
   }
 
-  #planned(windows: readonly Window[]): PlannedBatch {
-    const columnsOf = this.#table.log.layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
-    return planBatch(this.#state, windows, this.#rules, columnsOf);
-  }
-
-  /** Writes the files that the windows add or change to the local disk; the tables stay as they are. */
-  async #prepare(windows: readonly Window[]) {
-    const table = this.#table;
-    const state = this.#state;
-    const batch = this.#planned(windows);
-    const { columns, loads } = batch;
-    const incoming = await writeIncoming(table, loads, this.#prewriter);
-    const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
-    const superseded = await findSuperseded(table, stored, batch, incoming);
-    const { files, idRepeats } = superseded;
-    const events = await this.#changeOfEvents(batch, stored, superseded);
-    const change = await derive(table, events, { columns, tables: state.tables });
-    const { state: after, commit } = await finishBatch(table.engine, state, batch, {
-      rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
-      idRepeats,
-      liveRows: liveRows(filesAfter(table.latest?.files ?? [], change)),
+  async #commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
+    const before = this.state ?? newState(this.#options.timezone ?? null);
+    const downloads = currentDownloads(before.receipts, batch);
+    const planned = planBatch(before, downloads, this.#options);
+    const { engine } = this.#place;
+    const written = await engine.transaction(() => this.#write(planned, before), signal);
+    const { state, commit } = finishBatch(before, planned, {
+      rowsByDay: new Map(written.rows),
+      rescued: await this.#rescued(planned, written.added),
+      facts,
       now: this.#options.clock.now(),
     });
-    return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
+    if (downloads.length === 0) return commit;
+    await this.#place.commit({ kind: 'load', state, ...written });
+    logChanges(this.#options.logger, planned.columns, commit.rescued);
+    return commit;
   }
 
-  async #changeOfEvents(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
-    const known = await withUnloggedColumns(this.#table.engine, stored, batch.columns.filter(isRetyped));
-    const remaining = known.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
-    const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, remaining, files);
+  /** Writes the files of the days, and those that a change of types or a neighbouring day makes necessary. */
+  async #write(planned: PlannedBatch, before: TableState) {
+    const place = this.#place;
+    const stored = place.log.snapshot?.files ?? new Map<Day, DayFile>();
+    const rows = new Map<Day, number>();
     const added: NewFile[] = [];
-    for (const file of written) added.push(await this.#write(file, batch, isKept));
-    return { removed, added };
-  }
-
-  async #write({ date, kept, incoming }: FileAfter, { columns, zone }: PlannedBatch, isKept: string): Promise<NewFile> {
-    const table = this.#table;
-    if (kept === undefined && incoming.length === 1) return incoming[0];
-    const losesRows = kept !== undefined && kept.rows < kept.file.rows;
-    const parts = incoming.map(({ local }) => `SELECT * FROM ${readFiles([local])}`);
-    if (kept !== undefined) {
-      const [file] = await withUnloggedColumns(table.engine, await table.fetch([kept.file]), columns);
-      const { columns: names } = file;
-      const own = this.#table.log.layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
-      const from = `${readFiles([file.copy])}${losesRows ? ` WHERE ${isKept}` : ''}`;
-      parts.unshift(`SELECT ${selectAfter(own, names, zone)} FROM ${from}`);
+    const replaced = new Set(planned.days.map(({ download }) => download.receipt.day));
+    const after = { columns: planned.columns, timezone: planned.timezone ?? null, receipts: before.receipts };
+    const reduced = new Set<Day>();
+    for (const day of planned.days) {
+      let file = await this.#writeDay(planned, day);
+      if (day.download.mayShareRows && file !== undefined) {
+        file = await this.#withoutRowsOfNext(file, day, stored, planned);
+        const previous = file && stored.get(addDays(file.day, -1));
+        const lost = file && previous && (await this.#countShared(previous, file, planned));
+        if (file !== undefined && previous !== undefined && lost !== undefined && lost > 0) {
+          const without = shared(file.local, planned);
+          const rest = await place.rewrite(previous, after, { without, lost });
+          if (rest !== undefined) added.push(rest);
+          rows.set(previous.day, rest?.rows ?? 0);
+          reduced.add(previous.day);
+        }
+      }
+      if (file !== undefined) added.push(file);
+      rows.set(day.download.receipt.day, file?.rows ?? 0);
     }
-    return table.write({
-      table: 'events',
-      date,
-      query: parts.join(' UNION ALL '),
-      rows: incoming.reduce((sum, { rows }) => sum + rows, kept?.rows ?? 0),
-      windows: losesRows ? undefined : windowsOf([...(kept === undefined ? [] : [kept.file]), ...incoming]),
+    for (const file of place.log.outdated(planned.columns)) {
+      if (replaced.has(file.day) || reduced.has(file.day)) continue;
+      const written = await place.rewrite(file, after);
+      if (written === undefined) continue;
+      added.unshift(written);
+      reduced.add(file.day);
+    }
+    const removed = [...stored.values()].filter(({ day }) => replaced.has(day) || reduced.has(day));
+    return { added, removed, rows };
+  }
+
+  async #writeDay(planned: PlannedBatch, day: PlannedDay): Promise<NewFile | undefined> {
+    const { engine, log } = this.#place;
+    const rows = rowsIn([day]);
+    const written: NewFile[] = [];
+    await withTypedRows(engine, planned, [day], async (typed) => {
+      const filled = new Set(typed.columns.map(({ key }) => key));
+      const isWanted = ({ key, group }: PlannedColumn) => log.isUniform || group === 'system' || filled.has(key);
+      const columns = planned.columns.filter(isWanted);
+      const query = selectRows(typed, { ...planned, columns }, FILE_COLUMNS);
+      written.push(await this.#place.write(query, rows, receiptOf(day, rows)));
     });
+    checkRowCount([day], written[0]?.rows ?? 0, this.#place.name);
+    return written[0];
+  }
+
+  /** The file of a day without the rows that are also stored under the next day; undefined if none is left. */
+  async #withoutRowsOfNext(
+    file: NewFile,
+    day: PlannedDay,
+    stored: ReadonlyMap<Day, DayFile>,
+    planned: PlannedBatch,
+  ): Promise<NewFile | undefined> {
+    const next = stored.get(addDays(file.day, 1));
+    if (next === undefined) return file;
+    const isShared = shared(await this.#place.fetch(next), planned);
+    const lost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
+    if (lost === 0) return file;
+    const rows = file.rows - lost;
+    if (rows === 0) return undefined;
+    const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
+    return this.#place.write(query, rows, receiptOf(day, rows));
+  }
+
+  async #countShared(previous: DayFile, { local }: NewFile, planned: PlannedBatch): Promise<number> {
+    const from = readParquet([await this.#place.fetch(previous)]);
+    return this.#place.engine.count(`${from} WHERE ${shared(local, planned)}`);
+  }
+
+  async #rescued(planned: PlannedBatch, added: readonly NewFile[]): Promise<ReadonlyMap<string, number>> {
+    const days = new Set(planned.days.map(({ download }) => download.receipt.day));
+    const paths = added.filter(({ day }) => days.has(day)).map(({ local }) => local);
+    if (paths.length === 0 || rescuesNothing(planned)) return new Map();
+    return rescuedCells(this.#place.engine, readParquet(paths));
   }
 }
 
-interface KeptRows {
-  readonly file: ReadableFile;
-  readonly rows: number;
-}
+const receiptOf = ({ download: { receipt } }: PlannedDay, rows: number): StoredReceipt => ({
+  ...receipt,
+  rows_stored: rows,
+});
 
-/** A file of `events` to be written: the rows of a stored file that stay, and rows of a batch. */
-interface FileAfter {
-  readonly date: string | null;
-  readonly kept: KeptRows | undefined;
-  readonly incoming: readonly NewFile[];
-}
-
-/** The columns of new files that may lack some: those with a value, and those of which keys, dates, items are made. */
-const columnsOfNewFiles = (plan: readonly PlannedColumn[]): readonly PlannedColumn[] =>
-  plan.filter(({ isRefused, type, readAs, group }) => {
-    const isEverywhere = group === 'system' || group === 'unified_id';
-    return isRefused || (type !== null && (readAs !== null || isEverywhere));
-  });
-
-/** The files of `events` that a batch removes, and those to be written. `stored`: all files of `events`. */
-function eventsAfter(
-  { hasOneFilePerDate = false }: Layout,
-  plan: readonly PlannedColumn[],
-  stored: readonly KeptRows[],
-  incoming: readonly NewFile[],
-): { readonly removed: readonly DataFile[]; readonly written: readonly FileAfter[] } {
-  const dates = new Set(hasOneFilePerDate ? incoming.map(({ date }) => date) : []);
-  const retyped = plan.filter((column) => (hasOneFilePerDate ? column.type !== column.before : isRetyped(column)));
-  const changed = stored.filter(
-    ({ file, rows }) =>
-      rows < file.rows ||
-      dates.has(file.date) ||
-      retyped.some(({ name }) => hasOneFilePerDate || file.columns.has(name)),
-  );
-  const files: FileAfter[] = [
-    ...changed.filter(({ rows }) => rows > 0).map((kept) => ({ date: kept.file.date, kept, incoming: [] })),
-    ...incoming.map((one) => ({ date: one.date, kept: undefined, incoming: [one] })),
-  ];
-  const byDate = [...groupBy(files, ({ date }) => date)].map(([date, group]) => ({
-    date,
-    kept: group[0].kept,
-    incoming: group.flatMap((file) => file.incoming),
-  }));
-  return { removed: changed.map(({ file }) => file), written: hasOneFilePerDate ? byDate : files };
-}
+/** SQL that is TRUE for a row which another file also has. */
+const shared = (path: string, { columns }: PlannedBatch): string =>
+  `coalesce(${identity(columns)} IN (SELECT ${identity(columns)} FROM ${readParquet([path])}), false)`;

@@ -1,273 +1,370 @@
-// This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a
-// manifest; a change is a journal of moves.
+// This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
+// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so that no journal is
+// needed: what a kill leaves half-way is found by comparing files with that state, and mended by the next run.
 
-import { chmod, readdir, rm, stat } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
-import pLimit from 'p-limit';
-import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
-import { waitedFor } from '../../base/retry.ts';
-import { LOG_ID } from '../../cells/columns/groups.ts';
-import type { Engine } from '../../engine/session/engine.ts';
-import { openEngine } from '../../engine/session/open.ts';
-import { columnOfSource } from '../../engine/views.ts';
-import { OWNER_FILE, removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
+import { existsSync } from 'node:fs';
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { type Day, isDay } from '../../base/days.ts';
+import { codeOf } from '../../base/errors.ts';
+import { jsonOf } from '../../base/json.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { pathLiteral } from '../../engine/session/quote.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
+import { withLockFile } from '../../fs/lock.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
 import { DiskStorage } from '../../storage/disk.ts';
-import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
-import type { DataFile, NewFile } from '../files/data-file.ts';
-import { openWithoutLock } from '../files/file-table.ts';
-import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/files-format.ts';
-import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
-import { FILE_CONCURRENCY, isTemporary } from '../files/stored-files.ts';
-import { type FileChange, filesAfter, type Layout, type Snapshot, type TableLog } from '../files/table-log.ts';
-import { execute, type Move, recover } from './journal.ts';
-import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
+import { receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import { newState, type TableState } from '../../table/state.ts';
+import { fingerprint, RECEIPT_KEY, writeParquet } from '../files/parquet-file.ts';
+import {
+  type Change,
+  type DayFile,
+  type FilesFormat,
+  type FilesLog,
+  type FilesOptions,
+  foreignError,
+  keysOf,
+  type LogParts,
+  type OpenMode,
+} from '../files/place.ts';
+import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from '../files/rows.ts';
+import { receiptOf } from '../files/stored.ts';
+import { type FolderFile, type FolderState, filePath, folderFrom, folderText, schemaOf } from './state-file.ts';
 
-const LAYOUT: Layout = { hasOneFilePerDate: true };
-const POLL_MS = 100;
-const LEFT_OVER = { recursive: true, force: true } as const;
+const STATE = '_dfinery.json';
+const LOCK = '_dfinery/lock';
+/** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
+const NOTE = '_dfinery/purge.jsonl';
+const FILE = 'data.parquet';
+const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
+/** Time between two looks at a lock that somebody else holds (ms). */
+const PAUSE_MS = 100;
 
 export const PARQUET: FilesFormat = {
-  noun: 'folder',
-  async open(options, mode) {
-    checkLocalPath(options.place);
-    const paths = pathsIn(options.place);
-    try {
-      if (mode === 'read') {
-        return await openWithoutLock(new DiskStorage(paths.root), options, mode, async ({ engine }) => {
-          const log = new FolderLog(paths, engine, options);
-          await log.read();
-          return log;
-        });
-      }
-      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) throw noTableError(paths.root);
-      await refuseForeign(paths);
-      makeFolders(paths.own);
-      return await openForWriting(paths, options);
-    } catch (error) {
-      throw folderError(error, paths.root);
-    }
+  async storageOf({ place }) {
+    checkLocalPath(place);
+    return new DiskStorage(place);
   },
-
-  /** If a live writer holds the lock, it finishes the change itself. */
-  async finishChange(options) {
-    const paths = pathsIn(options.place);
-    try {
-      if ((await readIfThere(paths.journal)) === undefined) return;
-      await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
-    } catch (error) {
-      options.signal?.throwIfAborted();
-      if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw filesError(error, paths.root);
-    }
+  async refuseForeign(storage) {
+    if ((await storage.read(STATE)) !== undefined) return;
+    for await (const _ of storage.list('events')) throw foreignError(storage.address);
   },
+  logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
 
-async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
-  let engine: Engine | undefined;
-  try {
-    engine = await openEngine({ ...options, file: paths.lock });
-    await forgetReadFiles(engine);
-    if (await recover(paths)) {
-      options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
-    }
-    await rm(paths.temporary, LEFT_OVER);
-    makeFolders(paths.temporary);
-    for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
-    const runs = join(paths.own, 'runs');
-    for (const name of (await entriesOf(runs)).filter(isTemporary)) await rm(join(runs, name), LEFT_OVER);
-    const log = new FolderLog(paths, engine, options);
-    await log.read();
-    const storage = new DiskStorage(paths.root);
-    return { storage, log, engine, folder: paths.temporary, close: () => log.close() };
-  } catch (error) {
-    await engine?.close();
-    throw error;
-  }
+/** What a folder has, beside what its state says. */
+interface Found extends FolderState {
+  /** True if the state on the disk is another one. */
+  readonly isAhead: boolean;
 }
 
-class FolderLog implements TableLog {
-  readonly layout = LAYOUT;
-  snapshot: Snapshot | undefined;
-  readonly #paths: FolderPaths;
-  readonly #engine: Engine;
-  readonly #options: OpenFilesOptions;
+class FolderLog implements FilesLog {
+  readonly isUniform = true;
+  readonly notesKeys = true;
+  damaged: ReadonlySet<Day> = new Set();
+  readonly #parts: LogParts;
+  readonly #options: FilesOptions;
+  readonly #mode: OpenMode;
+  readonly #root: string;
   #text: string | undefined;
-  /** True if a change may have a journal and is not complete, so that its files must stay. */
-  #isPending = false;
+  #found: Found | undefined;
+  #checkHeld: () => void = () => {};
+  readonly #warned = new Set<Day>();
 
-  constructor(paths: FolderPaths, engine: Engine, options: OpenFilesOptions) {
-    this.#paths = paths;
-    this.#engine = engine;
+  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
+    this.#parts = parts;
     this.#options = options;
+    this.#mode = mode;
+    this.#root = resolve(options.place);
   }
 
-  async commit(change: FileChange): Promise<void> {
-    const { root } = this.#paths;
-    const files = filesAfter(this.snapshot?.files ?? [], change);
-    const snapshot = { state: change.state, files, outdated: new Set<never>() };
-    const manifest = manifestOf(snapshot);
-    try {
-      const steps = await orderedSteps(this.#engine, change, this.#paths);
-      const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
-      await pLimit(FILE_CONCURRENCY).map(waiting, (path) => chmod(path, OWNER_FILE).then(() => syncFile(path)));
-      this.#isPending = true;
-      await execute(this.#paths, { v: 1, steps, manifest });
-    } catch (error) {
-      throw folderError(error, root);
-    }
-    this.#isPending = false;
-    this.snapshot = snapshot;
+  get snapshot(): FolderState | undefined {
+    return this.#found;
   }
 
-  async read(): Promise<void> {
-    const { root, manifest, journal } = this.#paths;
-    if (this.#isPending) await recover(this.#paths);
-    this.#isPending = false;
-    // During a change the manifest is not valid.
-    const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
-    const policy = { waitMs: this.#options.lockWaitMs, pauseMs: POLL_MS, maxPauseMs: POLL_MS };
-    const ended = async () => ((await readIfThere(journal)) === undefined ? 'ended' : undefined);
-    if ((await waitedFor(policy, this.#options, ended)) === undefined) throw transientError(pending);
-    this.#text = await readIfThere(manifest);
-    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
+  pathOf(day: Day): string {
+    return filePath(day);
   }
 
-  async isUnchanged(): Promise<boolean> {
-    if ((await readIfThere(this.#paths.journal)) !== undefined) return false;
-    return (await readIfThere(this.#paths.manifest)) === this.#text;
-  }
-
-  /** Finds files that readers see although they are not in the manifest, also behind a link. */
-  async check(): Promise<Difference[]> {
-    const visible = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
-    return visible.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
-  }
-
-  async foreign(): Promise<readonly string[]> {
-    const livePaths = new Set(this.snapshot?.files.map(({ path }) => path));
-    const paths: string[] = [];
-    for (const name of TABLES) {
-      const folder = join(this.#paths.root, name);
-      const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
-        if (codeOf(error) === 'ENOENT') return [];
-        throw error;
-      });
-      for (const entry of entries.filter((one) => !one.isDirectory())) {
-        const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
-        if (!livePaths.has(path)) paths.push(path);
-      }
-    }
-    return paths;
-  }
-
-  /** Throws unless each file is the only name of its bytes, in a writable folder of this disk. */
-  async tryErase(removed: readonly DataFile[]): Promise<void> {
-    const { root, temporary } = this.#paths;
-    const { dev } = await stat(temporary);
-    for (const { path } of removed) {
-      const file = join(root, path);
-      await checkOnlyName(file);
-      if ((await stat(dirname(file))).dev !== dev) {
-        throw configError(
-          `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. ` +
-            'Move the folder itself there. It was not changed.',
-        );
-      }
-      await checkWritable(dirname(file));
-    }
-  }
-
-  /** A commit replaces files under their names, so that nothing of the old files is left. */
-  async erase(): Promise<readonly string[]> {
+  /** None: a commit writes all older files anew that lack a column. */
+  outdated(): readonly DayFile[] {
     return [];
   }
 
-  async close(): Promise<void> {
-    try {
-      // The temporary files are removed while the folder is locked: later ones belong to the next writer.
-      if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
-    } catch (error) {
-      throw folderError(error, this.#paths.root);
-    } finally {
-      await this.#engine.close();
-    }
+  async read(): Promise<void> {
+    if (this.#mode !== 'read' || existsSync(this.#path(NOTE))) await this.exclusively(async () => {});
+    else await this.#read();
   }
-}
 
-/**
- * The steps of a change, in an order in which a reader that globs never sees a key twice: the removals, then each
- * file with rows that move to other dates, without these rows, then the new files.
- */
-async function orderedSteps(
-  engine: Engine,
-  { removed, added, state }: Pick<FileChange, 'removed' | 'added' | 'state'>,
-  { root, temporary }: FolderPaths,
-): Promise<Move[]> {
-  const newPaths = new Set(added.map(({ path }) => path));
-  const removals: Move[] = removed.filter(({ path }) => !newPaths.has(path)).map(({ path }) => ({ remove: path }));
-  const moveOf = (local: string, to: string): Move => ({ from: relative(root, local).split(sep).join('/'), to });
-  const reductions: Move[] = [];
-  for (const table of TABLES) {
-    const newFiles = added.filter((file) => file.table === table);
-    const oldFiles = removed.filter((file) => file.table === table && newPaths.has(file.path));
-    const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
-    for (const { path, rows } of await filesWithMovedKeys(engine, root, key, { oldFiles, newFiles })) {
-      const others = newFiles.filter((file) => file.path !== path).map(({ local }) => local);
-      const less = join(temporary, `less-${reductions.length}.part`);
-      const query = `SELECT * FROM ${readFiles([join(root, path)])} WHERE ${key} IS NULL OR ${key} NOT IN
-        (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
-      const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: LAYOUT };
-      await writeFile(writer, { table, query, rows }, less);
-      reductions.push(moveOf(less, path));
-    }
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const { clock, lockWaitMs: waitMs, signal, place } = this.#options;
+    makeFolders(this.#path('_dfinery'));
+    return withLockFile(this.#path(LOCK), { what: `the folder ${place}`, clock, waitMs, signal }, async (checkHeld) => {
+      this.#checkHeld = checkHeld;
+      await this.#read();
+      await this.#mend();
+      return work();
+    });
   }
-  return [...removals, ...reductions, ...added.map(({ local, path }) => moveOf(local, path))];
-}
 
-/** The old files of which keys will be in a new file of another path. */
-async function filesWithMovedKeys(
-  engine: Engine,
-  root: string,
-  key: string,
-  { oldFiles, newFiles }: { readonly oldFiles: readonly DataFile[]; readonly newFiles: readonly NewFile[] },
-): Promise<DataFile[]> {
-  if (oldFiles.length === 0 || newFiles.length < 2) return [];
-  const stored = (file: DataFile) => join(root, file.path);
-  const keysIn = (files: readonly string[]) =>
-    `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFilesWithPaths(files)})`;
-  const pairs = await engine.rows(
-    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(oldFiles.map(stored))} AS before
-    JOIN ${keysIn(newFiles.map(({ local }) => local))} AS after USING (key)`,
-  );
-  const newPaths = new Map(newFiles.map((file) => [file.local, stored(file)]));
-  const givers = new Set(pairs.filter(({ old, new: to }) => newPaths.get(String(to)) !== old).map(({ old }) => old));
-  return oldFiles.filter((file) => givers.has(stored(file)));
-}
+  async commit({ kind, state, added, removed, keys }: Change): Promise<void> {
+    const { storage } = this.#parts;
+    const before = this.#found ?? { state: newState(state.timezone), files: new Map<Day, FolderFile>(), isAhead: true };
+    const schema = schemaOf(columnsOfFiles(state));
+    if (this.#text === undefined || kind === 'purge' || schema !== schemaOf(columnsOfFiles(before.state))) {
+      // The new columns are known before a file has them, and the list of a purge before the rows leave.
+      const { columns, timezone, suppression } = state;
+      await this.#store({ ...before, state: { ...before.state, columns, timezone, suppression } });
+    }
+    if (keys !== undefined) await storage.putFile(keys, NOTE);
+    const files = new Map(before.files);
+    const leaving = new Set([...removed, ...added].map(({ day }) => day));
+    await this.#conform(files, state, leaving);
+    for (const { local, facts: _facts, columns: _columns, ...file } of added) {
+      this.#checkHeld();
+      await storage.putFile(local, file.path);
+      files.set(file.day, { ...file, ...(await this.#facts(file.day)), columns: namesOf(state), schema });
+    }
+    const gone = removed.map(({ day }) => day).filter((day) => !added.some((file) => file.day === day));
+    this.#checkHeld();
+    await storage.remove(gone.map(filePath));
+    for (const day of gone) {
+      files.delete(day);
+      await rm(join(this.#root, filePath(day), '..'), { recursive: true, force: true });
+    }
+    await this.#store({ state, files });
+    const again = new Set([...added, ...removed].map(({ day }) => day));
+    this.damaged = new Set([...this.damaged].filter((day) => !again.has(day)));
+    if (kind === 'purge') await storage.remove([NOTE]);
+  }
 
-async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
-  return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
-}
+  tryErase(removed: readonly DayFile[]): Promise<void> {
+    return this.#parts.storage.tryErase(removed.map(({ path }) => path));
+  }
 
-/** Throws UserError for a folder without a manifest in which somebody else's files have the names of datasets. */
-async function refuseForeign(paths: FolderPaths): Promise<void> {
-  if (await hasOwnFiles(paths)) return;
-  for (const name of TABLES) {
-    if ((await entriesOf(join(paths.root, name))).length === 0) continue;
-    throw configError(
-      `${join(paths.root, name)} holds files that this program did not write: give another folder, or move them away.`,
-      { where: { file: paths.root } },
+  /** A commit replaces files under their names: nothing of the old ones is left. */
+  async erase(): Promise<void> {}
+
+  async tidy(): Promise<void> {}
+
+  recordRun(run: RunRecord): Promise<void> {
+    return this.exclusively(async () => {
+      const { state, files } = this.#found ?? { state: newState(this.#options.timezone ?? null), files: new Map() };
+      await this.#store({ state: { ...state, lastRun: run }, files });
+    });
+  }
+
+  /** Finds files that readers see although they are of no day, and days that the next sync has to finish. */
+  async check(): Promise<Difference[]> {
+    const names = await readdir(this.#path('events'), { recursive: true }).catch(() => []);
+    const foreign = names.filter((name) => {
+      const [folder = '', file, ...rest] = name.split(/[\\/]/);
+      const isOurs = file === FILE && rest.length === 0 && DAY_FOLDER.test(folder);
+      return name.endsWith('.parquet') && !isOurs;
+    });
+    const { files, state } = this.#found ?? { files: new Map<Day, FolderFile>(), state: newState(null) };
+    const schema = schemaOf(columnsOfFiles(state));
+    const outdated = [...files.values()].filter((file) => file.schema !== schema).map(({ path }) => path);
+    return [
+      ...foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`)),
+      ...outdated.map((path) =>
+        difference('columns', `${path} has other columns than the newest: the next sync adds them`),
+      ),
+    ];
+  }
+
+  /** Waits, within bounds, for a writer that is at work. */
+  async isUnchanged(): Promise<boolean> {
+    const { clock, lockWaitMs, signal } = this.#options;
+    for (let waited = 0; existsSync(this.#path(LOCK)) && waited < lockWaitMs; waited += PAUSE_MS) {
+      await clock.sleep(PAUSE_MS, signal);
+    }
+    const [text, found] = [this.#text, this.#found];
+    await this.#read();
+    return text === this.#text && JSON.stringify(filesIn(found)) === JSON.stringify(filesIn(this.#found));
+  }
+
+  #path(path: string): string {
+    return join(this.#root, path);
+  }
+
+  async #store(next: FolderState): Promise<void> {
+    this.#checkHeld();
+    const text = folderText(next);
+    await this.#parts.storage.write(STATE, text);
+    this.#text = text;
+    this.#found = { ...next, isAhead: false };
+  }
+
+  /** Reads the state, and takes in what the files say where they differ from it. */
+  async #read(): Promise<void> {
+    this.#text = (await this.#parts.storage.read(STATE))?.toString('utf8');
+    const there = await this.#list();
+    if (this.#text === undefined) {
+      this.#found = undefined;
+      return;
+    }
+    const { state, files: stored } = folderFrom(this.#text, this.#path(STATE));
+    const files = new Map<Day, FolderFile>();
+    const receipts = new Map(state.receipts);
+    const damaged = new Set<Day>();
+    for (const [day, facts] of there) {
+      const known = stored.get(day);
+      if (known?.bytes === facts.bytes && known.modified === facts.modified) files.set(day, known);
+      else {
+        const own = await this.#inspect(day);
+        if (own === undefined) damaged.add(day);
+        else {
+          files.set(day, { ...own.file, ...facts });
+          receipts.set(day, own.receipt);
+        }
+      }
+    }
+    for (const day of damaged) receipts.delete(day);
+    const pruned = [...receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
+    const isAhead = damaged.size > 0 || pruned.length > 0 || [...files].some(([day, file]) => stored.get(day) !== file);
+    this.#warn(pruned);
+    const all = withPruned(
+      receiptsOf(receipts.values()),
+      pruned.map(({ day }) => day),
     );
+    this.damaged = damaged;
+    this.#found = { state: withDamaged({ ...state, receipts: all }, damaged), files, isAhead };
+  }
+
+  #warn(pruned: readonly StoredReceipt[]): void {
+    const days = pruned.map(({ day }) => day).filter((day) => !this.#warned.has(day));
+    if (days.length === 0 || this.#mode === 'read') return;
+    for (const day of days) this.#warned.add(day);
+    const which = days.length > 3 ? `${days[0]} to ${days[days.length - 1]}` : days.join(', ');
+    const message = `${this.#options.place}: the files of ${plainCount(days.length, 'day')} were removed (${which}): they count as pruned.`;
+    this.#options.logger.warn('days.removed', message, { days: days.length });
+  }
+
+  /** The files of days, by day. */
+  async #list(): Promise<Map<Day, Pick<FolderFile, 'bytes' | 'modified'>>> {
+    const found = new Map<Day, Pick<FolderFile, 'bytes' | 'modified'>>();
+    const names = await readdir(this.#path('events')).catch((error) => {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    });
+    for (const name of names.sort()) {
+      const day = DAY_FOLDER.exec(name)?.[1];
+      if (day === undefined || !isDay(day)) continue;
+      const facts = await this.#facts(day).catch(() => undefined);
+      if (facts !== undefined) found.set(day, facts);
+    }
+    return found;
+  }
+
+  async #facts(day: Day): Promise<Pick<FolderFile, 'bytes' | 'modified'>> {
+    const { size, mtimeMs } = await lstat(this.#path(filePath(day)));
+    return { bytes: size, modified: mtimeMs };
+  }
+
+  /** What a file says of itself; undefined for one that cannot be read, or that this program did not write. */
+  async #inspect(day: Day): Promise<{ readonly file: FolderFile; readonly receipt: StoredReceipt } | undefined> {
+    const { engine } = this.#parts;
+    const path = this.#path(filePath(day));
+    try {
+      const { receipt: text } = await engine.row(
+        `SELECT decode(value) AS receipt FROM parquet_kv_metadata(${pathLiteral(path)}) WHERE decode(key) = ${literal(RECEIPT_KEY)}`,
+      );
+      const receipt = receiptOf(jsonOf(String(text)), path);
+      const { n } = await engine.row(`SELECT num_rows AS n FROM parquet_file_metadata(${pathLiteral(path)})`);
+      const described = await describeFile(engine, path);
+      if (receipt.day !== day || Number(n) !== receipt.rows_stored) return undefined;
+      const file = {
+        ...{ day, path: filePath(day), rows: Number(n), sha256: await fingerprint(path), schema: schemaOf(described) },
+        ...{ bytes: 0, modified: 0, columns: new Set(described.map(({ name }) => name)) },
+      };
+      return { file, receipt };
+    } catch (error) {
+      this.#options.signal?.throwIfAborted();
+      if (codeOf(error) === 'EACCES') throw error;
+      return undefined;
+    }
+  }
+
+  /** Finishes what a killed run left half-way. Called under the lock. */
+  async #mend(): Promise<void> {
+    if (this.#found === undefined) return;
+    const note = this.#path(NOTE);
+    if (existsSync(note)) {
+      await this.#finishPurge(note);
+      await this.#parts.storage.remove([NOTE]);
+    }
+    const { state, isAhead } = this.#found;
+    const files = new Map(this.#found.files);
+    const hasChanged = await this.#conform(files, state, new Set());
+    if (isAhead || hasChanged) await this.#store({ state, files });
+  }
+
+  /** Writes the files anew that lack a column, or have one of another type. */
+  async #conform(files: Map<Day, FolderFile>, state: TableState, others: ReadonlySet<Day>): Promise<boolean> {
+    const schema = schemaOf(columnsOfFiles(state));
+    const outdated = [...files.values()].filter((file) => file.schema !== schema && !others.has(file.day));
+    for (const file of outdated) files.set(file.day, await this.#replace(file, state, file.rows));
+    return outdated.length > 0;
+  }
+
+  /** Replaces a file by its rows that meet a condition, with the columns of the state. */
+  async #replace(file: FolderFile, state: TableState, rows: number, condition = 'true'): Promise<FolderFile> {
+    const { engine, folder, storage } = this.#parts;
+    const path = this.#path(file.path);
+    const receipt = state.receipts.get(file.day);
+    if (receipt === undefined) throw new RangeError(`${file.day} has no receipt`);
+    const all = selectConformed(path, await describeFile(engine, path), state);
+    const query = `SELECT * FROM (${all}) WHERE ${condition}`;
+    const to = { query, rows, receipt: { ...receipt, rows_stored: rows } };
+    const written = await writeParquet(engine, to, join(folder, `${file.day}.part`));
+    if (written.rows !== rows) throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${rows}`);
+    this.#checkHeld();
+    await storage.putFile(written.local, file.path);
+    const { sha256 } = written;
+    const schema = schemaOf(columnsOfFiles(state));
+    return { ...file, ...(await this.#facts(file.day)), rows, sha256, schema, columns: namesOf(state) };
+  }
+
+  /** Removes the rows that a killed purge has noted. */
+  async #finishPurge(note: string): Promise<void> {
+    const { engine, storage } = this.#parts;
+    const found = this.#found;
+    if (found === undefined) return;
+    const files = new Map(found.files);
+    const receipts = new Map(found.state.receipts);
+    for (const file of found.files.values()) {
+      const path = this.#path(file.path);
+      const isGone = `coalesce(_key IN (${keysOf(note, file.day)}), false)`;
+      const lost = await engine.count(`read_parquet(${pathLiteral(path)}) WHERE ${isGone}`);
+      if (lost === 0) continue;
+      const rows = file.rows - lost;
+      if (rows > 0) files.set(file.day, await this.#replace(file, found.state, rows, `NOT ${isGone}`));
+      else {
+        await storage.remove([file.path]);
+        files.delete(file.day);
+      }
+      const receipt = receipts.get(file.day);
+      if (receipt !== undefined) receipts.set(file.day, { ...receipt, rows_stored: rows });
+    }
+    await this.#store({ state: { ...found.state, receipts: receiptsOf(receipts.values()) }, files });
+    this.#options.logger.warn('parquet.purged', `${this.#options.place}: a purge that was killed is finished now.`);
   }
 }
 
-async function entriesOf(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw folderError(error, folder);
-  }
+const namesOf = (state: TableState): ReadonlySet<string> => new Set(columnsOfFiles(state).map(({ name }) => name));
+
+const filesIn = (found: FolderState | undefined) =>
+  [...(found?.files.values() ?? [])].map(({ day, bytes, modified }) => [day, bytes, modified]);
+
+/** The days whose file cannot be read are read again by the next run. */
+function withDamaged(state: TableState, damaged: ReadonlySet<Day>): TableState {
+  const { exportState } = state;
+  if (exportState === undefined || damaged.size === 0) return state;
+  const again = new Set([...(exportState.read_again ?? []), ...damaged]);
+  return { ...state, exportState: { ...exportState, read_again: [...again].sort() } };
 }

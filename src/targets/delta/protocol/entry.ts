@@ -1,9 +1,11 @@
 // This folder: the log of a Delta table by the protocol: entries, checkpoints, and the table that they add up to.
 
 import valid from '../../../../schemas/delta-log.validator';
-import { configError, type UserError } from '../../../base/errors.ts';
-import { isObject, jsonOf } from '../../../base/json.ts';
+import { type Day, isDay } from '../../../base/days.ts';
+import { isObject } from '../../../base/json.ts';
 import { firstProblem } from '../../../base/validator.ts';
+import { PARTITION_COLUMN } from '../../files/rows.ts';
+import { damagedError, parseJson } from '../../files/stored.ts';
 
 /** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {
@@ -25,7 +27,7 @@ export interface MetaData {
 }
 
 export interface Add {
-  /** Path from the table's folder, percent-encoded. */
+  /** Path from the table's folder. */
   readonly path: string;
   readonly partitionValues: Readonly<Record<string, string | null>>;
   readonly size: number;
@@ -65,8 +67,8 @@ export type Action =
 
 const VERSION_DIGITS = 20;
 const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
-/** An absolute path or an address, which may lead outside the table's folder. */
-const ELSEWHERE = /^([A-Za-z][A-Za-z0-9+.-]*:|\/|\\)/;
+/** A data file of this program, from the folder of the table; it needs no encoding. */
+const DATA_FILE = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
 
 export const LOG_FOLDER = '_delta_log';
 export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
@@ -83,15 +85,10 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
   return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
 }
 
-/** The path from the table's folder that an action's path means; undefined for one outside of the folder. */
-export function filePathOf(path: string): string | undefined {
-  try {
-    const decoded = decodeURIComponent(path);
-    if (ELSEWHERE.test(decoded) || decoded.includes('\0')) return undefined;
-    return decoded.split('/').some((part) => part === '' || part === '.' || part === '..') ? undefined : decoded;
-  } catch {
-    return undefined;
-  }
+/** The day of a data file, by its path from the folder of the table; undefined for any other path. */
+export function dayOfFile(path: string): Day | undefined {
+  const day = DATA_FILE.exec(path)?.[1];
+  return day !== undefined && isDay(day) ? day : undefined;
 }
 
 const KNOWN_ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
@@ -110,19 +107,7 @@ export function parseAction(value: unknown, where: string): Action[] {
   const action: unknown = { [known]: value[known] };
   if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
-  if (path !== undefined && filePathOf(path) === undefined)
-    throw damagedError(where, 'it names a file outside the table');
+  if (path !== undefined && dayOfFile(path) === undefined)
+    throw damagedError(where, 'it names a file that this program did not write');
   return [action];
 }
-
-export function parseJson(text: string, where: string): unknown {
-  const value = jsonOf(text);
-  if (value === undefined) throw damagedError(where, 'it is not JSON');
-  return value;
-}
-
-export const damagedError = (where: string, why: string): UserError =>
-  configError(
-    `${where} cannot be used: ${why}. Nothing was changed: restore it from a copy, or load into another place.`,
-    { where: { file: where } },
-  );

@@ -9,16 +9,13 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { pathLiteral } from '../../../engine/session/quote.ts';
 import { OWNER_FILE } from '../../../fs/atomic-file.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import type { TableName } from '../../../table/columns.ts';
-import { pathInTable } from '../../files/stored-files.ts';
+import { damagedError, parseJson } from '../../files/stored.ts';
 import {
   type Action,
   type Add,
   beforeVersion,
   checkpointPath,
-  damagedError,
   entryPath,
-  filePathOf,
   LAST_CHECKPOINT,
   LOG_FOLDER,
   logFileOf,
@@ -26,7 +23,6 @@ import {
   type Protocol,
   parseAction,
   parseEntry,
-  parseJson,
   type Remove,
   type Txn,
 } from './entry.ts';
@@ -36,14 +32,15 @@ const READ_CONCURRENCY = 16;
 /** Number of entries that are held in memory while they are applied, in order. */
 const BATCH = 256;
 
+/** The folder of the table, from the root of the storage. */
+export const TABLE = 'events';
+
 /** The log of a table in its store, with the means to work on it. */
 export interface LogFolder {
   readonly storage: Storage;
-  /** The name of the table, and of its folder. */
-  readonly folder: TableName;
   readonly engine: Engine;
   /** Local folder for copies and for files that are not stored yet. */
-  readonly work: string;
+  readonly folder: string;
 }
 
 /** A table at one version: the state that results from the log. */
@@ -62,11 +59,11 @@ export class LogSnapshot {
   apply(version: number, actions: readonly Action[]): void {
     for (const action of actions) {
       if ('add' in action) {
-        const path = keyOf(action.add.path);
+        const { path } = action.add;
         this.files.set(path, action.add);
         this.tombstones.delete(path);
       } else if ('remove' in action) {
-        const path = keyOf(action.remove.path);
+        const { path } = action.remove;
         this.files.delete(path);
         this.tombstones.set(path, action.remove);
       } else if ('domainMetadata' in action) {
@@ -95,11 +92,18 @@ export class LogSnapshot {
   }
 }
 
-/** The key of a file; paths were checked when they were read. */
-const keyOf = (path: string): string => filePathOf(path) ?? path;
-
-/** Reads the latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
-export async function readSnapshot(logFolder: LogFolder): Promise<LogSnapshot> {
+/**
+ * Reads the latest version of a table, only what is new since `before`; version −1 if there is none. Throws UserError for
+ * a log that is damaged.
+ */
+export async function readSnapshot(logFolder: LogFolder, before?: LogSnapshot): Promise<LogSnapshot> {
+  if (before !== undefined && before.version >= 0) {
+    const { checkpoint, entries } = await listLog(logFolder, before.version + 1);
+    if (checkpoint < 0 && entries.length === 0) return before;
+    if (entries.every((version, i) => version === before.version + 1 + i) && checkpoint <= (entries.at(-1) ?? 0)) {
+      return readEntries(logFolder, before, entries);
+    }
+  }
   let log = await findLog(logFolder);
   for (;;) {
     try {
@@ -121,9 +125,9 @@ interface Log {
 }
 
 async function findLog(logFolder: LogFolder): Promise<Log> {
-  const { storage, folder } = logFolder;
+  const { storage } = logFolder;
   // The pointer is only a hint: if it is wrong, the listing takes longer.
-  const text = (await storage.read(`${folder}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
+  const text = (await storage.read(`${TABLE}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
   const { version } = objectIn(text);
   if (typeof version !== 'number' || !(version > 0)) return listLog(logFolder, 0);
   const found = await listLog(logFolder, version);
@@ -131,11 +135,11 @@ async function findLog(logFolder: LogFolder): Promise<Log> {
   return found.checkpoint < version ? listLog(logFolder, 0) : found;
 }
 
-async function listLog({ storage, folder }: LogFolder, since: number): Promise<Log> {
+async function listLog({ storage }: LogFolder, since: number): Promise<Log> {
   const entries: number[] = [];
   let checkpoint = -1;
-  for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(since)}`)) {
-    const file = logFileOf(pathInTable(folder, path));
+  for await (const { path } of storage.list(`${TABLE}/${LOG_FOLDER}`, `${TABLE}/${beforeVersion(since)}`)) {
+    const file = logFileOf(path.slice(TABLE.length + 1));
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
   }
@@ -143,18 +147,23 @@ async function listLog({ storage, folder }: LogFolder, since: number): Promise<L
 }
 
 async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): Promise<LogSnapshot> {
-  const { storage, folder } = logFolder;
   const snapshot = new LogSnapshot();
+  const { storage } = logFolder;
   if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
-    throw damagedError(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+    throw damagedError(`${storage.address}/${TABLE}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
+  return readEntries(logFolder, snapshot, versions);
+}
+
+/** Applies entries to a snapshot, in order. */
+async function readEntries({ storage }: LogFolder, snapshot: LogSnapshot, versions: readonly number[]) {
   const limit = pLimit(READ_CONCURRENCY);
   for (let at = 0; at < versions.length; at += BATCH) {
-    const paths = versions.slice(at, at + BATCH).map((version) => `${folder}/${entryPath(version)}`);
+    const paths = versions.slice(at, at + BATCH).map((version) => `${TABLE}/${entryPath(version)}`);
     const texts = await Promise.all(paths.map((path) => limit(() => storage.read(path))));
     for (const [i, text] of texts.entries()) {
       const where = `${storage.address}/${paths[i]}`;
@@ -187,10 +196,10 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
-  const { storage, folder, engine, work } = logFolder;
-  const path = `${folder}/${checkpointPath(version)}`;
+  const { storage, engine, folder } = logFolder;
+  const path = `${TABLE}/${checkpointPath(version)}`;
   const where = `${storage.address}/${path}`;
-  const copy = join(work, 'read.checkpoint');
+  const copy = join(folder, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
@@ -201,9 +210,9 @@ async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Ac
 }
 
 export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
-  const { storage, folder, engine, work } = logFolder;
-  const lines = join(work, 'checkpoint.json');
-  const file = join(work, 'checkpoint.parquet');
+  const { storage, engine, folder } = logFolder;
+  const lines = join(folder, 'checkpoint.json');
+  const file = join(folder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
   function* linesOf() {
     for (const action of actions) {
@@ -221,9 +230,9 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
-    await storage.putFile(file, `${folder}/${checkpointPath(version)}`);
+    await storage.putFile(file, `${TABLE}/${checkpointPath(version)}`);
     const pointer = JSON.stringify({ version, size: count });
-    await storage.write(`${folder}/${LAST_CHECKPOINT}`, pointer);
+    await storage.write(`${TABLE}/${LAST_CHECKPOINT}`, pointer);
   } finally {
     for (const path of [lines, file]) await rm(path, { force: true });
   }

@@ -1,0 +1,105 @@
+import type { Day } from '../../base/days.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../engine/report.ts';
+import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { checkKeys, checkRows, type Difference, difference, sharedKeysWarning } from '../../table/differences.ts';
+import { daysBefore, withPruned } from '../../table/receipts.ts';
+import type { Maintenance, Pruned, Verified } from '../contract.ts';
+import type { TargetReport } from '../report.ts';
+import { fingerprint } from './parquet-file.ts';
+import { type DayFile, type FilesFormat, type FilesOptions, type FilesPlace, reading, withPlace } from './place.ts';
+import { columnsOfFiles, describeFile } from './rows.ts';
+
+export const maintenanceOf = (format: FilesFormat): Maintenance => ({
+  readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.snapshot?.state),
+  verify: (place, options) =>
+    reading(
+      format,
+      { ...options, place },
+      (open) => verify(open, options.signal),
+      ({ differences }) => differences.length === 0,
+    ),
+  report: (place, options) => reading(format, { ...options, place }, report),
+  prune: (place, before, options) => prune(format, { ...options, place }, before, options.execute),
+});
+
+/** Compares every file with the log, and all rows with the receipts. */
+async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
+  const { state, files } = place.snapshot;
+  const differences = [...(await place.log.check()), ...damagedFiles(place)];
+  for (const file of files.values()) {
+    signal?.throwIfAborted();
+    differences.push(...(await checkFile(place, file)));
+  }
+  const pruned = [...state.receipts.values()].filter((receipt) => receipt.pruned);
+  const warnings = pruned.map(({ day }) => `${day}: its rows were removed. --from ${day} --to ${day} loads it again.`);
+  if (differences.length > 0) return { differences, warnings };
+  const from = await place.rowsOf(files.values());
+  const counted = from === undefined ? new Map<Day, number>() : await rowsByDay(place.engine, from);
+  differences.push(...checkRows(state.receipts, counted));
+  if (from !== undefined) {
+    const faults = await countKeyFaults(place.engine, from);
+    differences.push(...checkKeys(faults));
+    warnings.push(...sharedKeysWarning(faults));
+  }
+  return { differences, warnings };
+}
+
+const damagedFiles = ({ log }: FilesPlace): Difference[] =>
+  [...log.damaged].map((day) =>
+    difference('files', `${log.pathOf(day)} cannot be read: the next sync loads the day again`),
+  );
+
+/** Checks that a file is there, is the one that was written, and has the columns of the state. */
+async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
+  const { path, rows, sha256 } = file;
+  const local = await place.fetch(file);
+  const found = await fingerprint(local).catch(() => undefined);
+  if (found === undefined) return [difference('files', `${path} is missing`)];
+  if (found !== sha256) return [difference('files', `${path} is not the file that was written`)];
+  const expected = new Map(columnsOfFiles(place.snapshot.state).map(({ name, type }) => [name, type]));
+  const described = await describeFile(place.engine, local);
+  const odd = described.find(({ name, type }) => expected.get(name) !== type);
+  const message = `${path} has ${plainCount(rows, 'row')} and the column ${odd?.name} of type ${odd?.type}`;
+  return odd === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
+}
+
+async function report(place: FilesPlace): Promise<TargetReport> {
+  const { state, files } = place.snapshot;
+  const { columns, timezone } = state;
+  const events = await place.rowsOf(files.values());
+  const counted =
+    events === undefined
+      ? { ...NO_EVENTS, columns: reportedColumns(columns) }
+      : {
+          ...(await countEvents(place.engine, { events, columns, zone: zoneOf(timezone) })),
+          columns: await countColumns(place.engine, { events, columns }),
+        };
+  const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
+}
+
+/** Removes the days before a day; their receipts stay. */
+function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
+  const planned = ({ snapshot: { state, files } }: FilesPlace) => {
+    const days = daysBefore(state.receipts, before).filter((day) => files.has(day));
+    const removed = days.flatMap((day) => files.get(day) ?? []);
+    return { days, removed, rows: removed.reduce((sum, { rows }) => sum + rows, 0) };
+  };
+  if (!execute) {
+    return reading(format, options, async (place) => {
+      const { days, rows } = planned(place);
+      return { days, rows };
+    });
+  }
+  return withPlace(format, options, 'rewrite', (place) =>
+    place.log.exclusively(async () => {
+      const { days, removed, rows } = planned(place);
+      const { state } = place.snapshot;
+      const after = { ...state, receipts: withPruned(state.receipts, days) };
+      if (days.length > 0) await place.commit({ kind: 'prune', state: after, removed, added: [] });
+      return { days, rows };
+    }),
+  );
+}

@@ -1,0 +1,169 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import type { Day } from '../../base/days.ts';
+import { linesOf } from '../../base/lines.ts';
+import { literal } from '../../cells/types/sql.ts';
+import { findPeople, jsonOfRows, type Lookup } from '../../engine/people.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
+import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
+import { diskError } from '../../fs/disk-failure.ts';
+import { withRows } from '../../table/receipts.ts';
+import type { People, PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../contract.ts';
+import {
+  type Change,
+  type DayFile,
+  type FilesFormat,
+  type FilesOptions,
+  type FilesPlace,
+  LostRace,
+  type NewFile,
+  reading,
+  type Snapshot,
+  withPlace,
+} from './place.ts';
+
+/** Attempts at a purge whose commit loses a race against another writer. */
+const PURGE_ATTEMPTS = 5;
+
+export const peopleIn = (format: FilesFormat): People => ({
+  find: (place, query, options) =>
+    reading(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.found),
+  rows: (place, query, options) => rowsOfPeople(format, { ...options, place }, query),
+  tryPurge: (place, query, options) => tryPurge(format, { ...options, place }, query),
+  purge: (place, query, options) => purge(format, { ...options, place }, query),
+});
+
+async function* rowsOfPeople(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
+  const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
+  try {
+    // Rows wait on the disk until it is known that the files from which they were read belong together.
+    const path = `${run.path}/rows`;
+    await reading(format, options, async (place) => {
+      const { lookup, from } = await lookUp(place, query);
+      const rows = jsonOfRows({ engine: place.engine, from }, lookup.condition);
+      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
+    });
+    for await (const lines of linesOf(createReadStream(path))) {
+      for (const line of lines) yield line.toString('utf8');
+    }
+  } finally {
+    await run.remove();
+  }
+}
+
+async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const row of rows) yield `${row}\n`;
+}
+
+/** Runs the steps of a purge but for the last: nothing is changed. */
+function tryPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgeTrial> {
+  return withPlace(format, options, 'rewrite', async (place) => {
+    const { lookup, change } = await withoutPeople(place, query, options.signal);
+    await place.log.tryErase(change.removed);
+    return { found: lookup.found, foreignTables: [] };
+  });
+}
+
+const NOT_ERASED =
+  'the people are in no table any more, but files that hold them are still there: the same command removes these';
+
+/**
+ * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, and then every
+ * byte that is no longer part of the table. It commits even if nobody is found, so that a writer that began before can
+ * no longer commit. If another writer commits first, it starts again.
+ */
+function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
+  return withPlace(format, options, 'rewrite', async (place) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const { before, change, found } = await place.log.exclusively(async () => {
+          const { lookup, change } = await withoutPeople(place, query, options.signal);
+          const { snapshot } = place;
+          await place.log.tryErase(change.removed);
+          const mark = await options.onFound(lookup.found);
+          const state = mark === undefined ? change.state : { ...change.state, suppression: mark };
+          await place.commit({ ...change, state });
+          return { before: snapshot, change, found: lookup.found };
+        });
+        await place.log.erase().catch((error: unknown) => {
+          throw diskError(error, { what: place.name, path: place.name, consequence: NOT_ERASED });
+        });
+        return { ...resultOf(before, place.snapshot, change), found, ...(await otherFolders(place)) };
+      } catch (error) {
+        if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
+      }
+    }
+  });
+}
+
+function resultOf(before: Snapshot, after: Snapshot, { removed }: Change): RewriteResult {
+  const sum = ({ files }: Snapshot, key: 'rows' | 'bytes') =>
+    [...files.values()].reduce((all, file) => all + file[key], 0);
+  return {
+    rows: sum(after, 'rows'),
+    rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
+    files: removed.map(({ path }) => path),
+    bytesBefore: sum(before, 'bytes'),
+    bytesAfter: sum(after, 'bytes'),
+  };
+}
+
+/** The folders of other runs in this place: they may hold the people. */
+async function otherFolders({ storage, folder }: FilesPlace): Promise<Pick<PurgeResult, 'unreached' | 'inUse'>> {
+  const { workFolder } = storage;
+  const inUse: string[] = [];
+  const unreached: string[] = [];
+  for (const other of workFolder === undefined ? [] : await runFolders(workFolder)) {
+    if (other === folder) continue;
+    const isLive = await hasLiveRun(other).catch(() => undefined);
+    if (isLive === false) {
+      unreached.push(`${other} is that of a dead run, may hold the people, and could not be removed: remove it.`);
+    } else inUse.push(other);
+  }
+  return { unreached, inUse };
+}
+
+interface Search {
+  readonly lookup: Lookup;
+  /** The relation that was searched. */
+  readonly from: string | undefined;
+}
+
+async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
+  const { state, files } = place.snapshot;
+  const from = await place.rowsOf(files.values());
+  return { lookup: await findPeople({ engine: place.engine, from, place: place.name, state }, query), from };
+}
+
+async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: AbortSignal | undefined) {
+  return place.engine.transaction(async () => {
+    const search = await lookUp(place, query);
+    return { lookup: search.lookup, change: await changeWithout(place, search) };
+  }, signal);
+}
+
+/** Writes every file anew that has rows of these people. */
+async function changeWithout(place: FilesPlace, { lookup: { condition }, from }: Search): Promise<Change> {
+  const { engine } = place;
+  const { state, files } = place.snapshot;
+  const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${condition}`);
+  const keys = place.newPath();
+  if (from !== undefined) {
+    const query = `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${from} WHERE ${condition}`;
+    if (place.log.notesKeys) await engine.run(`COPY (${query}) TO ${literal(keys)} (FORMAT json)`);
+  }
+  const removed: DayFile[] = [];
+  const added: NewFile[] = [];
+  const rows = new Map<Day, number>();
+  for (const [day, count] of lost) {
+    const file = files.get(day);
+    if (file === undefined) continue;
+    const rest = await place.rewrite(file, state, { without: condition, lost: count });
+    removed.push(file);
+    if (rest !== undefined) added.push(rest);
+    rows.set(day, rest?.rows ?? 0);
+  }
+  const after = { ...state, receipts: withRows(state.receipts, rows) };
+  return { kind: 'purge', state: after, removed, added, ...(place.log.notesKeys && lost.size > 0 && { keys }) };
+}

@@ -1,0 +1,344 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { configError, transientError, UserError } from '../../base/errors.ts';
+import { literal } from '../../cells/types/sql.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { openEngine } from '../../engine/session/open.ts';
+import { identifier, pathLiteral } from '../../engine/session/quote.ts';
+import { RunFolder } from '../../extract/spool/run-folder.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { Difference } from '../../table/differences.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import type { TableState } from '../../table/state.ts';
+import type { PlaceOptions } from '../contract.ts';
+import { filesError, folderError, noTableError } from '../failures.ts';
+import { readParquet, type WrittenFile, writeParquet } from './parquet-file.ts';
+import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from './rows.ts';
+
+/** The file with all rows of a day. */
+export interface DayFile {
+  readonly day: Day;
+  /** Path from the root of the storage, with `/`. */
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** SHA-256 of the whole file (hex). */
+  readonly sha256: string;
+  /** Names of the columns in the file; other columns are NULL in all of its rows. */
+  readonly columns: ReadonlySet<string>;
+}
+
+/** A file that is completely written, and not part of the table yet. */
+export type NewFile = DayFile & Pick<WrittenFile, 'local'> & { readonly facts: WrittenFile['columns'] };
+
+/** A version of a place. */
+export interface Snapshot {
+  readonly state: TableState;
+  readonly files: ReadonlyMap<Day, DayFile>;
+}
+
+/** A change of the table, and the state after it. A day whose file leaves has either a new one, or no rows any more. */
+export interface Change {
+  readonly kind: 'load' | 'purge' | 'prune';
+  readonly state: TableState;
+  readonly removed: readonly DayFile[];
+  /** In the order in which a reader that globs may see them: first files that only lose rows. */
+  readonly added: readonly NewFile[];
+  /** Of a purge: a local file of the keys that leave, JSON lines of `day` and `key`. */
+  readonly keys?: string;
+}
+
+/** Which files are live, and how a change becomes visible. All methods throw UserError. */
+export interface FilesLog {
+  /** The version that was read or committed last; undefined before the first commit. */
+  readonly snapshot: Snapshot | undefined;
+  /** Days whose file cannot be read: they are read again from the service. */
+  readonly damaged: ReadonlySet<Day>;
+  /** Makes the latest version the snapshot. */
+  read(): Promise<void>;
+  /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** True if a purge must hand over the keys that leave, so that it can be finished after a kill. */
+  readonly notesKeys: boolean;
+  /** The path of a new file. */
+  pathOf(day: Day): string;
+  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
+  readonly isUniform: boolean;
+  /** The files that must be written anew in the commit of a plan, since the types of their columns change. */
+  outdated(columns: readonly PlannedColumn[]): readonly DayFile[];
+  /**
+   * Stores the new files and makes them visible, together with the state. Once it returns, no crash undoes it. If
+   * another writer was first it throws LostRace, and what it stored is removed.
+   */
+  commit(change: Change): Promise<void>;
+  /** Throws unless a purge could remove every byte of these files. Changes nothing. */
+  tryErase(removed: readonly DayFile[]): Promise<void>;
+  /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
+  erase(): Promise<void>;
+  recordRun(run: RunRecord): Promise<void>;
+  /** Removes what no reader needs any more; called after a load. */
+  tidy(): Promise<void>;
+  /** Differences in the log itself. */
+  check(): Promise<Difference[]>;
+  /** False if files of the snapshot may have changed since it was read. */
+  isUnchanged(): Promise<boolean>;
+}
+
+/** Thrown by `commit` if another writer committed first. */
+export class LostRace extends UserError {
+  override readonly name = 'LostRace';
+
+  constructor(place: string) {
+    super('transient', `Another run has committed to ${place} first: nothing of this commit was kept. Run again.`);
+  }
+}
+
+export const foreignError = (place: string): UserError =>
+  configError(`${place}/events holds files that this program did not write: give another place, or move them away.`, {
+    where: { file: place },
+  });
+
+export interface FilesOptions extends PlaceOptions {
+  /** The place as it was given: a folder or an address. */
+  readonly place: string;
+  /** Time zone of the configuration; undefined where only the stored one counts. */
+  readonly timezone?: string | undefined;
+  /** Time that files which left the table stay for its readers (ms); undefined: as the last load set it. */
+  readonly retentionMs?: number | undefined;
+}
+
+/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
+export type OpenMode = 'read' | 'rewrite' | 'load';
+
+/** One kind of place with Parquet files. */
+export interface FilesFormat {
+  storageOf(options: FilesOptions): Promise<Storage>;
+  /** Throws a configuration failure if others' files lie where those of the table would. */
+  refuseForeign(storage: Storage): Promise<void>;
+  logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
+  /** Derives the name of a column from that in the export; absent: the same. */
+  columnName?(source: string): string;
+}
+
+export interface LogParts {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** A local folder of this run. */
+  readonly folder: string;
+}
+
+/** Number of files that are copied at the same time. */
+const COPY_CONCURRENCY = 4;
+const READ_ATTEMPTS = 5;
+
+/** An open place, with the operations on its files. */
+export class FilesPlace {
+  readonly name: string;
+  readonly storage: Storage;
+  readonly engine: Engine;
+  readonly log: FilesLog;
+  readonly #run: RunFolder;
+  readonly #copies = new Map<string, string>();
+
+  private constructor(name: string, { storage, engine }: LogParts, log: FilesLog, run: RunFolder) {
+    this.name = name;
+    this.storage = storage;
+    this.engine = engine;
+    this.log = log;
+    this.#run = run;
+  }
+
+  /** Opens a place. Throws UserError. */
+  static async open(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
+    const storage = await format.storageOf(options);
+    let run: RunFolder | undefined;
+    let engine: Engine | undefined;
+    try {
+      const own = storage.workFolder;
+      if (mode === 'rewrite' && own !== undefined && !(await hasFiles(storage))) throw noTableError(options.place);
+      if (mode === 'load' && own !== undefined) await format.refuseForeign(storage);
+      const isHere = mode !== 'read' && own !== undefined;
+      run = await RunFolder.open(
+        isHere ? own : options.spoolDir,
+        options.clock,
+        'files',
+        isHere ? folderError : undefined,
+      );
+      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      // Files are replaced under their names.
+      await engine.run('SET enable_external_file_cache = false');
+      const parts = { storage, engine, folder: run.path };
+      const log = format.logOf(parts, options, mode);
+      await log.read();
+      if (mode === 'rewrite' && log.snapshot === undefined) throw noTableError(options.place);
+      return new FilesPlace(options.place, parts, log, run);
+    } catch (error) {
+      await engine?.close();
+      storage.close();
+      await run?.remove();
+      throw error;
+    }
+  }
+
+  /** The latest version. Throws UserError if nothing was loaded yet. */
+  get snapshot(): Snapshot {
+    const { snapshot } = this.log;
+    if (snapshot === undefined) throw noTableError(this.name);
+    return snapshot;
+  }
+
+  /** The folder of this run. */
+  get folder(): string {
+    return this.#run.path;
+  }
+
+  /** Makes a free path in the folder of this run. */
+  newPath(): string {
+    return join(this.#run.path, randomUUID());
+  }
+
+  /** Throws a transient failure if another run took this one for dead, and removed its folder. */
+  checkHeld(): void {
+    this.#run.checkHeld();
+  }
+
+  /** The local path of a file: on a disk the file itself, else a copy, made once. */
+  async fetch({ day, path }: DayFile): Promise<string> {
+    const known = this.#copies.get(path);
+    if (known !== undefined) return known;
+    const local = await this.storage.localFile(path, join(this.#run.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+    this.#copies.set(path, local);
+    return local;
+  }
+
+  /**
+   * A relation of the rows of files: `event_date`, `_key`, `_rescued` and all columns of the state. Undefined if there is
+   * no file.
+   */
+  async rowsOf(files: Iterable<DayFile>): Promise<string | undefined> {
+    const all = [...files];
+    if (all.length === 0) return undefined;
+    const paths = await pLimit(COPY_CONCURRENCY).map(all, (file) => this.fetch(file));
+    const there = new Set(all.flatMap(({ columns }) => [...columns]));
+    const values = columnsOfFiles(this.snapshot.state).map(({ name, type }) => {
+      const value = there.has(name) ? identifier(name) : 'NULL';
+      return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
+    });
+    const from = readParquet(paths, `hive_partitioning = true, hive_types = {${literal(PARTITION_COLUMN)}: DATE}`);
+    return `(SELECT ${[PARTITION_COLUMN, ...values].join(', ')} FROM ${from})`;
+  }
+
+  /** Writes a query into a local file, which the next commit may store. */
+  async write(query: string, rows: number, receipt: StoredReceipt): Promise<NewFile> {
+    const { columns: facts, ...written } = await writeParquet(this.engine, { query, rows, receipt }, this.newPath());
+    const { day } = receipt;
+    return { ...written, day, path: this.log.pathOf(day), columns: new Set(facts.keys()), facts };
+  }
+
+  /**
+   * Writes a file anew with `columns` in their types, without the rows that meet a condition. Undefined if no row is
+   * left.
+   */
+  async rewrite(
+    file: DayFile,
+    state: Pick<TableState, 'timezone' | 'receipts'> & {
+      readonly columns: readonly PlannedColumn[] | TableState['columns'];
+    },
+    { without, lost = 0 }: { readonly without?: string; readonly lost?: number } = {},
+  ): Promise<NewFile | undefined> {
+    const receipt = state.receipts.get(file.day);
+    const rows = file.rows - lost;
+    if (rows === 0 || receipt === undefined) return undefined;
+    const local = await this.fetch(file);
+    const found = await describeFile(this.engine, local);
+    const all = selectConformed(local, found, state);
+    const there = new Set(found.map(({ name }) => name));
+    const kept = columnsOfFiles(state).filter(({ name }) => this.log.isUniform || there.has(name));
+    const where = without === undefined ? '' : ` WHERE NOT coalesce(${without}, false)`;
+    const query = `SELECT ${kept.map(({ name }) => identifier(name)).join(', ')} FROM (${all})${where}`;
+    const written = await this.write(query, rows, { ...receipt, rows_stored: rows });
+    if (written.rows === rows) return written;
+    throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${rows}`);
+  }
+
+  /** Commits a change; then removes local files that were written for it. */
+  async commit(change: Change): Promise<void> {
+    this.checkHeld();
+    await this.log.commit(change);
+    const gone = [...this.#copies].filter(([path]) => change.removed.some((file) => file.path === path));
+    for (const [path] of gone) this.#copies.delete(path);
+    const locals = change.added.map(({ local }) => local);
+    for (const local of locals) await rm(local, { force: true });
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.engine.close();
+    } finally {
+      this.storage.close();
+      await this.#run.remove();
+    }
+  }
+}
+
+async function hasFiles(storage: Storage): Promise<boolean> {
+  for await (const _ of storage.list('events')) return true;
+  return (await storage.read('_dfinery.json')) !== undefined;
+}
+
+/** SQL of the rows of a JSON file of keys, of one day. */
+export const keysOf = (path: string, day: Day): string =>
+  `SELECT key FROM read_json(${pathLiteral(path)}, format = 'newline_delimited', columns = {day: 'VARCHAR', key: 'VARCHAR'})
+  WHERE day = ${literal(day)}`;
+
+/** Opens a place, runs work and closes it. Throws UserError. */
+export async function withPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  mode: OpenMode,
+  work: (place: FilesPlace) => Promise<T>,
+): Promise<T> {
+  try {
+    const place = await FilesPlace.open(format, options, mode);
+    try {
+      return await place.engine.withSignal(options.signal, () => work(place));
+    } finally {
+      await place.close();
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw filesError(error, options.place);
+  }
+}
+
+/**
+ * Opens a place and reads it. If a writer changed it meanwhile, the work runs again, unless its result `isCertain`: a
+ * version that is read whole.
+ */
+export function reading<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  work: (place: FilesPlace) => Promise<T>,
+  isCertain: (found: T) => boolean = () => true,
+): Promise<T> {
+  return withPlace(format, options, 'read', async (place) => {
+    for (let attempt = 1; ; attempt++) {
+      const [found] = await Promise.allSettled([work(place)]);
+      options.signal?.throwIfAborted();
+      const isDecided = found.status === 'fulfilled' && isCertain(found.value);
+      if (isDecided || (await place.log.isUnchanged())) {
+        if (found.status === 'fulfilled') return found.value;
+        throw found.reason;
+      }
+      if (attempt === READ_ATTEMPTS) {
+        throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
+      }
+      await place.log.read();
+    }
+  });
+}

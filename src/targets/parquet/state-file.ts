@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import validFolder from '../../../schemas/files-state.validator';
+import type { Day } from '../../base/days.ts';
+import { VERSION } from '../../base/version.ts';
+import type { DescribedColumn } from '../../engine/conversions.ts';
+import { parseState } from '../../extract/state.ts';
+import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
+import type { RunRecord } from '../../table/runs.ts';
+import type { TableState } from '../../table/state.ts';
+import type { SuppressionMark } from '../../table/suppression.ts';
+import type { DayFile } from '../files/place.ts';
+import { columnsOfFiles, dayFolder } from '../files/rows.ts';
+import { changesOf, checked, columnsOf, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
+
+/** The path of the file of a day, which never changes. */
+export const filePath = (day: Day): string => `${dayFolder(day)}/data.parquet`;
+
+/** The file of a day in a folder. */
+export interface FolderFile extends DayFile {
+  /** Time of its last change (ms since 1970): with the size, it tells a file that was replaced. */
+  readonly modified: number;
+  /** Hash of its columns and their types. */
+  readonly schema: string;
+}
+
+/** All that `_dfinery.json` holds. */
+export interface FolderState {
+  readonly state: TableState;
+  readonly files: ReadonlyMap<Day, FolderFile>;
+}
+
+/** The hash by which files with the same columns, in the same order and types, are known. */
+export const schemaOf = (columns: readonly DescribedColumn[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify(columns.map(({ name, type }) => [name, type])))
+    .digest('hex')
+    .slice(0, 16);
+
+interface StoredFolder {
+  readonly timezone: string | null;
+  readonly columns: unknown;
+  readonly cursor: unknown;
+  readonly changes: unknown;
+  readonly last_run?: RunRecord;
+  readonly suppression?: SuppressionMark;
+  readonly days: readonly (StoredReceipt & {
+    readonly file?: Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'>;
+  })[];
+}
+
+export function folderText({ state, files }: FolderState): string {
+  const { timezone, columns, receipts, exportState, changes, lastRun, suppression } = state;
+  const days = [...receipts.values()].map((receipt) => {
+    const file = files.get(receipt.day);
+    if (file === undefined) return receipt;
+    const { rows, bytes, modified, sha256, schema } = file;
+    return { ...receipt, file: { rows, bytes, modified, sha256, schema } };
+  });
+  const stored: StoredFolder & { readonly v: 1; readonly writer: string } = {
+    ...{ v: 1, writer: VERSION, timezone, columns, cursor: exportState ?? null, changes },
+    ...(lastRun !== undefined && { last_run: lastRun }),
+    ...(suppression !== undefined && { suppression }),
+    days,
+  };
+  return `${JSON.stringify(stored)}\n`;
+}
+
+/** Throws a configuration failure for a text that this program cannot have written. */
+export function folderFrom(text: string, where: string): FolderState {
+  const value = parseJson(text, where);
+  refuseNewer(value, 1, where);
+  const stored = checked<StoredFolder>(validFolder, value, where);
+  const { timezone, cursor, last_run: lastRun, suppression } = stored;
+  const columns = columnsOf(stored.columns, where);
+  const names = new Set(columnsOfFiles({ columns, timezone }).map(({ name }) => name));
+  const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
+  const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
+    file === undefined ? [] : [[day, { ...file, day, path: filePath(day), columns: names }]],
+  );
+  const state: TableState = {
+    timezone,
+    columns,
+    receipts: receiptsOf(receipts),
+    exportState: cursor == null ? undefined : parseState(cursor),
+    changes: changesOf(stored.changes, where),
+    ...(lastRun !== undefined && { lastRun }),
+    ...(suppression !== undefined && { suppression }),
+  };
+  return { state, files: new Map(files) };
+}
