@@ -1,8 +1,10 @@
 // This folder: from planned days to checked downloads: which request is sent when, and what its answer means.
 
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
+import type { DayDownload } from '../day.ts';
 import type { ExtractDeps } from '../deps.ts';
 import { lastDayOver, oldestDay } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -70,6 +72,11 @@ export class DayDownloads {
       this.#tasks.delete(day);
       yield result;
     }
+  }
+
+  /** Removes the files of a day that was stored. */
+  async remove({ files }: DayDownload): Promise<void> {
+    for (const { path } of files) await unlink(path).catch(() => {});
   }
 
   /** Ends all downloads and removes their files. */
