@@ -14,7 +14,6 @@ for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete proc
  */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
-  'test/soak/**/*.test.ts',
   'test/unit/targets/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
