@@ -108,7 +108,6 @@ async function scanFile(options: ProfileOptions, path: string, folder: string) {
     options.signal.throwIfAborted();
     throw fileError(error, options.file);
   } finally {
-    scanner.close();
     await writer.close();
   }
 }

@@ -40,7 +40,7 @@ export interface Receipt {
 /** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
   ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample' | 'eventNames'
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'idSample' | 'eventNames'
 >;
 
 /**

@@ -71,20 +71,16 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<Head
       return false;
     },
   });
-  try {
-    for await (const chunk of bytes) {
-      try {
-        source.push(chunk);
-      } catch (error) {
-        // The header is complete, so that an error behind it does not matter here.
-        if (found.header === undefined) throw error;
-      }
-      if (found.header !== undefined) return { header: found.header, isWhole: true };
+  for await (const chunk of bytes) {
+    try {
+      source.push(chunk);
+    } catch (error) {
+      // The header is complete, so that an error behind it does not matter here.
+      if (found.header === undefined) throw error;
     }
-    source.finish();
-    if (found.header === undefined) throw transientError('The export ended before its first line did.');
-    return { header: found.header, isWhole: source.finalNewline };
-  } finally {
-    source.release();
+    if (found.header !== undefined) return { header: found.header, isWhole: true };
   }
+  source.finish();
+  if (found.header === undefined) throw transientError('The export ended before its first line did.');
+  return { header: found.header, isWhole: source.finalNewline };
 }

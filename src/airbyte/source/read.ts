@@ -8,45 +8,33 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
 import type { ExportState, Window } from '../../extract/window.ts';
 import { RESCUED } from '../../targets/records/property-names.ts';
-import { RecordWriter, type WrittenWindow } from '../../targets/records/record-writer.ts';
-import type { WorkerOptions } from '../../targets/records/worker-pool.ts';
+import { type WrittenRecords, writeRecords } from '../../targets/records/record-writer.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
 import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
 import { type StreamRun, StreamSet } from './streams/run.ts';
 
-/** `threads` says how workers are started. */
-export const readVerb =
-  (threads: WorkerOptions): ReadVerb =>
-  async (value, catalog, saved, context) => {
-    const config = openConfig(parseSourceConfig(value, context.env), context);
-    const { writer, clock, logger, redactor } = context;
-    const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
-    await streams.open(catalog, saved, config);
-    if (streams.runs.length > 0) await readAll(streams, config, context, threads);
-    streams.finish();
-  };
+export const readVerb: ReadVerb = async (value, catalog, saved, context) => {
+  const config = openConfig(parseSourceConfig(value, context.env), context);
+  const { writer, clock, logger, redactor } = context;
+  const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
+  await streams.open(catalog, saved, config);
+  if (streams.runs.length > 0) await readAll(streams, config, context);
+  streams.finish();
+};
 
-async function readAll(
-  streams: StreamSet,
-  config: SourceConfig,
-  context: VerbContext,
-  threads: WorkerOptions,
-): Promise<void> {
+async function readAll(streams: StreamSet, config: SourceConfig, context: VerbContext): Promise<void> {
   const heartbeat = new Heartbeat(context.clock, streams);
   const onWait = waitsAsOne(heartbeat.waiting);
   const session = openExportSession(config, context, { onWait });
-  const { timezone } = config;
-  const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {
-    const deps = { ...extractDeps(config, session.service, context), onWait, onReceived: writer.prepare };
-    await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
+    const deps = { ...extractDeps(config, session.service, context), onWait };
+    await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat }), context.signal);
   } catch (error) {
     // Stopped, or stdout was closed: the streams are INCOMPLETE.
     for (const run of streams.runs) await run.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
-    await writer.close();
     await session.close();
   }
 }
@@ -134,7 +122,6 @@ export interface ReaderDeps {
   readonly config: SourceConfig;
   readonly extract: ExtractDeps;
   readonly heartbeat: Heartbeat;
-  readonly writer: RecordWriter;
 }
 
 export class Reader {
@@ -163,13 +150,13 @@ export class Reader {
   }
 
   async #writeWindow(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
-    const { context, writer } = this.#deps;
+    const { context, config } = this.#deps;
     if (days.length === 1) await this.#estimate(window, streams);
-    const written = await writer.write(
+    const written = await writeRecords(
       window,
       streams.map((stream) => stream.records),
       (bytes) => context.writer.writeBytes(bytes),
-      context.signal,
+      { timezone: config.timezone, emittedAt: context.clock.now(), signal: context.signal },
     );
     this.#report(window, written, streams);
     this.#warnOfRepeatedIds(window);
@@ -187,7 +174,7 @@ export class Reader {
   }
 
   /** Logs the columns that are not sent, and those with cells that did not fit, once each. */
-  #report(window: Window, written: WrittenWindow, streams: readonly StreamRun[]): void {
+  #report(window: Window, written: WrittenRecords, streams: readonly StreamRun[]): void {
     const { logger } = this.#deps.context;
     for (const [stream, names] of written.unsent) {
       const fresh = names.filter((name) => this.#isNew(`${stream} ${name}`));

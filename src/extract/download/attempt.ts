@@ -101,23 +101,19 @@ async function scanBody(
   const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
   const hash = createHash('sha256');
   let bytes = 0;
-  try {
-    for await (const chunk of answer.bytes) {
-      extraction.signal.throwIfAborted();
-      bytes += chunk.length;
-      extraction.deps.counts.bytes += chunk.length;
-      extraction.deps.onReceived?.(bytes);
-      hash.update(chunk);
-      if (raw !== undefined) await writeAll(raw, [chunk]);
-      await writeAll(file, scanner.push(chunk));
-    }
-    if (bytes === 0) return undefined;
-    const { tail, ...scan } = scanner.finish();
-    await writeAll(file, tail);
-    return { bytes, sha256: hash.digest('hex'), scan, spoolCrc: await file.finish() };
-  } finally {
-    scanner.close();
+  for await (const chunk of answer.bytes) {
+    extraction.signal.throwIfAborted();
+    bytes += chunk.length;
+    extraction.deps.counts.bytes += chunk.length;
+    extraction.deps.onReceived?.(bytes);
+    hash.update(chunk);
+    if (raw !== undefined) await writeAll(raw, [chunk]);
+    await writeAll(file, scanner.push(chunk));
   }
+  if (bytes === 0) return undefined;
+  const { tail, ...scan } = scanner.finish();
+  await writeAll(file, tail);
+  return { bytes, sha256: hash.digest('hex'), scan, spoolCrc: await file.finish() };
 }
 
 async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promise<void> {
@@ -143,7 +139,6 @@ const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
     finalNewline: true,
     invalidUtf8: { cells: 0 },
     outLength: 0,
-    rowEnds: [],
     eventNames: [],
   },
 };

@@ -32,7 +32,6 @@ const SCAN: ExportFile['scan'] = {
   finalNewline: true,
   invalidUtf8: { cells: 0 },
   outLength: 4,
-  rowEnds: [],
   eventNames: [],
 };
 /** Removes a folder again and again, as runs that end do, for a minute at most. */
