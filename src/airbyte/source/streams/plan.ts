@@ -2,11 +2,15 @@ import { addDays, type Day, laterOf } from '../../../base/days.ts';
 import { configError, type UserError } from '../../../base/errors.ts';
 import type { JsonObject } from '../../../base/json.ts';
 import type { SourceConfig } from '../../../config/source.ts';
-import { type ExportState, NO_PRIOR_LOADS, type StoredReceiptFacts, type StoredReceipts } from '../../../extract/day.ts';
+import {
+  type ExportState,
+  NO_PRIOR_LOADS,
+  type StoredReceiptFacts,
+  type StoredReceipts,
+} from '../../../extract/day.ts';
 import { type Plan, type PlanInput, planRun } from '../../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../../extract/state.ts';
-import { isTableName } from '../../../table/columns.ts';
-import { STREAM_NAMES, type StreamName } from '../../../targets/records/property-names.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../../../targets/records/property-names.ts';
 import type { ConfiguredStream } from '../../protocol/input.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
@@ -63,7 +67,7 @@ function startAgain(name: StreamName, error: StateError, input: Input) {
 }
 
 function streamName(stream: ConfiguredStream): StreamName {
-  if (stream.namespace !== undefined || !isTableName(stream.name)) {
+  if (stream.namespace !== undefined || !isStreamName(stream.name)) {
     throw configError(
       `The configured stream ${JSON.stringify(stream.name)} does not exist here; ` +
         `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
@@ -143,7 +147,8 @@ export function planForAll(plans: readonly Plan[]): Plan {
     days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
     readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
     toDateInclusive: known?.toDateInclusive,
-    endDayOn: known === undefined ? asked.reduce<Day | undefined>((a, b) => laterOf(a ?? b, b), undefined) : known.endDayOn,
+    endDayOn:
+      known === undefined ? asked.reduce<Day | undefined>((a, b) => laterOf(a ?? b, b), undefined) : known.endDayOn,
     warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
   };
 }
