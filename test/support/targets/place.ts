@@ -63,8 +63,8 @@ export abstract class PlaceFixture {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
   }
 
   /** The options of a target in a test without others. */
