@@ -36,7 +36,7 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
   };
   try {
     let answer = await request(first);
-    if (answer.kind === 'too_big') answer = await request(last);
+    if (['too_big', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
     if (answer.kind === 'file') return answer.scan.columns;
     if (answer.kind === 'empty') return [];
     if (answer.kind === 'failed') throw answer.error;
