@@ -1,5 +1,5 @@
 import valid from '../../schemas/state.validator';
-import { addDays, type Day } from '../base/days.ts';
+import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
@@ -15,7 +15,7 @@ export function stateAfter(before: ExportState | undefined, receipts: StoredRece
   const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
   const start = before?.start_date ?? facts.start;
   const gaps = new Set([...recorded, ...facts.gaps]);
-  let cursor = before?.from_date ?? start;
+  let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashed = hashedAfter(before, facts.hashing);
   const inclusive = facts.toDateInclusive ?? to_date_inclusive;
