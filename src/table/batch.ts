@@ -34,7 +34,7 @@ export interface PlannedBatch {
 
 /** Plans the columns of a batch once, and the readings of each day as if the days were committed one by one. */
 export function planBatch(
-  { columns: stored, receipts }: Pick<TableState, 'columns' | 'receipts'>,
+  { columns: stored, receipts }: Pick<TableState, 'columns'> & { readonly receipts: { readonly size: number } },
   batch: readonly DayDownload[],
   rules: Rules,
 ): PlannedBatch {

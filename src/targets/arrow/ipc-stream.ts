@@ -7,12 +7,13 @@ import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/type.ts';
 import { scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/columns.ts';
 
-/** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */
+/** The schema of a stream: the program's own columns, then those of the export in their order. */
 export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
   );
-  const all = [fieldOf('_key', 'VARCHAR'), ...fields, fieldOf('_rescued', 'VARCHAR')];
+  const own = [fieldOf('_key', 'VARCHAR'), fieldOf('event_date', 'DATE'), fieldOf('_rescued', 'VARCHAR')];
+  const all = [...own, ...fields];
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 

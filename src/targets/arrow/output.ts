@@ -7,7 +7,7 @@ import { codeOf } from '../../base/errors.ts';
 import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 
-/** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first window. */
+/** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first day. */
 const ABANDONED_MS = DAY_MS;
 
 /** A file or a stream that receives bytes. */

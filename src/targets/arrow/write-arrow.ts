@@ -1,4 +1,4 @@
-// This folder: the target `arrow`. DuckDB writes the typed rows of windows as temporary Parquet files, as for the other
+// This folder: the target `arrow`. DuckDB writes the typed rows of days as temporary Parquet files, as for the other
 // targets; these are decoded into the record batches of one stream.
 
 import { copyFile, link, rm } from 'node:fs/promises';
@@ -7,16 +7,15 @@ import type { Writable } from 'node:stream';
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
+import type { DayDownload, SpoolFile } from '../../extract/day.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
-import type { SpoolFile, Window } from '../../extract/window.ts';
 import { hasNoLinks } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
-import type { PlaceOptions } from '../place-options.ts';
-import type { Streamed, StreamSink } from '../sink.ts';
+import type { PlaceOptions, Streamed, StreamSink } from '../contract.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
 import { TypedFiles } from './typed-files.ts';
@@ -28,17 +27,17 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   readonly onSent: Parameters<StreamSink['write']>[1];
 }
 
-/** The windows and the form of a stream: its columns are known and no longer change. */
+/** The days and the form of a stream: its columns are known and no longer change. */
 interface Stream {
-  readonly windows: AsyncIterable<Window>;
+  readonly days: AsyncIterable<DayDownload>;
   readonly columns: readonly StoredColumn[];
 }
 
 /**
- * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then kept
- * on disk until the last has come. Throws UserError; an unfinished file is removed.
+ * Writes days as one Arrow IPC stream. Its schema is the pinned one, else that of all days, which are then kept on
+ * disk until the last has come. Throws UserError; an unfinished file is removed.
  */
-export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
+export async function writeArrow(days: AsyncIterable<DayDownload>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   let output: ArrowOutput | undefined;
@@ -49,8 +48,8 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     files = await TypedFiles.open({ ...options, folder: folder.path });
     const stream =
       pinned === undefined
-        ? await keepAll(windows, folder.path, files, options)
-        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }) };
+        ? await keepAll(days, folder.path, options)
+        : { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }) };
     const result = await send(stream, files, output.stream, options);
     // A pipe whose reader has left accepts no more bytes.
     if (result.readerLeft) await output.drop();
@@ -72,33 +71,23 @@ function outputError(error: unknown, out: string | Writable): unknown {
   return diskError(error, { what: name, path: name });
 }
 
-/**
- * Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known, and
- * begins to write their rows: most windows have the columns of all.
- */
-async function keepAll(
-  windows: AsyncIterable<Window>,
-  folder: string,
-  typedFiles: TypedFiles,
-  options: ArrowOptions,
-): Promise<Stream> {
-  const kept: Window[] = [];
+/** Keeps copies of the files of all days, which the extraction removes, until the columns of all are known. */
+async function keepAll(days: AsyncIterable<DayDownload>, folder: string, options: ArrowOptions): Promise<Stream> {
+  const kept: DayDownload[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
-  for await (const window of windows) {
-    const plan = planColumns(columns, incomingColumns(window.files).columns, options, { isFirst: kept.length === 0 });
+  for await (const day of days) {
+    const plan = planColumns(columns, incomingColumns(day.files).columns, options, { isFirst: kept.length === 0 });
     logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];
-    for (const [i, file] of window.files.entries()) {
+    for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${kept.length}-${i}.csv`);
       await linkOrCopy(file.path, path);
       files.push({ ...file, path });
     }
-    const copy = { ...window, files };
-    kept.push(copy);
-    if (options.schemaMode === 'evolve') typedFiles.begin(copy, columns);
+    kept.push({ ...day, files });
   }
-  return { windows: released(kept), columns };
+  return { days: released(kept), columns };
 }
 
 async function linkOrCopy(from: string, to: string): Promise<void> {
@@ -110,15 +99,15 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   }
 }
 
-async function* released(kept: readonly Window[]): AsyncGenerator<Window> {
-  for (const window of kept) {
-    yield window;
-    for (const { path } of window.files) await rm(path, { force: true });
+async function* released(kept: readonly DayDownload[]): AsyncGenerator<DayDownload> {
+  for (const day of kept) {
+    yield day;
+    for (const { path } of day.files) await rm(path, { force: true });
   }
 }
 
 async function send(
-  { windows, columns }: Stream,
+  { days, columns }: Stream,
   typedFiles: TypedFiles,
   out: Writable,
   options: ArrowOptions,
@@ -127,10 +116,10 @@ async function send(
   const schema = streamSchema(typed, options.timezone !== undefined, VERSION);
   const stream = new IpcStream(out, schema, options.signal);
   const rescued = new Map<string, number>();
-  let windowsTaken = 0;
+  let daysTaken = 0;
   let readerLeft = false;
   try {
-    for await (const { window, file } of ahead(written(windows, columns, typedFiles))) {
+    for await (const { day, file } of ahead(written(days, columns, typedFiles))) {
       let sent = 0;
       for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.batchRows)) {
         options.signal.throwIfAborted();
@@ -138,32 +127,33 @@ async function send(
         sent += rows;
       }
       stream.onceAccepted(() => {
-        windowsTaken++;
+        daysTaken++;
         for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-        options.onSent(window, sent);
+        options.onSent(day, sent);
       });
       if (file !== undefined) await rm(file.path);
     }
     await stream.end();
   } catch (error) {
     if (!isReaderGone(error)) {
-      // What the reader has still to take of the windows before the failure.
+      // What the reader has still to take of the days before the failure.
       await stream.accepted().catch(() => undefined);
       throw error;
     }
     readerLeft = true;
-    const message = `The reader closed the Arrow stream before its end, after ${plainCount(windowsTaken, 'whole window')}.`;
-    options.logger.warn('arrow.reader_left', message, { windows: windowsTaken });
+    const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
+    options.logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
   }
-  const columnsAdded = readerLeft && windowsTaken === 0 ? [] : typed.map(({ name }) => name);
+  const columnsAdded = readerLeft && daysTaken === 0 ? [] : typed.map(({ name }) => name);
   return { columnsAdded, rescued, readerLeft };
 }
 
-async function* written(windows: AsyncIterable<Window>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
-  for await (const window of windows) {
-    yield { window, file: window.receipt.rows > 0 ? await typedFiles.write(window, columns) : undefined };
+async function* written(days: AsyncIterable<DayDownload>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
+  for await (const day of days) {
+    const rows = day.files.reduce((sum, file) => sum + file.rows, 0);
+    yield { day, file: rows > 0 ? await typedFiles.write(day, columns) : undefined };
   }
 }
 

@@ -1,117 +1,113 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../../src/base/clock.ts';
-import { addDays, type Day } from '../../../src/base/days.ts';
-import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import type { ColumnType } from '../../../src/cells/types/type.ts';
-import type { SpoolFile, Window } from '../../../src/extract/window.ts';
-import type { Commit, Sink } from '../../../src/targets/sink.ts';
-import { scanIn } from '../scan.ts';
-import { type Cells, csvOf, on } from './csv.ts';
+import type { Day } from '../../../src/base/days.ts';
+import { literal } from '../../../src/cells/types/sql.ts';
+import type { DayDownload } from '../../../src/extract/day.ts';
+import type { Commit } from '../../../src/table/batch.ts';
+import type { OpenOptions, PeopleQuery, StatefulTarget } from '../../../src/targets/contract.ts';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { Days } from './days.ts';
+import { query } from './query.ts';
 
-/** A place of a target, and a folder with the spool files of the windows made here. */
-export abstract class PlaceFixture {
-  readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
-  readonly log: LogEvent[] = [];
-  readonly signal: AbortSignal = new AbortController().signal;
-  #files = 0;
-  /** The place as a command gets it. */
-  abstract readonly place: string;
+export type TargetName = 'duckdb' | 'parquet' | 'delta';
+export const TARGET_NAMES: readonly TargetName[] = ['duckdb', 'parquet', 'delta'];
 
-  /** A query over `events`, `event_items` or `event_logs` as a reader of the place sees them. */
-  abstract read(sql: string): Promise<Record<string, unknown>[]>;
+/** A place of a target, used through its interface alone, and read as its readers do. */
+export class Place extends Days {
+  readonly target: StatefulTarget;
+  readonly place: string;
 
-  /** Every file of the place, by its whole path. */
-  abstract stored(): string[];
-
-  /** A window over `day` whose files hold these CSV texts. */
-  window(day: Day, csv: string | readonly string[], timezone?: string, days = 1): Window {
-    const files = [csv].flat().map((text) => this.spool(text, timezone));
-    return {
-      files,
-      receipt: {
-        v: 1,
-        id: `${day}-${++this.#files}`,
-        from: day,
-        to: addDays(day, days - 1),
-        covers_from: day,
-        covers_to: addDays(day, days - 1),
-        bytes: [csv].flat().join('').length,
-        sha256: createHash('sha256').update([csv].flat().join('')).digest('hex'),
-        rows: files.reduce((sum, file) => sum + file.rows, 0),
-        exports: files.length,
-        header: files[0].header,
-        columns: files[0].columns,
-        split: files.length > 1 ? 'names' : 'none',
-        verified_at: '2026-02-01T00:00:00.000Z',
-        suppressed: 0,
-        invalid_utf8: 0,
-      },
-      state: { version: 1, from_date: addDays(day, days) },
-    };
+  constructor(name: TargetName) {
+    super();
+    const target = STATEFUL_TARGETS.find((one) => one.name === name);
+    if (target === undefined) throw new Error(`no target ${name}`);
+    this.target = target;
+    this.place = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
   }
 
-  /** A window of one day with these rows, at ten o'clock of it unless a row says otherwise. */
-  windowOf(day: Day, ...rows: readonly Cells[]): Window {
-    return this.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
-  }
-
-  spool(csv: string, timezone?: string): SpoolFile {
-    const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
-    const path = join(this.dir, `spool-${++this.#files}.csv`);
-    writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
-  }
-
-  /** The options of a target in a test without others. */
-  get targetOptions() {
-    const logger = createLogger(
-      (event) => this.log.push(event),
-      'debug',
-      (text) => text,
-    );
-    return {
-      timezone: undefined,
-      columnTypes: new Map<string, ColumnType>(),
-      schemaMode: 'evolve' as const,
-      memoryLimit: '500MB',
-      lockWaitMs: 0,
-      clock: systemClock,
-      logger,
-    };
-  }
-
-  async commitAll(sink: Sink, windows: readonly Window[]): Promise<Commit[]> {
+  /** Opens the place, commits each batch, closes it. */
+  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
+    const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
+    const sink = await this.target.open(this.place, this.options(more));
     try {
       const commits: Commit[] = [];
-      for (const window of windows) commits.push(await sink.commit([window], this.signal));
+      for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start), this.signal));
       return commits;
     } finally {
       await sink.close();
     }
   }
 
-  close(): void {
-    rmSync(this.dir, { recursive: true, force: true });
-  }
-}
-
-/** A place whose files all lie below one folder. */
-export abstract class FolderFixture extends PlaceFixture {
-  abstract readonly root: string;
-
-  /** Every file below the folder, or one in it, from there, sorted. */
-  files(folder = ''): string[] {
-    const root = join(this.root, folder);
-    return filesBelow(root).map((path) => path.slice(root.length + 1));
+  /** Rows of a query over `events`, as a reader of the place sees them. */
+  async read(sql: string): Promise<Record<string, unknown>[]> {
+    if (this.target.name === 'duckdb') return query(this.place, sql);
+    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : await this.live();
+    if (paths.length === 0) return [];
+    const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
+    return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
   }
 
-  stored(): string[] {
-    return filesBelow(this.root);
+  /** `event_date` and `_key` of every row, sorted. */
+  async keys(): Promise<string[]> {
+    const rows = await this.read("SELECT event_date::VARCHAR || ' ' || _key AS k FROM events ORDER BY 1");
+    return rows.map(({ k }) => String(k));
+  }
+
+  /** The live files of a Delta table, by the protocol alone. */
+  async live(): Promise<string[]> {
+    const folder = join(this.place, 'events/_delta_log');
+    const names = readdirSync(folder).sort();
+    const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
+    const files = new Set<string>();
+    if (checkpoint !== undefined) {
+      const from = `read_parquet(${literal(join(folder, checkpoint))})`;
+      const rows = await query(':memory:', `SELECT add.path AS path FROM ${from} WHERE add.path IS NOT NULL`);
+      for (const { path } of rows) files.add(String(path));
+    }
+    const entries = names.filter((name) => /^\d{20}\.json$/.test(name) && name > (checkpoint ?? ''));
+    for (const name of entries) {
+      for (const line of readFileSync(join(folder, name), 'utf8').trim().split('\n')) {
+        const { add, remove } = JSON.parse(line) as Record<string, { path: string } | undefined>;
+        if (remove !== undefined) files.delete(remove.path);
+        if (add !== undefined) files.add(add.path);
+      }
+    }
+    return [...files].map((path) => join(this.place, 'events', path));
+  }
+
+  async state() {
+    return (await this.target.maintenance()).readState(this.place, this.options());
+  }
+
+  async verify() {
+    return (await this.target.maintenance()).verify(this.place, this.options());
+  }
+
+  async prune(before: Day, execute: boolean) {
+    return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
+  }
+
+  async purge(ids: readonly string[], column = 'member') {
+    const onFound = async () => undefined;
+    return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
+  }
+
+  async find(ids: readonly string[], column = 'member') {
+    return (await this.target.people()).find(this.place, this.#asked(ids, column), this.options());
+  }
+
+  #asked(ids: readonly string[], column: string): PeopleQuery {
+    return { ids, column };
+  }
+
+  /** Every file of the place, by its whole path. */
+  files(): string[] {
+    if (this.target.name === 'duckdb') {
+      return readdirSync(this.dir)
+        .filter((name) => name.startsWith('events.duckdb'))
+        .map((name) => join(this.dir, name));
+    }
+    return filesBelow(this.place);
   }
 }
 

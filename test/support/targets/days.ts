@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { addDays, type Day, startOf } from '../../../src/base/days.ts';
+import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
+import type { DayDownload, Receipt, RunFacts, SpoolFile } from '../../../src/extract/day.ts';
+import type { OpenOptions } from '../../../src/targets/contract.ts';
+import { scanIn } from '../scan.ts';
+import { type Cells, csvOf, on } from './csv.ts';
+
+const HASH = '0'.repeat(64);
+
+/** Downloads of days, made of rows, and the options with which a place is opened. */
+export class Days {
+  readonly dir: string = mkdtempSync(join(tmpdir(), 'dfinery-days-'));
+  readonly log: LogEvent[] = [];
+  readonly signal: AbortSignal = new AbortController().signal;
+  clock: Clock = systemClock;
+  #made = 0;
+
+  /** A day of these rows, at ten o'clock of it unless a row says otherwise. */
+  of(day: Day, rows: readonly Cells[], facts: Partial<Receipt> = {}): DayDownload {
+    const timed = rows.map((row) => ({ ...on(day), ...row }));
+    return this.ofCsv(day, [csvOf(timed)], facts);
+  }
+
+  /** A day whose files hold these texts. */
+  ofCsv(day: Day, csv: readonly string[], facts: Partial<Receipt> = {}): DayDownload {
+    const files = csv.map((text) => this.#spool(text));
+    const text = csv.join('');
+    // Later downloads of a day are requested later.
+    const requestedAt = startOf(day) + 3 * 86_400_000 + ++this.#made * 1_000;
+    const receipt: Receipt = {
+      v: 1,
+      day,
+      to_date: day,
+      requested_at: new Date(requestedAt).toISOString(),
+      is_over: true,
+      rows: files.reduce((sum, file) => sum + file.rows, 0),
+      suppressed: 0,
+      bytes: text.length,
+      sha256: createHash('sha256').update(text).digest('hex'),
+      exports: files.length,
+      invalid_utf8: 0,
+      verified_at: new Date(requestedAt + 500).toISOString(),
+      ...facts,
+    };
+    return { receipt, files, mayShareRows: receipt.to_date > day };
+  }
+
+  /** A day that may share rows with its neighbours, since the end of an export is not known. */
+  shared(day: Day, rows: readonly Cells[]): DayDownload {
+    return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
+  }
+
+  facts(start: Day): RunFacts {
+    return {
+      now: this.clock.now(),
+      start,
+      hashes: { service: HASH, filters: HASH },
+      hashing: { columns: [], key_check: null },
+      isMixed: false,
+      toDateInclusive: true,
+      finalNewline: true,
+      gaps: [],
+      appends: false,
+    };
+  }
+
+  /** The options of a place. */
+  options(more: Partial<OpenOptions> = {}): OpenOptions {
+    const logger = createLogger(
+      (event) => this.log.push(event),
+      'debug',
+      (text) => text,
+    );
+    return {
+      timezone: undefined,
+      columnTypes: new Map<string, ColumnType>(),
+      schemaMode: 'evolve',
+      memoryLimit: '500MB',
+      lockWaitMs: 0,
+      clock: this.clock,
+      logger,
+      env: () => undefined,
+      spoolDir: join(this.dir, 'spool'),
+      retentionMs: 86_400_000,
+      stdout: new PassThrough(),
+      signal: this.signal,
+      ...more,
+    };
+  }
+
+  close(): void {
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  #spool(csv: string): SpoolFile {
+    const { result, written } = scanIn(new Scanner({ timezone: undefined, requireSystem: false }), Buffer.from(csv));
+    const path = join(this.dir, `spool-${++this.#made}.csv`);
+    writeFileSync(path, written);
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
+  }
+}

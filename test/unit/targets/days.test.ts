@@ -1,0 +1,127 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+
+describe.each(TARGET_NAMES)('%s', (name) => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place(name);
+  });
+  afterEach(() => place.close());
+
+  const agrees = async () => expect((await place.verify()).differences).toEqual([]);
+
+  it('stores days in any order, and moves the cursor over an unbroken row of days', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])], [place.of(D3, [{ id: 'c' }])]]);
+    expect((await place.state())?.exportState?.from_date).toBe(D2);
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    expect((await place.state())?.exportState?.from_date).toBe('2026-01-04');
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} c`]);
+    await agrees();
+  });
+
+  it('replaces a day that is read again, and only that day', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }, { id: 'b' }]), place.of(D2, [{ id: 'c' }])]]);
+    const [commit] = await place.load([[place.of(D1, [{ id: 'b', x: '5' }, { id: 'd' }])]]);
+    expect(commit).toMatchObject({ days: [D1], rows: 2 });
+    expect(await place.keys()).toEqual([`${D1} b`, `${D1} d`, `${D2} c`]);
+    await agrees();
+  });
+
+  it('leaves out a download that began before the stored one', async () => {
+    const early = place.of(D1, [{ id: 'early' }]);
+    await place.load([[place.of(D1, [{ id: 'late' }])]]);
+    expect(await place.load([[early]])).toMatchObject([{ days: [], rows: 0 }]);
+    expect(await place.keys()).toEqual([`${D1} late`]);
+  });
+
+  it('numbers rows of one id within a day', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }, { id: 'a', x: '1' }]), place.of(D2, [{ id: 'a' }])]]);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D1} a#2`, `${D2} a`]);
+    const { differences, warnings } = await place.verify();
+    expect([differences, warnings]).toEqual([[], [expect.stringContaining('under more than one day')]]);
+  });
+
+  it('keeps a row that two neighbouring exports share once, under the later day', async () => {
+    const [a, b, c] = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+    await place.load([[place.shared(D1, [a, b])], [place.shared(D2, [b, c])]]);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
+    await place.load([[place.shared(D1, [a, b])]]);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
+    expect((await place.state())?.receipts.get(D1)).toMatchObject({ rows: 2, rows_stored: 1 });
+    await agrees();
+  });
+
+  it('adds and widens columns; stored values keep their text', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '5' }])]]);
+    const [commit] = await place.load([[place.of(D2, [{ id: 'b', n: 'x', m: '1.5' }])]]);
+    expect(commit).toMatchObject({ columnsAdded: ['m'], columnsWidened: [{ name: 'n', from: 'long', to: 'string' }] });
+    const rows = await place.read('SELECT _key, n, m FROM events ORDER BY _key');
+    expect(rows).toEqual([
+      { _key: 'a', n: '5', m: null },
+      { _key: 'b', n: 'x', m: 1.5 },
+    ]);
+    await agrees();
+  });
+
+  it('stores a day without rows, and a day that became empty', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [])]]);
+    await place.load([[place.of(D1, [])]]);
+    expect((await place.state())?.exportState?.from_date).toBe(D3);
+    await agrees();
+  });
+
+  it('prunes whole days after a plan, and keeps the cursor', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    expect(await place.prune(D2, false)).toEqual({ days: [D1], rows: 1 });
+    expect((await place.keys()).length).toBe(2);
+    expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 1 });
+    expect(await place.keys()).toEqual([`${D2} b`]);
+    const state = await place.state();
+    expect([state?.receipts.get(D1)?.pruned, state?.exportState?.from_date]).toEqual([true, D3]);
+    const { differences, warnings } = await place.verify();
+    expect([differences, warnings]).toEqual([[], [expect.stringContaining(D1)]]);
+  });
+
+  it('counts a day whose rows a user removed as pruned; everything else works', async () => {
+    await place.load([
+      [
+        place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }]),
+        place.of(D2, [{ id: 'b', member: 'm2', df_unified_id: 'u2' }]),
+      ],
+    ]);
+    if (name === 'duckdb') await place.read(`DELETE FROM events WHERE event_date = '${D1}'`);
+    else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
+    expect((await place.state())?.receipts.get(D1)).toMatchObject({ pruned: true });
+    expect((await place.verify()).differences).toEqual([]);
+    await place.load([[place.of(D3, [{ id: 'c', member: 'm3', df_unified_id: 'u3' }])]]);
+    await place.purge(['m3']);
+    expect(await place.keys()).toEqual([`${D2} b`]);
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+    await agrees();
+  });
+
+  it('removes people with every byte of theirs', async () => {
+    const rows = [
+      { id: 'a', member: 'SECRET-member', df_unified_id: 'SECRET-u' },
+      { id: 'b', member: '', df_unified_id: 'SECRET-u' },
+      { id: 'c', member: 'other', df_unified_id: 'u2' },
+    ];
+    await place.load([
+      [place.of(D1, rows)],
+      [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])],
+    ]);
+    await place.load([[place.of(D2, [{ id: 'e', member: 'SECRET-member', df_unified_id: 'SECRET-u' }])]]);
+    expect(await place.find(['SECRET-member'])).toMatchObject({ people: 1, rows: 3 });
+    expect(await place.purge(['SECRET-member'])).toMatchObject({ rowsRemoved: 3, rows: 2, unreached: [] });
+    expect(await place.keys()).toEqual([`${D1} c`, `${D1} d`]);
+    const { readFileSync } = await import('node:fs');
+    const naming = place.files().filter((path) => readFileSync(path).includes('SECRET'));
+    expect(naming).toEqual([]);
+    await agrees();
+  });
+});
