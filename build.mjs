@@ -17,9 +17,7 @@ const benchmarks = {
   'bench/main': 'bench/main.ts',
   'bench/peers': 'bench/peers/main.ts',
   'bench/serve': 'bench/serve.ts',
-  'bench/bucket': 'bench/bucket.ts',
   'bench/bare': 'bench/bare.ts',
-  'bench/records-run': 'bench/records-run.ts',
 };
 
 /**

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { validatorModule } from './connectors/validator.mjs';
@@ -9,16 +8,15 @@ const FOREIGN =
 for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 
 /**
- * Tests that take long since they run much, that start, kill or starve processes (a compiler among them), or that change what the
+ * Tests that take long since they run much, that start, kill or starve processes, or that change what the
  * process has: its file system, its folders, its clock.
  */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
-  'test/soak/**/*.test.ts',
   'test/unit/targets/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
-  'test/unit/**/{compiled,crash,kill,failure,forget-people,forget-places,object-store,others,large-object,beside,maintain,publish}.test.ts',
+  'test/unit/**/{crash,kill,failure,forget-people,forget-places,object-store,others,large-object,beside,maintain,publish}.test.ts',
 ];
 
 export default defineConfig({
@@ -26,11 +24,6 @@ export default defineConfig({
     {
       name: 'sql-as-text',
       transform: (text, id) => (id.endsWith('.sql') ? `export default ${JSON.stringify(text)};` : undefined),
-    },
-    {
-      name: 'wasm-as-base64',
-      enforce: 'pre',
-      load: (id) => (id.endsWith('/csv.wasm') ? `export default '${readFileSync(id, 'base64')}';` : undefined),
     },
     {
       name: 'validators',

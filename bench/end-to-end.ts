@@ -3,7 +3,6 @@ import { type Measured, measured, median, printGoal } from './measure.ts';
 import { scratch, serving } from './serving.ts';
 import { type Prepared, prepare } from './shapes.ts';
 import { sizeBelow } from './size.ts';
-import { requestsOf, type Store, storing } from './storing.ts';
 import { type Job, type Place, WORKS, type Work } from './works.ts';
 
 export interface Selection {
@@ -25,7 +24,6 @@ interface Result {
   readonly work: Work;
   readonly ours: Figures;
   readonly bare: Figures | undefined;
-  readonly requests: Run['requests'];
 }
 
 const HEAD =
@@ -42,9 +40,8 @@ export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promi
   for (const shape of shapes) {
     const data = await prepare(shape);
     await serving(data.dir, (url) =>
-      scratch(url, {}, async (dir, config) => {
-        const measure = (store?: Store) => measureShape(shape, { data, dir, config, store }, chosen, rounds);
-        const done = await (chosen.some(({ needsStore }) => needsStore) ? storing(measure) : measure());
+      scratch(url, async (dir, config) => {
+        const done = await measureShape(shape, { data, dir, config }, chosen, rounds);
         console.log(done.map(lineOf).join('\n'));
         results.push(...done);
       }),
@@ -53,7 +50,6 @@ export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promi
   for (const result of results) {
     printAim(result);
     printBeside(result, results);
-    printRequests(result);
   }
 }
 
@@ -67,7 +63,7 @@ async function measureShape(shape: string, place: Place, works: readonly Work[],
       const job = await work.ours(place);
       note(work.name, await runOf(job, work.isRereading === true, place.data));
       if (!works.some((other) => other.isRereading && works.indexOf(other) === works.indexOf(work) + 1))
-        if (job.target !== '') rmSync(job.target, { recursive: true, force: true });
+        rmSync(job.target, { recursive: true, force: true });
     }
   }
   return works.map((work) => ({
@@ -75,25 +71,17 @@ async function measureShape(shape: string, place: Place, works: readonly Work[],
     work,
     ours: figuresOf(runs.get(work.name) ?? []),
     bare: work.bare && figuresOf(runs.get(`bare ${work.name}`) ?? []),
-    requests: runs.get(work.name)?.at(-1)?.requests,
   }));
 }
 
 interface Run extends Measured {
   readonly writtenMb: number;
-  /** Requests of a run into a bucket. */
-  readonly requests?: ReturnType<typeof requestsOf>;
 }
 
 async function runOf(job: Job, isRereading: boolean, data: Prepared): Promise<Run> {
-  if (!isRereading && job.store === undefined) rmSync(job.target, { recursive: true, force: true });
-  if (job.store !== undefined) await job.store.take();
-  const run = await measured(job.command, job.out, job.store?.env);
+  if (!isRereading) rmSync(job.target, { recursive: true, force: true });
+  const run = await measured(job.command, job.out);
   checkRows(run, data);
-  if (job.store !== undefined) {
-    const asked = await job.store.take();
-    return { ...run, writtenMb: asked.bytes / 1e6, requests: requestsOf(asked, data.days.length) };
-  }
   return { ...run, writtenMb: (await sizeBelow(job.target)) / 1e6 };
 }
 
@@ -140,16 +128,4 @@ function printBeside({ shape, work, ours }: Result, all: readonly Result[]): voi
     wanted: ['<=', work.beside.aim],
     detail,
   });
-}
-
-/** Maximum number of requests for a window: for a file, its commit, and the read of a file's key columns. */
-const MOST_REQUESTS_A_WINDOW = 7;
-
-function printRequests({ shape, work, requests }: Result): void {
-  if (requests === undefined) return;
-  const isBound = requests.window <= MOST_REQUESTS_A_WINDOW;
-  const bound = `${isBound ? 'ok  ' : 'MISS'} ${shape} ${work.name}: ${requests.window.toFixed(1)} requests a window of a day`;
-  console.log(
-    `${bound} (bound ${MOST_REQUESTS_A_WINDOW}): ${requests.kinds}; ${requests.once} a run; ${requests.all} in all`,
-  );
 }

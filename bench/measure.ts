@@ -1,48 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
-import { watchMemory } from './memory.ts';
-
-/** One finished run of a child process: its wall time, its peak memory, and the JSON on its last line of stdout. */
-export interface Finished {
-  readonly seconds: number;
-  /** Peak resident memory of the process in MB (`VmHWM`, sampled); 0 if the system does not tell. */
-  readonly peakMb: number;
-  readonly answer: Readonly<Record<string, unknown>>;
-}
-
-/** Runs Node on a script and waits; throws with its stderr when it fails. */
-export async function run(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-  stdin: 'ignore' | number = 'ignore',
-): Promise<Finished> {
-  const began = performance.now();
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: [stdin, 'pipe', 'pipe'] });
-  const out: Buffer[] = [];
-  const err: Buffer[] = [];
-  child.stdout?.on('data', (chunk: Buffer) => {
-    out.push(chunk);
-    if (out.length > 2_000) out.splice(0, 1_000);
-  });
-  child.stderr?.on('data', (chunk: Buffer) => err.push(chunk));
-  const watch = watchMemory(child.pid ?? 0);
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  const peakMb = watch();
-  const seconds = (performance.now() - began) / 1_000;
-  if (code !== 0)
-    throw new Error(`${args.join(' ')} ended with ${code}: ${Buffer.concat(err).toString().slice(-2_000)}`);
-  return { seconds, peakMb, answer: lastJson(Buffer.concat(out).toString()) };
-}
-
-function lastJson(text: string): Readonly<Record<string, unknown>> {
-  const line = text.trimEnd().split('\n').at(-1) ?? '';
-  try {
-    return JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
-}
 
 /** A finished command, from the start of its process to its end. */
 export interface Measured {
@@ -121,3 +80,52 @@ export function printMachine(): void {
   const [cpu] = cpus();
   console.log(`${cpus().length} x ${cpu?.model ?? 'cpu'}, Node ${process.versions.node}, ${process.platform}`);
 }
+
+const EVERY_MS = 50;
+const PAGE = 4_096;
+
+/**
+ * Watches the memory of a process and its descendants. The returned function stops that and returns the peak in MB; 0
+ * outside of Linux.
+ */
+function watchMemory(pid: number): () => number {
+  let peak = 0;
+  const look = async () => {
+    const tree = await treeOf(pid);
+    const resident = await Promise.all(tree.map(residentOf));
+    const highest = await Promise.all(tree.map(highestOf));
+    peak = Math.max(
+      peak,
+      resident.reduce((sum, one) => sum + one, 0),
+      ...highest,
+    );
+  };
+  let isLooking = false;
+  const timer = setInterval(async () => {
+    if (isLooking) return;
+    isLooking = true;
+    await look();
+    isLooking = false;
+  }, EVERY_MS);
+  return () => {
+    clearInterval(timer);
+    return Math.round(peak / 1e6);
+  };
+}
+
+async function treeOf(pid: number): Promise<number[]> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const children = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/children`, 'utf8').catch(() => '')),
+  );
+  const below = children.flatMap((line) => line.split(' ').filter((child) => child !== ''));
+  return [pid, ...(await Promise.all(below.map((child) => treeOf(Number(child))))).flat()];
+}
+
+const residentOf = async (pid: number): Promise<number> =>
+  Number((await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '0 0')).split(' ')[1]) * PAGE;
+
+const highestOf = async (pid: number): Promise<number> => {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1_024;
+};

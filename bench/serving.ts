@@ -10,14 +10,9 @@ export const HERE = dirname(process.argv[1] ?? '');
 export const COMMAND = join(HERE, '..', 'bin', 'dfinery-elt.js');
 export const SOURCE = join(HERE, '..', 'bin', 'source-dfinery.js');
 
-/** Serves prepared files from a process of its own while `work` runs, every export with these faults. */
-export async function serving<T>(
-  dir: string,
-  work: (url: string) => Promise<T>,
-  latencyMs = 0,
-  faults: readonly object[] = [],
-): Promise<T> {
-  const child = spawn(process.execPath, [join(HERE, 'serve.js'), dir, `${latencyMs}`, JSON.stringify(faults)], {
+/** Serves prepared files from a process of its own while `work` runs, every export with this fault. */
+export async function serving<T>(dir: string, work: (url: string) => Promise<T>, fault: object = {}): Promise<T> {
+  const child = spawn(process.execPath, [join(HERE, 'serve.js'), dir, JSON.stringify(fault)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {
@@ -31,11 +26,7 @@ export async function serving<T>(
 }
 
 /** Makes a scratch folder with a configuration in it; removes it afterwards. */
-export async function scratch<T>(
-  url: string,
-  extra: object,
-  work: (dir: string, config: string) => Promise<T>,
-): Promise<T> {
+export async function scratch<T>(url: string, work: (dir: string, config: string) => Promise<T>): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-bench-'));
   const config = join(dir, 'config.json');
   const value = {
@@ -44,9 +35,9 @@ export async function scratch<T>(
     export_token: 'bench-export',
     spool_dir: dir,
     history_days: 60,
-    ...extra,
+    to_date_inclusive: 'true',
   };
-  writeFileSync(config, JSON.stringify({ exports_per_hour: 100_000, ...value }));
+  writeFileSync(config, JSON.stringify(value));
   try {
     return await work(dir, config);
   } finally {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { measured } from './measure.ts';
 import { COMMAND, HERE, SOURCE, span } from './serving.ts';
 import type { Prepared } from './shapes.ts';
-import type { Store } from './storing.ts';
 
 const BARE = join(HERE, 'bare.js');
 const NODE = process.execPath;
@@ -13,8 +12,6 @@ export interface Place {
   readonly data: Prepared;
   readonly dir: string;
   readonly config: string;
-  /** A bucket, if a work of the run needs one. */
-  readonly store?: Store | undefined;
 }
 
 /** A command to be measured, and the file or folder that it writes. */
@@ -23,8 +20,6 @@ export interface Job {
   readonly target: string;
   /** File for stdout, if stdout is the target. */
   readonly out?: string;
-  /** The bucket, if the target lies in one; `target` does not exist then. */
-  readonly store?: Store | undefined;
 }
 
 /** A command for which a user waits, and a command of DuckDB alone on the same files if it can do similar work. */
@@ -37,8 +32,6 @@ export interface Work {
   readonly aims: Readonly<Record<string, number>>;
   /** True if the target of the work before stays and is read again. */
   readonly isRereading?: boolean;
-  /** True if it writes into a bucket. */
-  readonly needsStore?: boolean;
   /** Another work of the same run, and the aimed ratio of time to it. */
   readonly beside?: { readonly work: string; readonly aim: number };
 }
@@ -88,19 +81,6 @@ export const WORKS: readonly Work[] = [
     bare: bare('parquet', 'bare.parquet'),
     aims: {},
     beside: { work: 'parquet', aim: 1.1 },
-  },
-  {
-    name: 'delta-s3',
-    title: 'Delta table in a bucket on loopback; bare: COPY, zstd',
-    ours: (place) => ({
-      command: command('delta', 's3://bucket/ours', place),
-      target: '',
-      store: place.store,
-    }),
-    bare: bare('parquet', 'bare.parquet'),
-    aims: {},
-    needsStore: true,
-    beside: { work: 'parquet', aim: 1.5 },
   },
   {
     name: 'arrow',

@@ -9,8 +9,8 @@ export const REQUIRE_BANNER = {
   js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
 };
 
-/** What is no module: SQL as text, WebAssembly as base64. */
-export const LOADERS = { '.sql': 'text', '.wasm': 'base64' };
+/** What is no module: SQL as text. */
+export const LOADERS = { '.sql': 'text' };
 
 export const bundle = (connector, outfile) =>
   build({

@@ -113,17 +113,12 @@ function atWork<T>(
   fault: object,
   work: (run: () => Promise<Measured>, target: string) => Promise<T>,
 ): Promise<T> {
-  const faults = 'kind' in fault ? [fault] : [];
-  return serving(
-    served,
-    (url) =>
-      scratch(url, {}, async (dir, config) => {
-        const task: Task = { dir, days, url, config };
-        const target = join(dir, peer.target);
-        const command = ['timeout', LONGEST, ...peer.command(task)];
-        return work(() => measured(command, undefined, environmentOf(peer, task)), target);
-      }),
-    0,
-    faults,
-  );
+  const serve = (url: string) =>
+    scratch(url, async (dir, config) => {
+      const task: Task = { dir, days, url, config };
+      const target = join(dir, peer.target);
+      const command = ['timeout', LONGEST, ...peer.command(task)];
+      return work(() => measured(command, undefined, environmentOf(peer, task)), target);
+    });
+  return serving(served, serve, fault);
 }

@@ -1,4 +1,4 @@
-// The ASCII characters that parsers and writers of bytes look for. AssemblyScript compiles this file too (assembly/).
+// The ASCII characters that parsers and writers of bytes look for.
 
 export const LF = 10;
 export const CR = 13;

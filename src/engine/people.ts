@@ -1,8 +1,7 @@
 import { configError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
-import type { HashKey } from '../cells/columns/hash-key.ts';
-import { INNER_PAD, OUTER_PAD } from '../cells/csv/hmac-key.ts';
+import { type HashKey, INNER_PAD, OUTER_PAD } from '../cells/columns/hash-key.ts';
 import { TYPES } from '../cells/types/index.ts';
 import { asText } from '../cells/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../cells/types/type.ts';

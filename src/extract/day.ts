@@ -31,7 +31,7 @@ export interface Receipt {
 /** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
   ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'eventNames' | 'listed'
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'listed'
 >;
 
 /**
@@ -50,6 +50,10 @@ export interface DayDownload {
   /** True if the neighbouring days may have rows of this one, and this one of theirs (rule *Neighbours*). */
   readonly mayShareRows: boolean;
 }
+
+/** True if some rows of the day may not have their id as key; else the order of rows does not matter. */
+export const hasDuplicateOrMissingIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
+  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {

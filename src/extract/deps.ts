@@ -24,8 +24,6 @@ export interface ExtractDeps extends Omit<Runtime, 'env'>, WaitLimits {
   readonly options: ExtractOptions;
   /** Event names that the place has, asked for when a day is too large. */
   readonly eventNames?: (() => Promise<readonly string[]>) | undefined;
-  /** Called with the bytes so far while a body arrives, so that its reader can get ready. */
-  readonly onReceived?: ((bytes: number) => void) | undefined;
   readonly counts: ExtractCounts;
 }
 

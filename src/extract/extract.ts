@@ -1,7 +1,6 @@
 // This folder: from a plan to checked days. `plan/` decides which days to read, `download/` requests each until there is
 // a checked answer, `spool/` is the folder on disk; the files beside them are the contract with those who store days.
 
-import { unlink } from 'node:fs/promises';
 import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
@@ -50,7 +49,7 @@ export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGener
   for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
 }
 
-function logPlan(plan: Plan, { logger }: ExtractDeps): void {
+export function logPlan(plan: Plan, { logger }: ExtractDeps): void {
   for (const { event, message } of plan.warnings) logger.warn(event, message);
   if (plan.readAgain.length === 0) return;
   const message = `Read again, since they are empty or have far fewer rows than usual: ${nameDays(plan.readAgain)}.`;
@@ -96,7 +95,7 @@ async function* batches(
     const days = batch.drain();
     if (days.length === 0) return;
     yield { days, facts: outcome.factsAfter(days) };
-    for (const { files } of days) for (const { path } of files) await unlink(path).catch(() => {});
+    for (const day of days) await downloads.remove(day);
   }
 }
 
@@ -179,7 +178,7 @@ class Outcome {
       return;
     }
     this.#shortened.push(day);
-    if (state === undefined && day === this.#start) this.#start = addDays(day, 1);
+    if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
   }
 
   /** The facts to store with these days, the last that are delivered so far. */

@@ -1,5 +1,5 @@
 import valid from '../../schemas/state.validator';
-import { addDays, type Day } from '../base/days.ts';
+import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
@@ -15,7 +15,7 @@ export function stateAfter(before: ExportState | undefined, receipts: StoredRece
   const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
   const start = before?.start_date ?? facts.start;
   const gaps = new Set([...recorded, ...facts.gaps]);
-  let cursor = before?.from_date ?? start;
+  let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashed = hashedAfter(before, facts.hashing);
   const inclusive = facts.toDateInclusive ?? to_date_inclusive;
@@ -34,6 +34,13 @@ export function stateAfter(before: ExportState | undefined, receipts: StoredRece
     read_again: readAgainDays(receipts, facts),
   };
 }
+
+/** The state of an Airbyte stream before its first day. */
+export const unreadState = (from_date: Day) => ({ version: 1, from_date, days: {} }) as const;
+
+/** True for a state with which nothing was read yet. */
+export const isUnread = ({ start_date, days }: ExportState): boolean =>
+  start_date === undefined && isObject(days) && Object.keys(days).length === 0;
 
 /** The `filters` of a place that a full refresh with other filters has not finished: equal to no hash. */
 const MIXED = 'mixed';

@@ -1,95 +1,48 @@
 import { isObject } from '../base/json.ts';
-import { memberNumber } from './data/columns.ts';
-import { answer, type Exchange, failByFault, isJson } from './exchange.ts';
-import type { SeenDeletion } from './request-log.ts';
-import type { Fault } from './scenario.ts';
+import { answerJson, type Exchange, retryAfter } from './exchange.ts';
 
-/** The documented codes with their messages, and the HTTP status if the scenario gives each code its own. */
-const CODES = {
-  '20000': { message: 'OK', status: 200 },
-  '40000': { message: 'BAD_REQUEST', status: 400 },
-  '40001': { message: 'VALIDATION_FAILURE', status: 400 },
-  '40101': { message: 'INVALID_SERVICE_ID', status: 401 },
-  '40201': { message: 'INVALID_TOKEN', status: 401 },
-  '40401': { message: 'TOO_MANY_REQUEST', status: 429 },
-  '40402': { message: 'NOT_FOUND', status: 404 },
-  '40403': { message: 'NOT_FOUND', status: 404 },
-  '50000': { message: 'INTERNAL_SERVER_ERROR', status: 500 },
-} as const satisfies Record<string, { message: string; status: number }>;
-type Code = keyof typeof CODES;
+/** The documented codes with their messages. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  '20000': 'OK',
+  '40000': 'BAD_REQUEST',
+  '40001': 'VALIDATION_FAILURE',
+  '40101': 'INVALID_SERVICE_ID',
+  '40201': 'INVALID_TOKEN',
+  '40401': 'TOO_MANY_REQUEST',
+  '40402': 'NOT_FOUND',
+  '40403': 'NOT_FOUND',
+  '50000': 'INTERNAL_SERVER_ERROR',
+};
 
 const DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** Maximum number of answers of one id that are kept. */
-const MAX_ANSWERS = 20;
-
-/** Serves one deletion: token, service, quota, body, fault, and only then the deletion itself. */
+/** Serves one deletion: token, service, quota, body, and only then the deletion itself. */
 export async function serveDelete(exchange: Exchange): Promise<void> {
-  const { service, seen, req } = exchange;
-  if (req.headers.access_token !== service.tokens.import) return answerCode(exchange, '40201');
-  if (seen.query.service_id !== service.options.serviceId) return answerCode(exchange, '40101');
-  const id = externalIdOf(exchange);
-  const known = id === undefined ? undefined : service.log.deletionOf(id);
-  if (known !== undefined) known.count++;
-  if (service.limits.delete.allowance().remaining === 0) {
-    const isCode = service.scenario.deletions.over_limit === '40401';
-    answerCode(exchange, '40401', isCode ? undefined : 429);
-  } else {
-    service.limits.delete.count();
-    if (known === undefined) return answerCode(exchange, '40001');
-    const fault = service.faultOf({ operation: 'delete', externalId: known.externalId });
-    seen.fault = fault?.kind;
-    if (fault === undefined || !(await failInstead(exchange, fault))) erase(exchange, known, fault);
-  }
-  if (known !== undefined) known.answers = [...known.answers, seen.outcome ?? 'cut'].slice(-MAX_ANSWERS);
+  const { service, req, body } = exchange;
+  const { scenario, limits, clock, dataset } = service;
+  if (req.headers.access_token !== scenario.import_token) return answerCode(exchange, '40201');
+  if (exchange.serviceId !== scenario.service_id) return answerCode(exchange, '40101');
+  if (!limits.delete.take()) return answerCode(exchange, '40401', 429);
+  const id = externalIdOf(body);
+  if (id === undefined) return answerCode(exchange, '40001');
+  const given = service.answerOf('delete', id);
+  await clock.sleep(given?.latency_ms ?? 0, exchange.closed);
+  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = given ?? {};
+  if (code === '20000') dataset.deleteProfile(id);
+  answerCode(exchange, code, status, retryAfter(retry_after_s));
 }
 
-function externalIdOf(exchange: Exchange): string | undefined {
-  const { body } = exchange.seen;
-  if (!isJson(exchange) || !isObject(body) || !isObject(body.identity)) return undefined;
+function externalIdOf(body: unknown): string | undefined {
+  if (!isObject(body) || !isObject(body.identity)) return undefined;
   const { external_id: id } = body.identity;
   if (typeof id !== 'string' || id === '') return undefined;
   const at = body.request_datetime;
   return typeof at === 'string' && DATETIME.test(at) && !Number.isNaN(Date.parse(at)) ? id : undefined;
 }
 
-/** Answers with a fault instead of the deletion; false if the deletion takes place all the same. */
-async function failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
-  if (fault.kind === 'code') answerCode(exchange, fault.code, fault.status, fault.message);
-  else if (fault.kind === 'reset') exchange.res.socket?.resetAndDestroy();
-  else if (fault.kind === 'stall' && fault.for_s !== undefined) {
-    await exchange.service.clock.sleep(fault.for_s * 1_000, exchange.closed);
-    return false;
-  } else if (fault.kind !== 'stall') return failByFault(exchange, fault, 'delete');
-  return true;
-}
-
-/** Executes the deletion; with `cut_after` no answer is sent. */
-function erase(exchange: Exchange, seen: SeenDeletion, fault: Fault | undefined): void {
-  const { scenario, deletedUsers } = exchange.service;
-  const { known_ids, unmatched, codes } = scenario.deletions;
-  const id = seen.externalId;
-  const isKnown = known_ids === undefined || known_ids.includes(id);
-  const code = (Object.hasOwn(codes, id) ? codes[id] : undefined) ?? (isKnown ? '20000' : unmatched);
-  if (isKnown && code === '20000') {
-    seen.deleted++;
-    const user = Number(id);
-    if (scenario.rows.of_deleted_profiles === 'removed' && memberNumber(user) === id) deletedUsers.add(user);
-  }
-  if (fault?.kind === 'cut_after') {
-    exchange.seen.outcome = 'cut';
-    exchange.res.socket?.resetAndDestroy();
-  } else answerCode(exchange, code);
-}
-
-function answerCode(exchange: Exchange, code: string, status?: number, message?: string): void {
-  const { limits, scenario } = exchange.service;
-  const { success_status, failure_status } = scenario.deletions;
-  const known = Object.hasOwn(CODES, code) ? CODES[code as Code] : { message: 'UNKNOWN', status: 400 };
+/** A failure has the status 200 unless the scenario says otherwise: a 200 can be a failure. */
+function answerCode(exchange: Exchange, code: string, status = 200, headers: Record<string, string> = {}): void {
   const isDone = code === '20000';
-  const http = status ?? (isDone ? success_status : failure_status === 'by_code' ? known.status : 200);
-  exchange.seen.outcome = status === undefined || status < 400 ? code : `HTTP ${status} ${code}`;
-  const body = { status: isDone, code, message: message ?? known.message, data: isDone };
-  const headers = limits.delete.headers(code === '40401' ? { remaining: 0 } : undefined);
-  answer(exchange, http, { type: 'application/json', body: JSON.stringify(body) }, headers);
+  const body = { status: isDone, code, message: MESSAGES[code] ?? 'UNKNOWN', data: isDone };
+  answerJson(exchange, status, body, { ...exchange.service.limits.delete.headers(), ...headers });
 }

@@ -3,16 +3,15 @@ import type { AddressInfo } from 'node:net';
 import { configError, messageOf } from '../base/errors.ts';
 import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
-import { type Exchange, fail, readBody } from './exchange.ts';
-import { serveExport } from './export/serve-export.ts';
-import type { SeenRequest } from './request-log.ts';
-import type { Operation } from './scenario.ts';
+import { type Exchange, fail } from './exchange.ts';
+import { serveExport } from './export.ts';
 import type { Service } from './service.ts';
 
 const LOOPBACK = '127.0.0.1';
-const PATHS: Readonly<Record<string, Operation>> = {
-  '/api/v1/export/event': 'export',
-  '/api/v1/identities/delete': 'delete',
+const MAX_BODY_BYTES = 1024 * 1024;
+const OPERATIONS: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
+  '/api/v1/export/event': serveExport,
+  '/api/v1/identities/delete': serveDelete,
 };
 
 /** Serves on loopback only. Port 0 takes a free one. */
@@ -35,50 +34,32 @@ export async function listen(service: Service, port: number) {
 
 async function serve(service: Service, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const over = new AbortController();
-  const seen = see(service, req);
-  const exchange: Exchange = { service, req, res, seen, closed: over.signal };
-  res.once('close', () => {
-    over.abort();
-    if (!res.writableFinished) seen.outcome = seen.fault ? (seen.outcome ?? `fault:${seen.fault}`) : 'closed';
-    seen.done = true;
-  });
+  res.once('close', () => over.abort());
   res.on('error', () => over.abort());
   try {
-    await route(exchange);
-  } catch (error) {
-    if (over.signal.aborted) return;
-    // A defect of the simulator itself must never look like an answer of the service.
-    seen.outcome = `defect: ${messageOf(error)}`;
+    const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
+    const operation = Object.hasOwn(OPERATIONS, pathname) ? OPERATIONS[pathname] : undefined;
+    const text = await readBody(req);
+    const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
+    const body = isJson ? jsonOf(text) : undefined;
+    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: over.signal };
+    await service.clock.sleep(service.scenario.latency_ms, over.signal);
+    if (operation === undefined) return fail(exchange, 404, 'not_found');
+    if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
+    await operation(exchange);
+  } catch {
+    // The client is gone, or its request was too large, or the simulator has a defect: never an answer of the service.
     res.destroy();
   }
 }
 
-async function route(exchange: Exchange): Promise<void> {
-  const { service, req, seen } = exchange;
-  const text = await readBody(req);
-  if (text === undefined) return fail(exchange, 413, 'too_large');
-  seen.body = jsonOf(text) ?? text;
-  const { latencyMs = 0 } = service.options;
-  if (latencyMs > 0) await service.clock.sleep(latencyMs, exchange.closed);
-  if (seen.operation === undefined) return fail(exchange, 404, 'not_found');
-  if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
-  return seen.operation === 'export' ? serveExport(exchange) : serveDelete(exchange);
-}
-
-function see({ log, clock }: Service, req: IncomingMessage): SeenRequest {
-  const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
-  return log.add({
-    operation: Object.hasOwn(PATHS, pathname) ? PATHS[pathname] : undefined,
-    method: req.method ?? '',
-    path: pathname,
-    query: Object.fromEntries(searchParams),
-    headers: Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, String(value)])),
-    body: undefined,
-    at: clock.now(),
-    status: undefined,
-    outcome: undefined,
-    fault: undefined,
-    bytes: 0,
-    done: false,
-  });
+async function readBody(req: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_BODY_BYTES) throw new Error('The body is too large.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

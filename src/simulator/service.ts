@@ -1,67 +1,34 @@
 import type { Clock } from '../base/clock.ts';
-import type { Day } from '../base/days.ts';
-import { createDataset, type Dataset } from './data/columns.ts';
-import { hashText } from './data/hash.ts';
-import { faultRules } from './fault.ts';
+import { Dataset } from './data/dataset.ts';
 import { RequestLimit } from './limit.ts';
-import { RequestLog } from './request-log.ts';
-import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+import type { Answer, Operation, Scenario } from './scenario.ts';
 
-export interface Tokens {
-  readonly export: string;
-  readonly import: string;
-}
-
-export interface SimulatorOptions {
-  readonly port?: number;
-  readonly seed: number | string;
-  readonly scenario?: Scenario | undefined;
-  readonly clock: Clock;
-  readonly tokens: Tokens;
-  readonly serviceId: string;
-  /** Approximate number of events a day; replaces the scenario's `rows.per_day`. */
-  readonly rowsPerDay?: number | undefined;
-  readonly latencyMs?: number;
-  /**
-   * The CSV of these days, sent unchanged and without filters in place of generated rows; undefined: they have none.
-   */
-  readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
-}
-
-/** The state of the service behind HTTP: its data, its counts and its log. */
+/** The state of the service behind HTTP: its data and its counts. */
 export class Service {
-  readonly options: SimulatorOptions;
+  readonly scenario: Scenario;
   readonly clock: Clock;
-  readonly log = new RequestLog();
-  readonly deletedUsers = new Set<number>();
-  readonly limits: Readonly<Record<'export' | 'delete', RequestLimit>>;
+  readonly dataset: Dataset;
+  readonly limits: Readonly<Record<Operation, RequestLimit>>;
   runningExports = 0;
-  tokens: Tokens;
-  scenario: Scenario;
-  dataset: Dataset;
-  faultOf: ReturnType<typeof faultRules>;
+  readonly #count = { export: 0, delete: 0 };
 
-  constructor(options: SimulatorOptions) {
-    const { clock, tokens, scenario = parseScenario({}), rowsPerDay } = options;
-    this.options = options;
+  constructor(scenario: Scenario, clock: Clock) {
+    this.scenario = scenario;
     this.clock = clock;
-    this.tokens = tokens;
-    this.scenario = rowsPerDay === undefined ? scenario : patchScenario(scenario, { rows: { per_day: rowsPerDay } });
-    this.limits = { export: new RequestLimit('export', this), delete: new RequestLimit('delete', this) };
-    this.dataset = this.#newDataset();
-    this.faultOf = faultRules(scenario.faults, this.dataset.seed);
+    this.dataset = new Dataset(scenario);
+    this.limits = {
+      export: new RequestLimit(clock, 'export', scenario.exports_per_hour),
+      delete: new RequestLimit(clock, 'delete', scenario.deletions_per_minute),
+    };
   }
 
-  /** New `faults` replace all of them and start counting requests at zero. */
-  setScenario(patch: ScenarioPatch): void {
-    this.scenario = patchScenario(this.scenario, patch);
-    this.dataset = this.#newDataset();
-    if (patch.faults !== undefined) this.faultOf = faultRules(this.scenario.faults, this.dataset.seed);
-  }
-
-  #newDataset(): Dataset {
-    const { seed, serviceId } = this.options;
-    const { scenario, deletedUsers } = this;
-    return createDataset({ seed: hashText(String(seed)), serviceId, scenario, deletedUsers });
+  /** Counts a request, and gives the answer that the scenario has for it. */
+  answerOf(operation: Operation, externalId?: string): Answer | undefined {
+    const n = ++this.#count[operation];
+    return this.scenario.answers.find((answer) => {
+      const isNth = answer.nth === undefined || answer.nth.includes(n);
+      const isId = answer.external_id === undefined || answer.external_id === externalId;
+      return answer.operation === operation && isNth && isId;
+    });
   }
 }

@@ -14,11 +14,12 @@ SCRATCH = Path(os.environ["SCRATCH"])
 
 
 @contextlib.contextmanager
-def simulator(*arguments: str):
+def simulator(**scenario: object):
     """Yields the source configuration of a running simulator."""
-    process = subprocess.Popen(
-        [*PROGRAM, "simulate", "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    path = SCRATCH / "scenario.json"
+    path.write_text(json.dumps(scenario))
+    command = [*PROGRAM, "simulate", "--port", "0", "--scenario", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield json.loads(process.stdout.readline())
     finally:

@@ -145,7 +145,7 @@ def suite(config: dict, zone: str | None) -> None:
         check(f"arrow, {label}, {name}", differences(rows, truth, columns, zone))
 
 
-with simulator("--rows-per-day", "300") as config:
+with simulator(events_per_day=300) as config:
     suite(config, None)
     suite(config, "America/New_York")
 sys.exit(1 if FAILED else 0)

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { preparedFiles } from '../../bench/prepared-files.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
-import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
-import { parseScenario } from '../../src/simulator/scenario.ts';
-import { handClock, SERVICE_ID, TOKENS } from './service/simulator.ts';
+import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
+import type { TestService } from './service/test-service.ts';
 import { type Cells, csvOf } from './targets/csv.ts';
 
 export const HASH_KEY = 'a hash key of at least 32 characters';
@@ -45,19 +44,16 @@ export interface Said {
 export class PrivacyFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
   readonly clock = handClock();
-  readonly #sim: Simulator;
+  readonly #sim: TestService;
 
-  private constructor(sim: Simulator) {
+  private constructor(sim: TestService) {
     this.#sim = sim;
   }
 
   static async start(scenario: unknown = {}): Promise<PrivacyFixture> {
     const clock = handClock();
     const files = mkdtempSync(join(tmpdir(), 'served-'));
-    const sim = await startSimulator({
-      ...{ seed: 7, clock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 10, bodyOf: preparedFiles(files) },
-      scenario: parseScenario(scenario),
-    });
+    const sim = await startTestSimulator(scenario, { clock, bodyOf: preparedFiles(files) });
     return Object.assign(new PrivacyFixture(sim), { clock, served: files });
   }
 

@@ -67,14 +67,14 @@ export interface ProbeOptions
 }
 
 const COST =
-  'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
+  'One export of the hourly limit is spent on this check, or two where the service does not answer the event that does not exist with a header.';
 /** Maximum time from the first byte sent to the verdict (ms). */
 const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
- * Requests one day of an event that does not exist, and reads the header line alone. If that is refused as invalid, a
- * second request without any filter decides. Waits for no quota, never retries. Rejects only with the signal's
+ * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export nor
+ * a wrong token, a second request without any filter decides. Waits for no quota, never retries. Rejects only with the signal's
  * reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
@@ -90,8 +90,8 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
     },
   });
   const probe = async (limited: AbortSignal) => {
-    const first = await service.exportEvents(smallest(clock.now()), limited);
-    if (first.kind !== 'invalid') return verdictOf(first, host, clock.now());
+    const first = await verdictOf(await service.exportEvents(smallest(clock.now()), limited), host, clock.now());
+    if (CONCLUSIVE.has(first.kind)) return first;
     logger.info('check.second', `${first.message} The check asks once more, without the event.`);
     return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), host, clock.now());
   };
@@ -119,6 +119,9 @@ function unfiltered(now: number): ExportRequest {
   const request = smallest(now);
   return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
 }
+
+/** Findings that do not depend on the event that does not exist. */
+const CONCLUSIVE: ReadonlySet<ProbeKind> = new Set(['ok', 'wrong_token', 'quota_spent', 'unreachable']);
 
 type Finding = Omit<ProbeVerdict, 'limits'>;
 
@@ -159,7 +162,12 @@ const BY_CODE: Readonly<Record<string, { readonly kind: ProbeKind; readonly advi
   proxy: { kind: 'unreachable' },
 };
 
-function foundInRefusal({ kind, code, message, status }: ExportRefusal, limits: LimitHeaders, now: number): Finding {
+function foundInRefusal(refusal: ExportRefusal, limits: LimitHeaders, now: number): Finding {
+  const { kind, code, message, status, emptyAs } = refusal;
+  if (emptyAs !== undefined && emptyAs !== '404') {
+    const text = `The service accepts token and service, and answers with ${emptyAs}: there seem to be no events yet.`;
+    return usable('ok_no_events', code, text);
+  }
   if (Object.hasOwn(BY_CODE, code)) {
     const { kind: shown, advice = '' } = BY_CODE[code];
     return fault(shown, code, message + advice);
@@ -175,8 +183,7 @@ function foundInRefusal({ kind, code, message, status }: ExportRefusal, limits: 
     }
     case 'retry':
     case 'retry_or_split': {
-      const isAnswer = kind === 'retry' && status !== undefined && status < 500;
-      return fault(isAnswer ? 'inconclusive' : 'unreachable', code, `${sentence}. Try again later.`);
+      return fault(status === undefined ? 'unreachable' : 'inconclusive', code, `${sentence}. Try again later.`);
     }
     case 'gone':
       return usable('inconclusive', code, `${message} Yesterday was asked for: is this machine's clock right?`);

@@ -1,17 +1,15 @@
-import { addDays } from '../../base/days.ts';
+import { dayAt } from '../../base/days.ts';
 import { editHeader } from '../../cells/columns/column-edits.ts';
 import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
-import { type ColumnScan, mergeColumns } from '../../cells/columns/scan.ts';
+import type { ColumnScan } from '../../cells/columns/scan.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import type { ExtractDeps } from '../../extract/deps.ts';
 import { filtersOf } from '../../extract/export-request.ts';
-import { extractWindows } from '../../extract/extract.ts';
-import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../../extract/plan/days.ts';
-import { planRun } from '../../extract/plan/plan.ts';
+import { oldestDay } from '../../extract/plan/days.ts';
+import { sampleColumns, sampledDays } from '../../extract/sample.ts';
 import { editsOf, extractDeps, openExportSession } from '../../extract/session.ts';
-import { NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import { exportHeader } from './header.ts';
@@ -45,55 +43,25 @@ export interface DiscoveredColumn {
 
 /**
  * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all
- * days that can be exported, and the last `discover_days` that are over, whose every cell is looked at. A custom column
+ * days that can be exported, and the last three days that are over, whose every cell is looked at. A custom column
  * that is empty there is text; `column_types` overrides. Throws a UserError.
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
-  const last = lastDayOver(now);
-  // It is not known whether an export contains its last day, and a service may refuse a single day: one more day is
-  // requested.
-  const count = config.discoverDays + (config.toDateInclusive === 'auto' ? 1 : 0);
-  const first = addDays(last, 1 - count);
-  const from = oldestDays(now, config.historyDays).probably;
+  const { first, last } = sampledDays(config, now);
+  const [from, to] = [oldestDay(now, config.historyDays), dayAt(now)];
   deps.logger.info(
     'discover.cost',
-    `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
+    `Discovery sends two exports: the header of ${from} to ${to}, and ${first} to ${last} for the types.`,
   );
-  const whole = await exportHeader({ ...filtersOf(config), from, to: todayUtc(now) }, deps);
+  const whole = await exportHeader({ ...filtersOf(config), from, to }, deps);
   if (whole === undefined) {
     const why =
-      `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that ` +
+      `The service does not export the whole of ${from} to ${to} (history_days) at once: columns that ` +
       `are missing from ${first} to ${last} are not known.`;
     deps.logger.warn('discover.partial', why);
   }
-  return joined(whole ?? [], await sample(config, deps, { first, last }), config);
-}
-
-/** Exports the days of `wanted`; gives each of their columns the type of all its cells. */
-async function sample(config: SourceConfig, deps: ExtractDeps, wanted: DayRange): Promise<readonly ColumnScan[]> {
-  const { first, last } = wanted;
-  // One request, whichever way its last day is meant: nothing is proved here.
-  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
-  const windowDays = lengthOf({ first, last: to });
-  const plan = planRun({
-    settings: {
-      ...config,
-      windowDays,
-      toDateInclusive: 'true',
-      onGap: 'warn',
-      endDate: undefined,
-      startDate: undefined,
-    },
-    delivery: 'fresh',
-    from: first,
-    to,
-    prior: NO_PRIOR_LOADS,
-    now: deps.clock.now(),
-  });
-  const parts: (readonly ColumnScan[])[] = [];
-  for await (const window of extractWindows(plan, deps)) parts.push(window.receipt.columns);
-  return parts.length === 0 ? [] : mergeColumns(parts, config.timezone !== undefined);
+  return joined(whole ?? [], await sampleColumns(config, deps), config);
 }
 
 function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {

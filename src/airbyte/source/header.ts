@@ -1,40 +1,57 @@
-import { addDays } from '../../base/days.ts';
+import { addDays, dayAt } from '../../base/days.ts';
 import { transientError, UserError } from '../../base/errors.ts';
-import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { readNames } from '../../cells/csv/tokenizer.ts';
 import type { ExtractDeps } from '../../extract/deps.ts';
-import { exportName } from '../../extract/export-request.ts';
-import { earliestToday } from '../../extract/plan/days.ts';
-import type { ExportRequest } from '../../service/export/protocol.ts';
-import { type Received, type Refusal, retrying } from '../../service/export/retry.ts';
-import type { WaitLimits } from '../../service/quota/wait-limits.ts';
+import type { ExportBody, ExportRequest } from '../../service/export/protocol.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 
-type HeaderDeps = WaitLimits & Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
+type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'signal'>;
 
-/** Days by which the first day may be moved: the service does not document its time zone. */
-const MAX_MOVES = 2;
+/** Time for all attempts (ms): who configures a connection waits for its schema. */
+const MAX_MS = 60_000;
+/** Requests until the header is given up: the oldest or the newest day may be refused. */
+const ATTEMPTS = 3;
 
 /**
- * The column names of one export, of which no more is read; undefined when the service cannot export so many days at
- * once. A last day that has perhaps not begun there is left out. Throws a UserError.
+ * The column names of one export, of which no more is read; undefined when the service does not export so many days
+ * within a minute. Throws a UserError of the quota, and the signal's reason.
  */
-export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
-  let { from, to } = request;
-  for (let moves = 0; ; ) {
-    const moved = { ...request, from, to };
-    const answer = await retrying({ ...deps, exportName: exportName(moved) }, () => requestHeader(moved, deps));
-    if (answer.kind === 'received') return answer.value;
-    if (answer.kind === 'invalid') {
-      const now = deps.clock.now();
-      const earlier = [now, answer.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
-      // Perhaps it refuses the number of days: the request for the types shows whether something else is wrong.
-      if (earlier === undefined) return undefined;
-      to = earlier;
-    } else {
-      if (answer.kind === 'too_big' || moves++ >= MAX_MOVES) return undefined;
-      from = addDays(from, 1);
+export async function exportHeader(
+  request: ExportRequest,
+  { service, clock, signal }: HeaderDeps,
+): Promise<readonly string[] | undefined> {
+  const attempts = async (limited: AbortSignal) => {
+    let { from, to } = request;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const answer = await service.exportEvents({ ...request, from, to }, limited);
+      const header = answer.kind === 'data' ? await headerOf(answer) : undefined;
+      if (header !== undefined) return header;
+      // A day at one of the ends is perhaps gone, or has not begun where the service is.
+      if (answer.kind === 'gone') from = addDays(from, 1);
+      else if (answer.kind === 'invalid') to = dayAt(clock.now(), -12);
+      else if (answer.kind !== 'data') return undefined;
     }
+    return undefined;
+  };
+  try {
+    return await withinTime(MAX_MS, { clock, signal }, attempts);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof TimeLimitReached) return undefined;
+    throw error;
+  }
+}
+
+async function headerOf(answer: ExportBody): Promise<readonly string[] | undefined> {
+  try {
+    const { header, isWhole } = await readHeader(answer.bytes);
+    return isWhole ? header : undefined;
+  } catch (error) {
+    if (error instanceof UserError && error.kind === 'transient') return undefined;
+    throw error;
+  } finally {
+    await answer.close();
   }
 }
 
@@ -42,24 +59,6 @@ interface HeaderLine {
   readonly header: readonly string[];
   /** The line had a line end; without one its last name may have been cut. */
   readonly isWhole: boolean;
-}
-
-async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<Received<readonly string[]> | Refusal> {
-  const answer = await deps.service.exportEvents(request, deps.signal);
-  if (answer.kind !== 'data') return answer;
-  try {
-    const { header, isWhole } = await readHeader(answer.bytes);
-    const truncation = isWhole
-      ? undefined
-      : { message: 'its first line has no line end and may have been cut', digest: header.join('\0'), isUsual: true };
-    return { kind: 'received', value: header, truncation };
-  } catch (error) {
-    deps.signal.throwIfAborted();
-    if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-    return { kind: 'retry', code: error instanceof MalformedCsv ? error.reason : 'broken', message: error.message };
-  } finally {
-    await answer.close();
-  }
 }
 
 /** The first line of a body, which is read no further. Throws a UserError if there is none. */
@@ -71,20 +70,16 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<Head
       return false;
     },
   });
-  try {
-    for await (const chunk of bytes) {
-      try {
-        source.push(chunk);
-      } catch (error) {
-        // The header is complete, so that an error behind it does not matter here.
-        if (found.header === undefined) throw error;
-      }
-      if (found.header !== undefined) return { header: found.header, isWhole: true };
+  for await (const chunk of bytes) {
+    try {
+      source.push(chunk);
+    } catch (error) {
+      // The header is complete, so that an error behind it does not matter here.
+      if (found.header === undefined) throw error;
     }
-    source.finish();
-    if (found.header === undefined) throw transientError('The export ended before its first line did.');
-    return { header: found.header, isWhole: source.finalNewline };
-  } finally {
-    source.release();
+    if (found.header !== undefined) return { header: found.header, isWhole: true };
   }
+  source.finish();
+  if (found.header === undefined) throw transientError('The export ended before its first line did.');
+  return { header: found.header, isWhole: source.finalNewline };
 }

@@ -2,7 +2,6 @@
 // configured streams.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import type { WorkerOptions } from '../../targets/records/worker-pool.ts';
 import type { Connector } from '../protocol/connector.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
@@ -11,17 +10,15 @@ const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/conn
  * The Airbyte source. `read` plans each stream, cuts the plans into segments of days that the same streams want, and
  * writes records and states.
  */
-export function sourceConnector(threads: WorkerOptions): Connector {
-  return {
-    spec: {
-      documentationUrl: `${DOCUMENTATION}/README.md`,
-      changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-      protocol_version: '0.2.0',
-      supportsIncremental: true,
-      connectionSpecification: schema,
-    },
-    check: async () => (await import('./check.ts')).checkVerb,
-    discover: async () => (await import('./discover.ts')).discoverVerb,
-    read: async () => (await import('./read.ts')).readVerb(threads),
-  };
-}
+export const SOURCE: Connector = {
+  spec: {
+    documentationUrl: `${DOCUMENTATION}/README.md`,
+    changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
+    protocol_version: '0.2.0',
+    supportsIncremental: true,
+    connectionSpecification: schema,
+  },
+  check: async () => (await import('./check.ts')).checkVerb,
+  discover: async () => (await import('./discover.ts')).discoverVerb,
+  read: async () => (await import('./read.ts')).readVerb,
+};

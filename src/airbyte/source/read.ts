@@ -1,80 +1,55 @@
 import type { Clock } from '../../base/clock.ts';
-import { configError } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import type { ExtractDeps } from '../../extract/deps.ts';
-import { factsIn } from '../../extract/download/service-facts.ts';
-import { extractWindows } from '../../extract/extract.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import type { DayDownload } from '../../extract/day.ts';
+import type { DayResult } from '../../extract/download/day.ts';
+import { DayDownloads } from '../../extract/download/days.ts';
+import { logPlan } from '../../extract/extract.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
-import type { ExportState, Window } from '../../extract/window.ts';
 import { RESCUED } from '../../targets/records/property-names.ts';
-import { RecordWriter, type WrittenWindow } from '../../targets/records/record-writer.ts';
-import type { WorkerOptions } from '../../targets/records/worker-pool.ts';
+import { type WrittenRecords, writeRecords } from '../../targets/records/record-writer.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
-import { RepeatedIds } from './repeated-ids.ts';
-import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
-import { type StreamRun, StreamSet } from './streams/run.ts';
+import { planForAll } from './streams/plan.ts';
+import { type KnownFacts, type StreamRun, StreamSet } from './streams/run.ts';
 
-/** `threads` says how workers are started. */
-export const readVerb =
-  (threads: WorkerOptions): ReadVerb =>
-  async (value, catalog, saved, context) => {
-    const config = openConfig(parseSourceConfig(value, context.env), context);
-    const { writer, clock, logger, redactor } = context;
-    const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
-    await streams.open(catalog, saved, config);
-    if (streams.runs.length > 0) await readAll(streams, config, context, threads);
-    streams.finish();
-  };
+export const readVerb: ReadVerb = async (value, catalog, saved, context) => {
+  const config = openConfig(parseSourceConfig(value, context.env), context);
+  const { writer, clock, logger, redactor } = context;
+  const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
+  await streams.open(catalog, saved, config);
+  if (streams.runs.some((run) => run.isOpen)) await readAll(streams, config, context);
+  streams.finish();
+};
 
-async function readAll(
-  streams: StreamSet,
-  config: SourceConfig,
-  context: VerbContext,
-  threads: WorkerOptions,
-): Promise<void> {
+/** Downloads each day that a stream wants once, and writes its records and states. */
+async function readAll(streams: StreamSet, config: SourceConfig, context: VerbContext): Promise<void> {
   const heartbeat = new Heartbeat(context.clock, streams);
   const onWait = waitsAsOne(heartbeat.waiting);
   const session = openExportSession(config, context, { onWait });
-  const { timezone } = config;
-  const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {
-    const deps = { ...extractDeps(config, session.service, context), onWait, onReceived: writer.prepare };
-    await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
+    const deps = { ...extractDeps(config, session.service, context), onWait };
+    const plan = planForAll(streams.runs.map((run) => run.plan));
+    logPlan(plan, deps);
+    const downloads = await DayDownloads.open(plan, deps);
+    try {
+      await new Reader(streams, downloads, config, context).read(heartbeat);
+    } finally {
+      await downloads.close();
+    }
   } catch (error) {
-    // Stopped, or stdout was closed: the streams are INCOMPLETE.
+    // A failure that ends the run ends all streams that still want a day; a stop, or a closed stdout, every stream.
+    if (!context.signal.aborted && error instanceof UserError) return await streams.fail(streams.runs, error);
     for (const run of streams.runs) await run.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
-    await writer.close();
     await session.close();
-  }
-}
-
-/** Reads the segments in order; a failure ends the streams that need the segment, and the others go on. */
-async function readSegments(streams: StreamSet, reader: Reader, signal: AbortSignal): Promise<void> {
-  const segments = segmentsOf(streams.runs);
-  const left = (run: StreamRun, from: number) => segments.slice(from).some((segment) => segment.streams.includes(run));
-  const complete = async (from: number) => {
-    for (const run of streams.runs) if (!left(run, from)) await run.close('COMPLETE');
-  };
-  await complete(0);
-  for (const [i, { days, streams: wanted }] of segments.entries()) {
-    const open = wanted.filter((run) => run.isOpen);
-    try {
-      if (open.length > 0) await reader.read({ days, streams: open });
-    } catch (error) {
-      signal.throwIfAborted();
-      await streams.fail(open, error);
-    }
-    await complete(i + 1);
   }
 }
 
 /** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
 
-/** Signs of life while a run waits for the next window; none while records are written. */
+/** Signs of life while a run waits for the next day; none while records are written. */
 export class Heartbeat {
   readonly #clock: Clock;
   readonly #streams: Pick<StreamSet, 'inEachOpen'>;
@@ -129,66 +104,98 @@ export class Heartbeat {
   }
 }
 
-export interface ReaderDeps {
-  readonly context: VerbContext;
-  readonly config: SourceConfig;
-  readonly extract: ExtractDeps;
-  readonly heartbeat: Heartbeat;
-  readonly writer: RecordWriter;
-}
-
-export class Reader {
-  readonly #deps: ReaderDeps;
+class Reader {
+  readonly #streams: StreamSet;
+  readonly #downloads: DayDownloads;
+  readonly #config: SourceConfig;
+  readonly #context: VerbContext;
+  /** Columns that were named in a log line. */
   readonly #named = new Set<string>();
-  readonly #ids = new RepeatedIds();
-  #found: Partial<ExportState> = {};
 
-  constructor(deps: ReaderDeps) {
-    this.#deps = deps;
+  constructor(streams: StreamSet, downloads: DayDownloads, config: SourceConfig, context: VerbContext) {
+    this.#streams = streams;
+    this.#downloads = downloads;
+    this.#config = config;
+    this.#context = context;
   }
 
-  /** Reads one segment to its end for the streams that are still open. Throws what the extraction throws. */
-  async read(segment: Segment<StreamRun>): Promise<void> {
-    const plan = segmentPlan(segment, this.#found);
-    const windows = extractWindows(plan, this.#deps.extract);
-    try {
-      for (;;) {
-        const next = await this.#deps.heartbeat.during(windows.next());
-        if (next.done) return;
-        await this.#writeWindow(next.value, plan, segment);
-      }
-    } finally {
-      await windows.return();
+  async read(heartbeat: Heartbeat): Promise<void> {
+    const results = this.#downloads.results();
+    for (;;) {
+      const next = await heartbeat.during(results.next());
+      if (next.done === true) return;
+      await this.#take(next.value);
+      await this.#streams.complete(next.value.day);
+      if (!this.#streams.runs.some((run) => run.isOpen)) return;
     }
   }
 
-  async #writeWindow(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
-    const { context, writer } = this.#deps;
-    if (days.length === 1) await this.#estimate(window, streams);
-    const written = await writer.write(
-      window,
-      streams.map((stream) => stream.records),
-      (bytes) => context.writer.writeBytes(bytes),
-      context.signal,
-    );
-    this.#report(window, written, streams);
-    this.#warnOfRepeatedIds(window);
-    this.#found = { ...this.#found, ...factsIn(window.state) };
-    for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
+  async #take(result: DayResult): Promise<void> {
+    const { day } = result;
+    if (result.kind !== 'gone') await this.#streams.settleGaps();
+    const wanting = this.#streams.wanting(day);
+    switch (result.kind) {
+      case 'gone':
+        for (const run of wanting) run.addGone(day);
+        return;
+      case 'failed':
+        return this.#streams.fail(wanting, result.error);
+      case 'open': {
+        const message = `${day} is not over and was not read, the next sync reads it: ${result.error.message}`;
+        this.#context.logger.warn('day.open', message, { day });
+        for (const run of wanting) run.addOpen(result.error);
+        return;
+      }
+      case 'day':
+        await this.#write(result.download, await this.#admitted(wanting, result.download));
+        return this.#downloads.remove(result.download);
+    }
   }
 
-  /** Writes the size of a single window that has already arrived: its rows are counted, so that nothing is guessed. */
-  async #estimate(window: Window, streams: readonly StreamRun[]): Promise<void> {
-    if (!streams.some((stream) => stream.name === 'events')) return;
-    const { rows, bytes } = window.receipt;
-    const { writer, clock } = this.#deps.context;
-    const estimate = { name: 'events', type: 'STREAM', row_estimate: rows, byte_estimate: bytes } as const;
-    await writer.write({ type: 'TRACE', trace: { type: 'ESTIMATE', emitted_at: clock.now(), estimate } });
+  /** The streams that may get the day; the others are ended, or read it next time. */
+  async #admitted(wanting: readonly StreamRun[], { receipt: { day } }: DayDownload): Promise<StreamRun[]> {
+    const admitted: StreamRun[] = [];
+    for (const run of wanting) {
+      try {
+        run.checkDay(day, this.#known());
+        admitted.push(run);
+      } catch (error) {
+        if (error instanceof UserError && error.kind === 'transient') run.addOpen(error);
+        else await this.#streams.fail([run], error);
+      }
+    }
+    return admitted;
+  }
+
+  #known(): KnownFacts {
+    const { facts } = this.#downloads;
+    return {
+      now: facts.earlierTime(),
+      toDateInclusive: this.#config.toDateInclusive === 'auto' ? facts.toDateInclusive : undefined,
+      finalNewline: facts.finalNewline,
+      isEndDayAsked: facts.isEndDayAsked,
+    };
+  }
+
+  async #write(download: DayDownload, streams: readonly StreamRun[]): Promise<void> {
+    const { writer, clock, signal } = this.#context;
+    const written = await writeRecords(
+      download,
+      streams.map((stream) => stream.records),
+      (bytes) => writer.writeBytes(bytes),
+      { timezone: this.#config.timezone, emittedAt: clock.now(), signal },
+    );
+    this.#report(download, written, streams);
+    const known = this.#known();
+    for (const stream of streams) {
+      const found = await stream.advance(download, known, written.records.get(stream.name) ?? 0);
+      if (found !== undefined) await this.#streams.addImplausible(stream, found, known.now);
+    }
   }
 
   /** Logs the columns that are not sent, and those with cells that did not fit, once each. */
-  #report(window: Window, written: WrittenWindow, streams: readonly StreamRun[]): void {
-    const { logger } = this.#deps.context;
+  #report({ receipt: { day } }: DayDownload, written: WrittenRecords, streams: readonly StreamRun[]): void {
+    const { logger } = this.#context;
     for (const [stream, names] of written.unsent) {
       const fresh = names.filter((name) => this.#isNew(`${stream} ${name}`));
       if (fresh.length === 0) continue;
@@ -196,10 +203,9 @@ export class Reader {
     }
     const cells = [...written.rescued].map(([name, count]) => `${name} (${count})`).join(', ');
     if (cells === '') return;
-    const { from } = window.receipt;
-    if (this.#deps.config.schemaMode === 'fail') {
+    if (this.#config.schemaMode === 'fail') {
       throw configError(
-        `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the ` +
+        `${day} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the ` +
           "source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.",
       );
     }
@@ -210,20 +216,7 @@ export class Reader {
       without.length === 0
         ? 'their text is in _rescued'
         : `their text is not sent, as the catalog lacks _rescued of ${without.join(', ')}`;
-    logger.warn('cells.rescued', `${from}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
-  }
-
-  /** Warns once a read: a destination that merges by the key makes one row of two. */
-  #warnOfRepeatedIds(window: Window): void {
-    const earlier = this.#ids.add(window);
-    if (earlier === undefined || !this.#isNew('ids.repeat')) return;
-    const { from } = window.receipt;
-    this.#deps.context.logger.warn(
-      'ids.repeat',
-      `A row of ${from} has the id (df_event_detail_log_id) of a row of another day, ${earlier} or before: _key is unique within one ` +
-        'export only, and a destination that merges by it keeps one of such rows. See "Ids that come back" in the README of this source.',
-      { window: from },
-    );
+    logger.warn('cells.rescued', `${day}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
   }
 
   #isNew(what: string): boolean {

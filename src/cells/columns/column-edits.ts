@@ -1,6 +1,4 @@
-import type { CsvMemory } from '../csv/csv-memory.ts';
-import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/layout.ts';
-import { RowEditor } from '../csv/row-editor.ts';
+import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/row-editor.ts';
 import { headerColumns, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
@@ -9,7 +7,6 @@ export interface ColumnEdits {
   readonly drop: ReadonlySet<string>;
   readonly hash: ReadonlySet<string>;
   readonly key: HashKey | undefined;
-  readonly newEditor: (memory: CsvMemory) => RowEditor;
 }
 
 /** Makes the edits of two lists; undefined if both are empty. */
@@ -19,7 +16,7 @@ export function columnEdits(
   key: HashKey | undefined,
 ): ColumnEdits | undefined {
   if (drop.length === 0 && hash.length === 0) return undefined;
-  return { drop: new Set(drop), hash: new Set(hash), key, newEditor: (memory) => new RowEditor(memory, key) };
+  return { drop: new Set(drop), hash: new Set(hash), key };
 }
 
 /** The effect of the edits on one header. */

@@ -1,7 +1,17 @@
-import type { CsvMemory } from '../csv/csv-memory.ts';
-import { COLUMN_SHIFT, COUNTED, EXAMINED, STRIDE } from '../csv/layout.ts';
-import { CellText, type RowTokenizer } from '../csv/tokenizer.ts';
-import { civilSeconds, FIELDS, MICROS, OFFSET } from '../types/calendar.ts';
+import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
+import {
+  civilSeconds,
+  DAY,
+  FIELDS,
+  HOUR,
+  MICROS,
+  MINUTE,
+  MONTH,
+  OFFSET,
+  SECOND,
+  setCivil,
+  YEAR,
+} from '../types/calendar.ts';
 import {
   DATE,
   DATETIME_BEYOND,
@@ -15,13 +25,16 @@ import {
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
-import { ColumnWords } from './column-words.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
-import { NameSet } from './name-set.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 
-/** Modes of a column beside EXAMINED and COUNTED: its cells are ids, or names of events. */
+/**
+ * Modes of a column: each filled cell is examined, or only counted, since its evidence can change no more; its cells are
+ * ids, or names of events.
+ */
+const EXAMINED = 0;
+const COUNTED = 1;
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
@@ -53,19 +66,19 @@ export class Columns {
   readonly #evidence: Int32Array;
   readonly #accepted: Int32Array;
   readonly #misfits: Float64Array;
-  readonly #words: ColumnWords;
+  readonly #filled: Float64Array;
+  readonly #modes: Uint8Array;
+  /** First and last time of each column: the second from 1970-01-01 00:00 of the wall clock, and its microsecond. */
+  readonly #first: Times;
+  readonly #last: Times;
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #text = new CellText();
   readonly #ids = new IdHashes();
-  readonly #eventNames = new NameSet(MAX_SCANNED_NAMES);
+  /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
+  readonly #eventNames = new Set<string>();
 
-  /** `isHashed`: for each column whether it holds hashes; empty if none does. `memory` holds the rows. */
-  constructor(
-    columns: readonly HeaderColumn[],
-    isHashed: readonly boolean[],
-    zone: Zone | undefined,
-    memory: CsvMemory,
-  ) {
+  /** `isHashed`: for each column whether it holds hashes; empty if none does. */
+  constructor(columns: readonly HeaderColumn[], isHashed: readonly boolean[], zone: Zone | undefined) {
     const count = columns.length;
     const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
     this.#header = header;
@@ -74,21 +87,19 @@ export class Columns {
     this.#evidence = new Int32Array(count);
     this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
     this.#misfits = new Float64Array(count);
-    this.#words = new ColumnWords(
-      memory,
-      Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i])),
-      zone,
-    );
+    this.#filled = new Float64Array(count);
+    this.#modes = Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i]));
+    this.#first = { seconds: new Float64Array(count).fill(Number.POSITIVE_INFINITY), micros: new Int32Array(count) };
+    this.#last = { seconds: new Float64Array(count).fill(Number.NEGATIVE_INFINITY), micros: new Int32Array(count) };
   }
 
   /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
-  observe(bytes: Uint8Array, { cells, used }: RowTokenizer, row: number): void {
-    const words = this.#words;
+  observe(bytes: Buffer, { cells, used }: RowTokenizer, row: number): void {
+    const [filled, modes] = [this.#filled, this.#modes];
     for (let k = 0; k < used; k += STRIDE) {
-      k = words.observe(k, used);
-      if (k >= used) return;
-      words.countFilled(cells[k] >> COLUMN_SHIFT);
-      this.#collect(bytes, cells, k, row);
+      const column = cells[k] >> COLUMN_SHIFT;
+      filled[column]++;
+      if (modes[column] !== COUNTED) this.#collect(bytes, cells, k, row);
     }
   }
 
@@ -100,24 +111,23 @@ export class Columns {
   }
 
   eventNames(): string[] {
-    return this.#eventNames.names();
+    return Array.from(this.#eventNames, (name) => Buffer.from(name, 'latin1').toString()).sort();
   }
 
-  /** What was collected; the memory must still be there. */
+  /** What was collected. */
   scans(): ColumnScan[] {
     return this.#header.map((_, column) => this.#scan(column));
   }
 
-  #collect(row: Uint8Array, cells: Int32Array, k: number, rowNumber: number): void {
+  #collect(row: Buffer, cells: Int32Array, k: number, rowNumber: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
-    const mode = this.#words.mode(column);
-    if (mode === COUNTED) return;
+    const mode = this.#modes[column];
     const cell = this.#text;
     cell.read(row, cells, k);
     const { bytes, start, end } = cell;
     if (mode === EXAMINED) this.#examine(bytes, start, end, column, rowNumber);
-    else if (mode === EVENT_NAMES) this.#eventNames.add(bytes, start, end);
-    else this.#ids.add(bytes, start, end);
+    else if (mode === EVENT_IDS) this.#ids.add(bytes, start, end);
+    else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
   #examine(bytes: Uint8Array, start: number, end: number, column: number, row: number): void {
@@ -126,9 +136,15 @@ export class Columns {
     if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
-    const seconds = civilSeconds();
-    if ((bits & DATETIME_OFFSET) === 0) this.#words.cacheHour(seconds);
-    this.#words.addTime(column, this.#wallClock(seconds, bits), FIELDS[MICROS]);
+    this.#addTime(column, this.#wallClock(civilSeconds(), bits), FIELDS[MICROS]);
+  }
+
+  #addTime(column: number, second: number, micro: number): void {
+    const [first, last] = [this.#first, this.#last];
+    if (second < first.seconds[column] || (second === first.seconds[column] && micro < first.micros[column]))
+      setTime(first, column, second, micro);
+    if (second > last.seconds[column] || (second === last.seconds[column] && micro > last.micros[column]))
+      setTime(last, column, second, micro);
   }
 
   /** The time of a cell by the zone's wall clock; of a later one the last second that a text without a zone has. */
@@ -141,7 +157,7 @@ export class Columns {
   #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
     const isCounted = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
-    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isCounted ? COUNTED : EXAMINED);
+    if (isCounted) this.#modes[column] = COUNTED;
     const seen = this.#seen.get(column) ?? [];
     seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
@@ -149,7 +165,7 @@ export class Columns {
 
   #scan(column: number): ColumnScan {
     const { name: source, group, declared } = this.#header[column];
-    const filled = this.#words.filled(column);
+    const filled = this.#filled[column];
     const evidence = declared === 'string' && filled > 0 ? STRING : this.#evidence[column];
     const type = this.#typeOf(evidence, declared);
     const seen = this.#seen.get(column);
@@ -161,7 +177,11 @@ export class Columns {
       ...(type !== undefined && { type }),
       filled,
       misfits: this.#misfits[column],
-      ...(type === 'datetime' && this.#words.range(column)),
+      ...(type === 'datetime' &&
+        this.#first.seconds[column] <= this.#last.seconds[column] && {
+          first: isoText(this.#first, column),
+          last: isoText(this.#last, column),
+        }),
       ...(seen !== undefined && { seen }),
     };
   }
@@ -171,6 +191,28 @@ export class Columns {
     return typeOf(evidence, this.#zone !== undefined);
   }
 }
+
+/** A time for each column. */
+interface Times {
+  readonly seconds: Float64Array;
+  readonly micros: Int32Array;
+}
+
+function setTime({ seconds, micros }: Times, column: number, second: number, micro: number): void {
+  seconds[column] = second;
+  micros[column] = micro;
+}
+
+/** `2026-01-02T03:04:05.678`, with six digits if there are micros. */
+function isoText({ seconds, micros }: Times, column: number): string {
+  setCivil(seconds[column]);
+  const day = [pad(FIELDS[YEAR], 4), pad(FIELDS[MONTH], 2), pad(FIELDS[DAY], 2)].join('-');
+  const clock = [pad(FIELDS[HOUR], 2), pad(FIELDS[MINUTE], 2), pad(FIELDS[SECOND], 2)].join(':');
+  const fraction = pad(micros[column], 6);
+  return `${day}T${clock}.${fraction.endsWith('000') ? fraction.slice(0, 3) : fraction}`;
+}
+
+const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
 function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean | undefined): number {
   // Event names that are hashed must not be remembered; ids that are hashed are only counted.

@@ -1,27 +1,47 @@
 import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { Secret } from '../../base/secrets.ts';
-import { SHA_BLOCK_BYTES } from '../csv/layout.ts';
 
 const CHECK_LENGTH = 16;
 const CHECK_LABEL = 'dfinery-elt hash key check v1';
+/** Size of a block of SHA-256 (bytes). */
+const BLOCK_BYTES = 64;
+/** The pads of HMAC, each joined by XOR with every byte of the key's block. */
+export const INNER_PAD = 0x36;
+export const OUTER_PAD = 0x5c;
+/** Maximum number of hashes that are kept for values that come again, and maximum length of such a value (bytes). */
+const MAX_KEPT = 1 << 16;
+const MAX_KEPT_BYTES = 64;
 
 /** The key under which the values of `columns_hash` become HMAC-SHA-256 in hex. */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly check: string;
   /** The key as a block of SHA-256, made as HMAC does. */
-  readonly block: Uint8Array = new Uint8Array(SHA_BLOCK_BYTES);
+  readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: KeyObject;
+  /** Hashes by value as Latin-1. */
+  readonly #kept = new Map<string, string>();
 
   constructor(key: Secret) {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
-    this.block.set(bytes.length > SHA_BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
+    this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
     this.check = this.hashOf(CHECK_LABEL).slice(0, CHECK_LENGTH);
   }
 
   /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */
   hashOf(value: string | Uint8Array): string {
+    if (typeof value === 'string' || value.length > MAX_KEPT_BYTES) return this.#hash(value);
+    const text = Buffer.from(value.buffer, value.byteOffset, value.length).toString('latin1');
+    const kept = this.#kept.get(text);
+    if (kept !== undefined) return kept;
+    if (this.#kept.size === MAX_KEPT) this.#kept.clear();
+    const hash = this.#hash(value);
+    this.#kept.set(text, hash);
+    return hash;
+  }
+
+  #hash(value: string | Uint8Array): string {
     return createHmac('sha256', this.#key).update(value).digest('hex');
   }
 }

@@ -80,7 +80,7 @@ function sortDistinct(numbers: Float64Array): Float64Array {
 }
 
 /** Spreads the bits of a hash: the last steps of MurmurHash3. */
-export function mix(hash: number): number {
+function mix(hash: number): number {
   let h = hash;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);

@@ -2,9 +2,9 @@
 
 import { configError } from '../../base/errors.ts';
 import { BOM, startsWith } from '../csv/body-start.ts';
-import { COLUMN_SHIFT, DROP, STRIDE } from '../csv/layout.ts';
+import { DROP, RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { CellText, type RowTokenizer, readNames } from '../csv/tokenizer.ts';
+import { CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
@@ -50,8 +50,6 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Number of bytes written in all, `tail` included. */
   readonly outLength: number;
-  /** Ends of rows in the written bytes, 256 KiB and a row apart, for readers that split the file. */
-  readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
   /** A sample of the detail log ids, never written to disk; absent if they are hashed, or if there were too many. */
@@ -85,7 +83,7 @@ export class Scanner {
 
   constructor(options: ScannerOptions) {
     this.#edits = options.edits;
-    this.#source = new RowSource(this, options, options.edits?.newEditor);
+    this.#source = new RowSource(this, options, options.edits && new RowEditor(options.edits.key));
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
     this.#suppressed = new SuppressedRows(options.dropRow);
@@ -106,19 +104,13 @@ export class Scanner {
     return this.#source.push(chunk);
   }
 
-  /** Gives the memory back, with no hash key in it; called whenever nothing more comes, also after `finish`. */
-  close(): void {
-    this.#source.release();
-  }
-
   /** Ends the body. Throws MalformedCsv if it is not complete. */
   finish(): ScanResult {
     const tail = this.#source.finish();
-    const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
+    const { longestRow, finalNewline, outLength } = this.#source;
     const { rows } = this;
     const ids = this.#columns?.finish(rows);
     const columns = this.#columns?.scans() ?? [];
-    this.#source.release();
     return {
       header: this.#header,
       columns,
@@ -129,7 +121,6 @@ export class Scanner {
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,
-      rowEnds,
       eventNames: this.#columns?.eventNames() ?? [],
       ...(ids?.sample && { idSample: ids.sample }),
       ...(this.#edits && { listed: this.#listed }),
@@ -138,7 +129,7 @@ export class Scanner {
   }
 
   /** Handles one row; a callback of RowSource, which nothing else may call. */
-  row(bytes: Uint8Array, start: number, source: RowSource): boolean {
+  row(bytes: Buffer, start: number, source: RowSource): boolean {
     const columns = this.#columns;
     if (columns === undefined) this.#open(bytes, start, source);
     else if (this.#isHeader(bytes, start, source)) {
@@ -151,19 +142,19 @@ export class Scanner {
     return true;
   }
 
-  #open(bytes: Uint8Array, start: number, source: RowSource): void {
+  #open(bytes: Buffer, start: number, source: RowSource): void {
     const header = readNames(bytes, source.tokenizer);
     if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
     const missing = this.#requireSystem ? missingColumns(header) : [];
     if (missing.length > 0) {
       throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
     }
-    if (this.#requireSystem) this.#headerText = bytes.slice(start, source.tokenizer.contentEnd);
+    if (this.#requireSystem) this.#headerText = Buffer.from(bytes.subarray(start, source.tokenizer.contentEnd));
     this.#arrived = header;
     this.#header = header;
     this.#suppressed.open(header);
     const isHashed = this.#edits === undefined ? [] : this.#edit(header, this.#edits);
-    this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone, source.memory);
+    this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone);
   }
 
   #isHeader(bytes: Uint8Array, start: number, { tokenizer: { contentEnd } }: RowSource): boolean {
@@ -218,7 +209,7 @@ class SuppressedRows {
   }
 
   /** True if the tokenizer's last row belongs to such a person; it is counted. */
-  has(bytes: Uint8Array, { cells, used }: RowTokenizer): boolean {
+  has(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
     if (this.#dropRow === undefined || this.#column < 0) return false;
     let k = 0;
     while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;

@@ -1,6 +1,5 @@
 import { type Coordinates, UserError } from '../../base/errors.ts';
-import { MAX_COLUMNS } from './layout.ts';
-import type { BrokenReason } from './tokenizer.ts';
+import { type BrokenReason, MAX_COLUMNS } from './tokenizer.ts';
 
 export type MalformedReason =
   | BrokenReason

@@ -1,6 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { CsvMemory } from './csv-memory.ts';
-import { DATA_AT } from './layout.ts';
 
 /** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
@@ -20,31 +18,22 @@ interface Repair {
 }
 
 /**
- * Collects bytes in a memory until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. It
+ * Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. It
  * remembers where it had to put U+FFFD, and so the original offsets.
  */
 export class RowBuffer {
-  readonly memory: CsvMemory;
-  start: number;
-  end: number;
-  /** Index of the first byte for rows. */
-  readonly #front: number;
+  /** The bytes of [start, end) are there; `append` and `check` may replace the array. */
+  bytes: Buffer = Buffer.alloc(START_BYTES);
+  start = 0;
+  end = 0;
   #repairs: Repair[] = [];
   /** Index of the first of them that `repairedIn` has not passed. */
   #next = 0;
-  /** Position of the memory's byte 0, and of the first byte that was not checked yet. */
-  #origin: number;
+  /** Position of byte 0 of the array, and of the first byte that was not checked yet. */
+  #origin = 0;
   #checked = 0;
   /** Number of bytes that repairs have added before the remembered ones. */
   #added = 0;
-
-  constructor(front: number) {
-    this.memory = CsvMemory.open(front - DATA_AT + START_BYTES);
-    this.start = front;
-    this.end = front;
-    this.#front = front;
-    this.#origin = -front;
-  }
 
   get length(): number {
     return this.end - this.start;
@@ -52,14 +41,14 @@ export class RowBuffer {
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array): void {
-    if (this.start > this.#front) {
-      this.memory.bytes.copyWithin(this.#front, this.start, this.end);
-      this.#origin += this.start - this.#front;
-      this.end -= this.start - this.#front;
-      this.start = this.#front;
+    if (this.start > 0) {
+      this.bytes.copyWithin(0, this.start, this.end);
+      this.#origin += this.start;
+      this.end -= this.start;
+      this.start = 0;
     }
-    this.memory.grow(this.end + chunk.length + MARGIN);
-    this.memory.bytes.set(chunk, this.end);
+    this.#grow(this.end + chunk.length + MARGIN);
+    this.bytes.set(chunk, this.end);
     this.end += chunk.length;
   }
 
@@ -74,7 +63,7 @@ export class RowBuffer {
 
   /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
   check(last: boolean): number {
-    const { bytes } = this.memory;
+    const { bytes } = this;
     const from = this.#checked - this.#origin;
     let end = last ? this.end : this.end - openTail(bytes, from, this.end);
     if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
@@ -126,11 +115,18 @@ export class RowBuffer {
 
   #replace(from: number, end: number, text: Uint8Array): number {
     const growth = text.length - (end - from);
-    this.memory.grow(this.end + growth + MARGIN);
-    this.memory.bytes.copyWithin(end + growth, end, this.end);
-    this.memory.bytes.set(text, from);
+    this.#grow(this.end + growth + MARGIN);
+    this.bytes.copyWithin(end + growth, end, this.end);
+    this.bytes.set(text, from);
     this.end += growth;
     return end + growth;
+  }
+
+  #grow(size: number): void {
+    if (size <= this.bytes.length) return;
+    const larger = Buffer.alloc(Math.max(size, 2 * this.bytes.length));
+    larger.set(this.bytes.subarray(0, this.end));
+    this.bytes = larger;
   }
 }
 

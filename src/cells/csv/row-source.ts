@@ -1,13 +1,12 @@
-// This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
+// This folder: from the bytes of CSV to rows and cells; nothing about types.
 //
-// All that is read lies in one `CsvMemory`, and rows and cells are positions in it: indices of `memory.bytes`, which
-// hold until the next chunk. For each body, in this order:
+// Rows and cells are positions in one array of bytes, which hold until the next chunk. For each body, in this order:
 //
 //   chunk   RowBuffer      copies it behind the bytes of the last, incomplete row, and replaces invalid UTF-8
-//   row     RowTokenizer   lists the filled cells of the row in `memory.cells`; reads the bytes, writes none
+//   row     RowTokenizer   lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
-//   row     RowEditor      only if columns are dropped or hashed: writes the edited row in front of all rows, between
-//                          DATA_AT and EDITED_END, and replaces the list by that of the cells that stay
+//   row     RowEditor      only if columns are dropped or hashed: writes the edited row into an array of its own, and
+//                          replaces the list by that of the cells that stay
 //   row     RowWriter      if no column is: writes the row over the bytes that it came from, with LF
 //
 // Of the row `a,"b""c"` and LF at byte 0, `next` returns 9, where the next row starts, and leaves width 2 (cells),
@@ -16,25 +15,17 @@
 //   column << COLUMN_SHIFT | flags        start   end
 //   0 << 3                                  0      1     a
 //   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
-//
-// assembly/ has the SIMD form of the loops: it does the plain case and returns a number that leaves any other one to
-// the TypeScript beside it, which alone decides what a row or a cell is. test/property/csv holds both to the same
-// results.
 
 import { LF, QUOTE } from '../../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
-import type { CsvMemory } from './csv-memory.ts';
-import { BARE_CR, DATA_AT, MAX_COLUMNS } from './layout.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
-import { EDITED_END, type RowEditor } from './row-editor.ts';
+import type { RowEditor } from './row-editor.ts';
 import { type RowOutput, RowWriter } from './row-writer.ts';
-import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
-/** Minimum distance (bytes) of two row ends that are recorded. */
-const ROW_END_BYTES: number = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 /** A malformed row that starts with this byte is a JSON message of the service about a failed export. */
 const BRACE = 0x7b;
@@ -53,7 +44,7 @@ export interface RowHandler {
    * Called with one whole row of the right width, from byte `start` of `bytes`; `source.tokenizer` lists its cells.
    * Returns false to leave the row out of what is written. Nothing of it may be kept, since the bytes are overwritten.
    */
-  row(bytes: Uint8Array, start: number, source: RowSource): boolean;
+  row(bytes: Buffer, start: number, source: RowSource): boolean;
 }
 
 /**
@@ -68,17 +59,13 @@ export class RowSource {
   longestRow = 0;
   /** Number of bytes of all rows written. */
   outLength = 0;
-  /** Ends of rows in the returned bytes, at least `ROW_END_BYTES` apart, rising. */
-  readonly rowEnds: number[] = [];
   /** False if the last row had no line end. */
   finalNewline = false;
   readonly #handler: RowHandler;
   readonly #maxRowBytes: number;
   readonly #gatheredBytes: number;
-  readonly #buffer: RowBuffer;
-  /** The memory that holds the rows. */
-  readonly memory: CsvMemory;
-  readonly tokenizer: RowTokenizer;
+  readonly #buffer = new RowBuffer();
+  readonly tokenizer: RowTokenizer = new RowTokenizer();
   readonly #output: RowOutput;
   /**
    * Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited.
@@ -87,20 +74,15 @@ export class RowSource {
   #width = 0;
   #started = false;
   #need = 0;
-  #nextEnd = ROW_END_BYTES;
   #blankAt = -1;
   #headerHasCr = false;
   /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
-  #isReleased = false;
 
-  constructor(handler: RowHandler, limits: RowLimits = {}, newEditor?: (memory: CsvMemory) => RowEditor) {
+  constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
-    this.#buffer = new RowBuffer(newEditor === undefined ? DATA_AT : EDITED_END);
-    this.memory = this.#buffer.memory;
-    this.tokenizer = new RowTokenizer(this.memory);
-    this.editor = newEditor?.(this.memory);
-    this.#output = this.editor ?? new RowWriter();
+    this.editor = editor;
+    this.#output = editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
     this.#gatheredBytes = limits.gatheredBytes ?? GATHERED_BYTES;
   }
@@ -114,7 +96,7 @@ export class RowSource {
 
   /** Ends the body; returns the last bytes to keep, as copies. Throws MalformedCsv when it is not whole. */
   finish(): Uint8Array[] {
-    const parts = this.#read(true).map((part) => part.slice());
+    const parts = this.#read(true).map((part) => Buffer.from(part));
     if (this.rows === 0) {
       const isEmpty = this.#buffer.offsetOf(this.#buffer.end) === 0;
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
@@ -125,16 +107,6 @@ export class RowSource {
       throw new MalformedCsv('not_csv', details);
     }
     return parts;
-  }
-
-  /**
-   * Erases the hash key and gives the memory back, which nothing may use any more; only the first call has an effect.
-   */
-  release(): void {
-    if (this.#isReleased) return;
-    this.#isReleased = true;
-    this.editor?.release();
-    this.memory.release();
   }
 
   /** A failure at byte `index` of the buffer, in the current row. */
@@ -171,7 +143,7 @@ export class RowSource {
     if (!this.#started && !this.#start(last)) return [];
     const end = buffer.check(last);
     if (buffer.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
-    const { bytes } = this.memory;
+    const { bytes } = buffer;
     const kept = bytes[end];
     bytes[end] = SENTINEL;
     this.#output.begin(bytes, buffer.start);
@@ -187,7 +159,7 @@ export class RowSource {
   /** Checks the first bytes once there are enough of them. */
   #start(last: boolean): boolean {
     const { start, end } = this.#buffer;
-    const begin = bodyStart(this.memory.bytes, start, end, last);
+    const begin = bodyStart(this.#buffer.bytes, start, end, last);
     if (begin === undefined) return false;
     if (typeof begin === 'object') throw this.malformed('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = begin;
@@ -196,11 +168,11 @@ export class RowSource {
   }
 
   /** Reads all whole rows of [start, end); returns the index behind them. */
-  #readRows(bytes: Uint8Array, start: number, end: number, last: boolean): number {
+  #readRows(bytes: Buffer, start: number, end: number, last: boolean): number {
     const tokenizer = this.tokenizer;
     let rowStart = start;
     while (rowStart < end) {
-      const next = tokenizer.next(rowStart, end, last);
+      const next = tokenizer.next(bytes, rowStart, end, last);
       if (next === INCOMPLETE) break;
       if (next < 0) throw this.#broken(bytes, rowStart);
       if (tokenizer.contentEnd === rowStart) this.#blank(rowStart);
@@ -210,7 +182,7 @@ export class RowSource {
     return rowStart;
   }
 
-  #row(bytes: Uint8Array, start: number, next: number): void {
+  #row(bytes: Buffer, start: number, next: number): void {
     const tokenizer = this.tokenizer;
     if (this.#blankAt >= 0) throw this.#blankLine();
     this.finalNewline = next > tokenizer.contentEnd && bytes[next - 1] === LF;
@@ -221,17 +193,11 @@ export class RowSource {
       const length = this.#output.keep(tokenizer, start);
       if (length > this.longestRow) this.longestRow = length;
       this.outLength += length;
-      if (this.outLength >= this.#nextEnd) this.#noteEnd();
     }
     this.rows++;
   }
 
-  #noteEnd(): void {
-    this.rowEnds.push(this.outLength);
-    this.#nextEnd = this.outLength + ROW_END_BYTES;
-  }
-
-  #openHeader(bytes: Uint8Array, next: number): void {
+  #openHeader(bytes: Buffer, next: number): void {
     const { width, contentEnd, flags } = this.tokenizer;
     if (width > MAX_COLUMNS) throw this.malformed('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
     this.#width = width;

@@ -1,11 +1,10 @@
 import { LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, STRIDE } from './layout.ts';
-import type { RowTokenizer } from './tokenizer.ts';
+import { BARE_CR, type RowTokenizer, STRIDE } from './tokenizer.ts';
 
 /** Writes the rows that are kept. */
 export interface RowOutput {
   /** Starts with the rows in `bytes`, from `at` on; the bytes before it are no longer needed. */
-  begin(bytes: Uint8Array<ArrayBuffer>, at: number): void;
+  begin(bytes: Buffer, at: number): void;
   /** Keeps the row that the tokenizer just read at `start`, and returns its written length (bytes). */
   keep(tokenizer: RowTokenizer, start: number): number;
   /** The bytes of all rows that were kept since `begin`. */
@@ -18,11 +17,11 @@ export interface RowOutput {
  */
 export class RowWriter implements RowOutput {
   #parts: Uint8Array[] = [];
-  #bytes = new Uint8Array(0);
+  #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
   #to = 0;
 
-  begin(bytes: Uint8Array<ArrayBuffer>, at: number): void {
+  begin(bytes: Buffer, at: number): void {
     this.#parts = [];
     this.#bytes = bytes;
     this.#from = at;

@@ -1,17 +1,17 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
-import type { CsvMemory } from './csv-memory.ts';
-import {
-  BARE_CR,
-  COLUMN_SHIFT,
-  CONTENT_END,
-  DOUBLED,
-  FLAGS,
-  MAX_COLUMNS,
-  QUOTED,
-  STRIDE,
-  USED,
-  WIDTH,
-} from './layout.ts';
+
+/** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
+export const QUOTED = 1;
+const DOUBLED = 2;
+export const BARE_CR = 4;
+/** The column of a cell is `cells[k] >> COLUMN_SHIFT`; its flags are in the bits below. */
+export const COLUMN_SHIFT = 3;
+export const FLAG_BITS = 7;
+/** Number of entries in `cells` for each filled cell. */
+export const STRIDE = 3;
+
+/** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
+export const MAX_COLUMNS = 20_000;
 
 /** Results of `next` that are no position. */
 export const INCOMPLETE = -1;
@@ -44,35 +44,15 @@ export class RowTokenizer {
   /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
-  readonly #memory: CsvMemory;
-
-  /** Makes a tokenizer for rows in this memory. */
-  constructor(memory: CsvMemory) {
-    this.#memory = memory;
-  }
-
   /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
-  get cells(): Int32Array {
-    return this.#memory.cells;
-  }
+  readonly cells = new Int32Array(STRIDE * MAX_COLUMNS);
 
   /**
-   * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
+   * Reads the row of `bytes` that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
    * `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end` ends the
    * row.
    */
-  next(at: number, end: number, last: boolean): number {
-    const { functions, info, bytes } = this.#memory;
-    const next = functions.nextRow(at, end);
-    if (next < 0) return this.#read(bytes, at, end, last);
-    this.used = info[USED];
-    this.width = info[WIDTH];
-    this.contentEnd = info[CONTENT_END];
-    this.flags = info[FLAGS];
-    return next;
-  }
-
-  #read(bytes: Uint8Array, at: number, end: number, last: boolean): number {
+  next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
     const { cells } = this;
     let used = 0;
     let head = 0;
@@ -183,13 +163,13 @@ export class RowTokenizer {
 
 /** The text of a cell, each pair of quotes in it as one: [start, end) of `bytes`. One object serves all rows. */
 export class CellText {
-  bytes: Uint8Array = new Uint8Array(0);
+  bytes: Buffer = Buffer.alloc(0);
   start = 0;
   end = 0;
-  #unquoted = new Uint8Array(1024);
+  #unquoted = Buffer.alloc(1024);
 
   /** Reads cell `k`; its bytes are those of the row, which must stay, or a copy that the next call replaces. */
-  read(bytes: Uint8Array, cells: Int32Array, k: number): void {
+  read(bytes: Buffer, cells: Int32Array, k: number): void {
     this.bytes = bytes;
     this.start = cells[k + 1];
     this.end = cells[k + 2];
@@ -197,19 +177,24 @@ export class CellText {
   }
 
   /** Takes a text that is no cell. */
-  set(bytes: Uint8Array): void {
+  set(bytes: Buffer): void {
     this.bytes = bytes;
     this.start = 0;
     this.end = bytes.length;
   }
 
-  get text(): Uint8Array {
+  get text(): Buffer {
     return this.bytes.subarray(this.start, this.end);
+  }
+
+  /** The bytes as a string of as many characters: a key of a Map that costs no decoding. */
+  get latin1(): string {
+    return this.bytes.toString('latin1', this.start, this.end);
   }
 
   #unquote(): void {
     const { bytes, start, end } = this;
-    if (this.#unquoted.length < end - start) this.#unquoted = new Uint8Array((end - start) * 2);
+    if (this.#unquoted.length < end - start) this.#unquoted = Buffer.alloc((end - start) * 2);
     const to = this.#unquoted;
     let length = 0;
     for (let i = start; i < end; i++) {
@@ -222,15 +207,13 @@ export class CellText {
   }
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
 /** The cells of the tokenizer's last row as strings, the empty ones too. */
-export function readNames(bytes: Uint8Array, { cells, used, width }: RowTokenizer): string[] {
+export function readNames(bytes: Buffer, { cells, used, width }: RowTokenizer): string[] {
   const names = new Array<string>(width).fill('');
   const cell = new CellText();
   for (let k = 0; k < used; k += STRIDE) {
     cell.read(bytes, cells, k);
-    names[cells[k] >> COLUMN_SHIFT] = decoder.decode(cell.text);
+    names[cells[k] >> COLUMN_SHIFT] = cell.text.toString();
   }
   return names;
 }

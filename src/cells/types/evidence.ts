@@ -1,4 +1,4 @@
-// The classes of cells. AssemblyScript compiles this file too (assembly/).
+// The classes of cells.
 //
 // The bits are stored, with the columns of every target and beside spool files: a new one is added at the end, none is
 // renumbered.

@@ -60,10 +60,10 @@ export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
 /**
  * The relation between a cell that fits and is not `null` and its JSON: `text`, a JSON string; `copy`, the same bytes;
- * `list`, the same without white space between items; `boolean` and `datetime`, as assembly/csv.ts writes them;
+ * `list`, the same without white space between items; `boolean` and `datetime`, as `writeJson` writes them;
  * `other`, what only `writeJson` writes.
  */
-export type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
+type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
 
 /** SQL that turns a typed expression into one of another type. */
 type Conversion = (expr: string, zone: Zone | undefined) => string;

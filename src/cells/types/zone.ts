@@ -77,11 +77,6 @@ export class Zone {
     return this.#offsetOfDay(utc) ?? this.#ask(utc);
   }
 
-  /** True if no time of the wall-clock hour of this time is skipped or repeated, or may be. */
-  hasHourOnce(local: number): boolean {
-    return this.#offsetOfDay(local) !== undefined && isInstant(local - DAY_SECONDS) && isInstant(local + DAY_SECONDS);
-  }
-
   #offsetOfDay(time: number): number | undefined {
     const day = Math.floor(time / DAY_SECONDS);
     if (this.#days.has(day)) return this.#days.get(day);

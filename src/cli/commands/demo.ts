@@ -15,10 +15,9 @@ import { reportPage } from '../report/page.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary, type Summary } from '../run/summary.ts';
 import { bar, tableLines } from '../table.ts';
-import { SIMULATED } from './simulate.ts';
 
 const DAYS = 14;
-const ROWS_PER_DAY = 2_000;
+const EVENTS_PER_DAY = 2_000;
 const BAR_COLUMNS = 40;
 /** The port changes from run to run; the service stays the same. */
 const STORED_BASE_URL = 'http://demo.invalid';
@@ -82,14 +81,14 @@ export const command = defineCommand({
 
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
-  const simulator = await startSimulator({ ...SIMULATED, clock: context.clock, rowsPerDay: ROWS_PER_DAY });
+  const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
     const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
     const given = {
       base_url: simulator.url,
-      service_id: SIMULATED.serviceId,
-      export_token: SIMULATED.tokens.export,
+      service_id: simulator.scenario.service_id,
+      export_token: simulator.scenario.export_token,
       start_date: start,
       spool_dir: spoolDir,
       on_gap: 'warn',

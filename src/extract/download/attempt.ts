@@ -65,7 +65,7 @@ export async function attemptExport(run: Run, request: ExportRequest): Promise<E
 
 /** Writes the normalised body to `file`; undefined if it had no byte. */
 async function scanBody(
-  { deps: { options, counts, onReceived }, signal }: Run,
+  { deps: { options, counts }, signal }: Run,
   answer: ExportBody,
   file: SpoolWriter,
 ): Promise<Pick<ExportFile, 'bytes' | 'sha256' | 'scan'> | undefined> {
@@ -73,23 +73,18 @@ async function scanBody(
   const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
   const hash = createHash('sha256');
   let bytes = 0;
-  try {
-    for await (const chunk of answer.bytes) {
-      signal.throwIfAborted();
-      bytes += chunk.length;
-      counts.bytes += chunk.length;
-      onReceived?.(bytes);
-      hash.update(chunk);
-      await writeAll(file, scanner.push(chunk));
-    }
-    if (bytes === 0) return undefined;
-    const { tail, ...scan } = scanner.finish();
-    await writeAll(file, tail);
-    await file.finish();
-    return { bytes, sha256: hash.digest('hex'), scan };
-  } finally {
-    scanner.close();
+  for await (const chunk of answer.bytes) {
+    signal.throwIfAborted();
+    bytes += chunk.length;
+    counts.bytes += chunk.length;
+    hash.update(chunk);
+    await writeAll(file, scanner.push(chunk));
   }
+  if (bytes === 0) return undefined;
+  const { tail, ...scan } = scanner.finish();
+  await writeAll(file, tail);
+  await file.finish();
+  return { bytes, sha256: hash.digest('hex'), scan };
 }
 
 async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promise<void> {

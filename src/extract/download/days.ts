@@ -1,17 +1,16 @@
 // This folder: from planned days to checked downloads: which request is sent when, and what its answer means.
 
-import { join } from 'node:path';
-import pLimit from 'p-limit';
+import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';
+import type { DayDownload } from '../day.ts';
 import type { ExtractDeps } from '../deps.ts';
 import { lastDayOver, oldestDay } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
-import { RunFolder } from '../spool/run-folder.ts';
 import { type DayResult, downloadDay } from './day.ts';
 import { findEndDay } from './end-day.ts';
-import { discard } from './export.ts';
-import type { Run } from './run.ts';
-import { ServiceFacts } from './service-facts.ts';
+import { discard, newEffort } from './export.ts';
+import { openRun, type Run } from './run.ts';
+import type { ServiceFacts } from './service-facts.ts';
 
 interface Task {
   readonly result: Promise<DayResult>;
@@ -23,8 +22,6 @@ interface Task {
 export class DayDownloads {
   readonly facts: ServiceFacts;
   readonly #run: Run;
-  readonly #folder: RunFolder;
-  readonly #controller: AbortController;
   /** Days that are started and not delivered. */
   readonly #tasks = new Map<Day, Task>();
   readonly #started = new Set<Day>();
@@ -33,28 +30,13 @@ export class DayDownloads {
   /** True once days may be started ahead of their turn. */
   #isOpen = false;
 
-  private constructor(run: Run, folder: RunFolder, controller: AbortController) {
+  private constructor(run: Run) {
     this.#run = run;
-    this.#folder = folder;
-    this.#controller = controller;
     this.facts = run.facts;
   }
 
   static async open(plan: Plan, deps: ExtractDeps): Promise<DayDownloads> {
-    const controller = new AbortController();
-    const folder = await RunFolder.open(deps.spoolDir, deps.clock, 'spool');
-    let files = 0;
-    const run: Run = {
-      plan,
-      deps,
-      signal: AbortSignal.any([deps.signal, controller.signal]),
-      folder: folder.path,
-      newPath: () => join(folder.path, `${++files}.csv`),
-      limit: pLimit(deps.options.maxConcurrentExports),
-      facts: new ServiceFacts(plan, deps),
-      sentBefore: deps.service.sent,
-    };
-    return new DayDownloads(run, folder, controller);
+    return new DayDownloads(await openRun(plan, deps));
   }
 
   /** The results in the order of days. Throws a failure that ends the run when the turn of its day comes. */
@@ -72,12 +54,17 @@ export class DayDownloads {
     }
   }
 
+  /** Removes the files of a day that was stored. */
+  async remove({ files }: DayDownload): Promise<void> {
+    for (const { path } of files) await unlink(path).catch(() => {});
+  }
+
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
-    this.#controller.abort(new Error('the run has ended'));
+    this.#run.abort();
     this.facts.giveUpWaiting();
     await Promise.allSettled([...this.#tasks.values()].map(({ result }) => result));
-    await this.#folder.remove();
+    await this.#run.close();
   }
 
   /**
@@ -89,7 +76,7 @@ export class DayDownloads {
     const { plan, deps, facts } = this.#run;
     const { days, endDayOn, receipts } = plan;
     if (endDayOn !== undefined && !days.includes(endDayOn)) {
-      const { answer } = await findEndDay(this.#run, endDayOn, { exports: 0 });
+      const { answer } = await findEndDay(this.#run, endDayOn, newEffort());
       await discard(answer);
     }
     const now = deps.clock.now();

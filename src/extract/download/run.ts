@@ -1,7 +1,9 @@
-import type pLimit from 'p-limit';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
 import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { ServiceFacts } from './service-facts.ts';
+import { RunFolder } from '../spool/run-folder.ts';
+import { ServiceFacts } from './service-facts.ts';
 
 /** The objects that the parts of one run share. */
 export interface Run {
@@ -16,4 +18,26 @@ export interface Run {
   readonly facts: ServiceFacts;
   /** Number of requests that the service object had sent before this run. */
   readonly sentBefore: number;
+  /** Ends all requests. */
+  abort(): void;
+  /** Removes the folder, once all requests have ended. */
+  close(): Promise<void>;
+}
+
+export async function openRun(plan: Plan, deps: ExtractDeps): Promise<Run> {
+  const controller = new AbortController();
+  const folder = await RunFolder.open(deps.spoolDir, deps.clock, 'spool');
+  let files = 0;
+  return {
+    plan,
+    deps,
+    signal: AbortSignal.any([deps.signal, controller.signal]),
+    folder: folder.path,
+    newPath: () => join(folder.path, `${++files}.csv`),
+    limit: pLimit(deps.options.maxConcurrentExports),
+    facts: new ServiceFacts(plan, deps),
+    sentBefore: deps.service.sent,
+    abort: () => controller.abort(new Error('the run has ended')),
+    close: () => folder.remove(),
+  };
 }

@@ -14,7 +14,7 @@ import {
   type RequestSettings,
 } from '../export-request.ts';
 import { implausible } from '../plausible.ts';
-import { checkState, isComplete, parseState } from '../state.ts';
+import { checkState, isComplete, isUnread, parseState } from '../state.ts';
 import { lastDayOver, lastSettledDay, oldestDay, readAgainDays, todayIn } from './days.ts';
 import { nameDays } from './name-days.ts';
 
@@ -95,7 +95,7 @@ export function planRun(input: PlanInput): Plan {
   if (fullRefresh && (from !== undefined || input.to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   const oldest = oldestDay(now, settings.historyDays);
-  const start = state?.start_date ?? state?.from_date ?? firstStart(input, oldest);
+  const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
   const wanted = wantedDays(input, { state, start, cursor, oldest });
   return {
@@ -112,16 +112,17 @@ export function planRun(input: PlanInput): Plan {
     isMixed,
     ...wanted,
     isNamed: from !== undefined,
-    gapFrom: state === undefined || fullRefresh || from !== undefined ? undefined : state.from_date,
+    gapFrom: state === undefined || isUnread(state) || fullRefresh || from !== undefined ? undefined : state.from_date,
     start,
     cursor,
     ...endDay(input, state, wanted.days),
   };
 }
 
-/** The start of a first run. */
-function firstStart({ settings: { startDate }, from }: PlanInput, oldest: Day): Day {
-  return startDate === undefined ? (from ?? oldest) : laterOf(startDate, oldest);
+/** The start before the first commit. A state that another program made may have a cursor alone. */
+function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportState | undefined, oldest: Day): Day {
+  const start = startDate === undefined ? (from ?? oldest) : laterOf(startDate, oldest);
+  return state === undefined ? start : earlierOf(start, state.from_date);
 }
 
 interface Known {

@@ -1,19 +1,8 @@
-import { addDays } from '../../base/days.ts';
-import type { Scenario } from '../scenario.ts';
-import {
-  type DatasetParameters,
-  EVENT_KINDS,
-  fullStamp,
-  ITEM_EVENTS,
-  maskOf,
-  type Row,
-  shortStamp,
-  UNNAMED,
-} from './event.ts';
-import { hashText, hex8, mix, within } from './hash.ts';
+import { EVENT_KINDS, fullStamp, ITEM_EVENTS, maskOf, type Row, shortStamp } from './event.ts';
+import { hashText, hex8, mix } from './hash.ts';
 
 /** Generates the text of a cell for a row, by `h`; an empty text is an absent value. */
-type Generator = (row: Row, h: number, parameters: DatasetParameters) => string;
+type Generator = (row: Row, h: number, dataset: { readonly seed: number; readonly serviceId: string }) => string;
 
 /** One column of the export: the rows in which it may have a value, and the text of that value. */
 export interface Column {
@@ -23,8 +12,6 @@ export interface Column {
   readonly text: Generator;
   /** True for a system column, which is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
-  /** True for a column that is in the header even if no row has a value. */
-  readonly isListed: boolean;
   /** Whether the value belongs to an event, and is repeated in each of its rows, or to an item. */
   readonly grain: 'event' | 'item';
   /** Bits of the kinds of event that may have a value. */
@@ -33,22 +20,12 @@ export interface Column {
   readonly fill: number;
   /** Number of days with a value among 256 days; on the other days the column does not exist. */
   readonly days: number;
-  /** Replaces `days` if the days are named. */
-  readonly onDay: ((day: string) => boolean) | undefined;
 }
 
 /** A name; the texts, as a list to draw from or a function; the properties that differ from the usual. */
 type Definition = readonly [string, readonly string[] | Generator, Partial<Column>?];
 
-const USUAL = {
-  isSystem: false,
-  isListed: false,
-  grain: 'event',
-  events: -1,
-  fill: 256,
-  days: 256,
-  onDay: undefined,
-} as const;
+const USUAL = { isSystem: false, grain: 'event', events: -1, fill: 256, days: 256 } as const;
 
 function columnOf([name, values, part]: Definition): Column {
   const text: Generator = typeof values === 'function' ? values : (_row, h) => pick(values, h);
@@ -74,8 +51,8 @@ const orNull =
 /** Generates the datetime of a row in one of the two forms. */
 const stamp =
   (time: 'server' | 'correction' | 'occurred'): Generator =>
-  (row, h, { scenario }) =>
-    ((h & 0x700) === 0 ? shortStamp : fullStamp)(row[time], scenario.days.cell_zone_hours);
+  (row, h) =>
+    ((h & 0x700) === 0 ? shortStamp : fullStamp)(row[time]);
 
 /** Generates an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. */
 const amount: Generator = (_row, h) => {
@@ -97,37 +74,10 @@ const level: Generator = (row, h) => {
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');
 
-function unifiedId({ hash, user }: Row, _h: number, { seed, scenario }: DatasetParameters): string {
-  return within(mix(hash, 41), scenario.rows.anonymous_share) ? '' : `u${hex8(mix(seed, user))}`;
-}
+const logId = ({ plan, hash }: Row): string => `${plan.compact}-${hex8(hash)}`;
 
-/** Generates the id of an event: its day and a hash that is unique on that day; a duplicate has its neighbour's. */
-function logId(row: Row, parameters: DatasetParameters): string {
-  if (within(mix(row.hash, 42), parameters.scenario.ids.reused_share)) return idOfDayBefore(row, parameters);
-  return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
-}
-
-/** The id of the event of the same number on the day before, if that event continues. */
-function carriedId(row: Row, parameters: DatasetParameters): string | undefined {
-  if (!within(mix(row.hash, 40), parameters.scenario.ids.carried_share)) return undefined;
-  return idOfDayBefore(row, parameters);
-}
-
-function idOfDayBefore({ plan, index }: Row, { seed }: DatasetParameters): string {
-  const before = mix(mix(seed, plan.number - 1), index + 16);
-  return `${addDays(plan.day, -1).replaceAll('-', '')}-${hex8(before)}`;
-}
-
-function isDuplicate(row: Row, parameters: DatasetParameters): boolean {
-  return row.index > 0 && within(mix(row.hash, 20), parameters.scenario.ids.duplicate_share);
-}
-
-function detailId(row: Row, _h: number, parameters: DatasetParameters): string {
-  const { ids } = parameters.scenario;
-  if (within(mix(row.hash, 21 + row.item), ids.missing_share)) return '';
-  const isNumbered = row.items > 1 && (EVENT_KINDS[row.kind].items === 'many' || ids.other_item_events === 'numbered');
-  return isNumbered ? `${logId(row, parameters)}:${row.item + ids.first_item}` : logId(row, parameters);
-}
+/** A purchase has one row an item, and the id of each row has the position of its item. */
+const detailId: Generator = (row) => (row.items > 1 ? `${logId(row)}:${row.item}` : logId(row));
 
 // Texts as people type them: texts that a CSV has to quote, and texts that look like something that they are not.
 
@@ -193,12 +143,13 @@ const SURVEY = { events: maskOf('설문 응답', 'survey, "second" page', 'df_si
 const ITEM = { grain: 'item', events: ITEM_EVENTS } as const;
 
 const SYSTEM: readonly Definition[] = [
-  ['df_unified_id', unifiedId],
+  ['df_unified_id', ({ user }, _h, { seed }) => `u${hex8(mix(seed, user))}`],
   ['df_api_version', (_row, h) => (h % 7 === 0 ? 'v2' : 'v1')],
   ['df_server_datetime', stamp('server')],
   ['df_correction_datetime', stamp('correction')],
   ['df_event_detail_log_id', detailId],
-  ['df_event_log_id', (row, _h, parameters) => carriedId(row, parameters) ?? logId(row, parameters)],
+  ['df_event_log_id', logId],
+  ['event_name', ({ kind }) => EVENT_KINDS[kind].name],
 ];
 
 const STANDARD: readonly Definition[] = [
@@ -253,66 +204,14 @@ const CUSTOM: readonly Definition[] = [
   ['df_items_옵션', MEMOS, { ...ITEM, fill: 60, days: 180 }],
   ['df_items_is_gift', bool, { ...ITEM, fill: 100 }],
   ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40 }],
+  ['level', level, { fill: 60 }],
 ];
 
-/** Names that every object has, that this program uses itself, that lack an item key, or that must be quoted. */
-const HOSTILE_NAMES = [
-  '__proto__',
-  'constructor',
-  '_key',
-  '_rescued',
-  '_dfinery_window',
-  'event_date',
-  'item_position',
-  '_KEY',
-  'df_items_',
-  'df_unknown',
-  'df_items_df_event_log_id',
-  'a"b',
-  "a'b",
-  'a\nb',
-  'a\\b',
-  ' padded ',
-  'ORDER',
-  'İ',
-  'i̇',
-];
-
-/** The data of all exports. It holds no row: each row is computed when it is requested. */
-export interface Dataset extends DatasetParameters {
-  readonly columns: readonly Column[];
-}
-
-export const createDataset = (parameters: DatasetParameters): Dataset => ({
-  ...parameters,
-  columns: columnsOf(parameters.scenario),
-});
-
-/** All columns of exports, by UTF-16 code units; one of the scenario's own replaces that of its name. */
-function columnsOf(scenario: Scenario): readonly Column[] {
-  const { event_name, type_drift, hostile_names, extra, own } = scenario.columns;
-  const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);
-  const definitions: Definition[] = [
-    ...SYSTEM.map(([name, text]): Definition => [name, text, { isSystem: true }]),
-    [event_name, eventName, { isSystem: true }],
-    ...STANDARD,
-    ...CUSTOM,
-    ...(type_drift ? [['level', level, { fill: 60 }] as const] : []),
-    ...(hostile_names ? HOSTILE_NAMES : []).map((name): Definition => [name, PLANS, { fill: 40 }]),
-    ...Array.from({ length: extra }, (_, i): Definition => {
-      return [`x_${String(i).padStart(5, '0')}`, (_row, h) => String(h), { isListed: true, fill: 1 }];
-    }),
-  ];
-  const replaced = new Set(own.map(({ name }) => name));
-  const others = definitions.filter(([name]) => !replaced.has(name));
-  return [...others, ...own.map(ownColumn)]
-    .map(columnOf)
-    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-}
-
-/** Makes a column of the scenario's own, whose values come in turn. */
-function ownColumn({ name, values, per, share, days }: Scenario['columns']['own'][number]): Definition {
-  const text: Generator = (row) => values[(per === 'day' ? row.plan.number : row.index) % values.length] ?? '';
-  const onDay = days && ((day: string) => days.includes(day));
-  return [name, text, { fill: Math.round(share * 256), onDay }];
-}
+/** All columns of exports, in the order of their names. */
+export const COLUMNS: readonly Column[] = [
+  ...SYSTEM.map(([name, text]): Definition => [name, text, { isSystem: true }]),
+  ...STANDARD,
+  ...CUSTOM,
+]
+  .map(columnOf)
+  .sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -17,9 +17,6 @@ export function hashText(text: string): number {
 
 const TWO_32 = 2 ** 32;
 
-/** True for about `share` of all hashes; the same hash is always judged the same. */
-export const within = (hash: number, share: number): boolean => share > 0 && hash < share * TWO_32;
-
 /** A hash as a number in [0, 1). */
 export const unit = (hash: number): number => hash / TWO_32;
 

@@ -246,9 +246,7 @@ export class FilesPlace {
    */
   async rewrite(
     file: DayFile,
-    state: Pick<TableState, 'timezone' | 'receipts'> & {
-      readonly columns: readonly PlannedColumn[] | TableState['columns'];
-    },
+    state: Pick<TableState, 'columns' | 'timezone' | 'receipts'>,
     { without, lost = 0 }: { readonly without?: string; readonly lost?: number } = {},
   ): Promise<NewFile | undefined> {
     const receipt = state.receipts.get(file.day);

@@ -1,13 +1,11 @@
 import type { Day } from '../../base/days.ts';
-import { TYPES } from '../../cells/types/index.ts';
-import { asText } from '../../cells/types/sql.ts';
+import { sqlWiden, TYPES } from '../../cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../cells/types/type.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { castToColumn, type DescribedColumn, describe, valueAfter } from '../../engine/conversions.ts';
+import { castToColumn, type DescribedColumn, describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { identifier } from '../../engine/session/quote.ts';
-import { type StoredColumn, typedColumns } from '../../table/columns.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
+import { typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { readParquet } from './parquet-file.ts';
 
@@ -29,32 +27,23 @@ export const describeFile = (engine: Engine, path: string): Promise<DescribedCol
   describe(engine, `SELECT * FROM ${readParquet([path])}`);
 
 /**
- * The SELECT of the rows of a file, with `columns` in their types, whatever types they have in the file; NULL for a
- * column that it lacks. A value that a narrower type does not hold goes to `_rescued`. `found`: the columns in the file.
+ * The SELECT of the rows of a file, with all columns of a state in their types: a value of an earlier, narrower type is
+ * widened, and a column that the file lacks is NULL. `found`: the columns in the file.
  */
 export function selectConformed(
   path: string,
   found: readonly DescribedColumn[],
-  {
-    columns,
-    timezone,
-  }: { readonly columns: readonly (StoredColumn | PlannedColumn)[]; readonly timezone: string | null },
+  { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
 ): string {
   const zone = zoneOf(timezone);
   const types = new Map(found.map(({ name, type }) => [name, typeStoredAs(type)]));
-  const planned = typedColumns(columns).map((column) => {
-    const before = types.get(column.name) ?? null;
-    return { ...UNPLANNED, storedEvidence: column.evidence, ...column, before };
+  const values = typedColumns(columns).map(({ name, type }) => {
+    const before = types.get(name);
+    const value = before === undefined ? 'NULL' : sqlWiden(identifier(name), before, type, zone);
+    return `${castToColumn(value, type, zone)} AS ${identifier(name)}`;
   });
-  const values = planned.map((column) => {
-    const value = column.before === null ? 'NULL' : valueAfter(column, zone);
-    return `${castToColumn(value, column.type, zone)} AS ${identifier(column.name)}`;
-  });
-  const own = ['_key', `${asText('_rescued')} AS _rescued`];
-  return `SELECT ${[...own, ...values].join(', ')} FROM ${readParquet([path])}`;
+  return `SELECT ${[...FILE_COLUMNS, ...values].join(', ')} FROM ${readParquet([path])}`;
 }
-
-const UNPLANNED = { key: '', fixed: undefined, isRefused: false, shape: undefined };
 
 /** The type of a column by that in its file. */
 function typeStoredAs(stored: string): ColumnType | undefined {

@@ -1,11 +1,11 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { headerColumns } from '../../cells/columns/groups.ts';
-import { BOOLEAN, COPY, DATETIME, LIST, SKIP, TEXT } from '../../cells/csv/layout.ts';
 import { type Evidence, NULL_TEXT } from '../../cells/types/evidence.ts';
 import { fitsWholly, TYPES } from '../../cells/types/index.ts';
-import { COLUMN_TYPES, type ColumnType, type PlainJson } from '../../cells/types/type.ts';
-import type { SpoolFile } from '../../extract/window.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/type.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import type { SpoolFile } from '../../extract/day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
@@ -20,32 +20,32 @@ export interface RecordStream {
 
 /*
  * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the evidence of all
- * cells. src/cells/csv/layout.ts has those that SIMD knows too.
+ * cells.
  */
+/** No cell is written. */
+export const SKIP = 0;
+/** Each cell is a text. */
+export const TEXT = 1;
+/** The bytes of each cell are its JSON. */
+export const COPY = 2;
 /** Other cells that all fit or are absent. */
-const CLEAN = 6;
+const CLEAN = 3;
 /** Cells of which each must be checked. */
-export const CHECKED = 7;
+export const CHECKED = 4;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
-export const OFFSETS_ONLY = 8;
+export const OFFSETS_ONLY = 5;
 
-/** How the rows of one file become records of one stream; plain data, which can be sent to a worker. */
+/** How the rows of one file become records of one stream; arrays have an entry for each column of the header. */
 export interface RecordPlan {
-  readonly name: StreamName;
+  readonly stream: StreamName;
   readonly encodings: Uint8Array;
-  /** Type of the property of each column; undefined if the column is skipped, or no cell can fit. */
-  readonly types: readonly (ColumnType | undefined)[];
-  /** For each column 1 if its datetimes are written as instants. */
-  readonly asInstants: Uint8Array;
-  /** `,"name":` of all columns, one after the other; column i has [offsets[i], offsets[i + 1]). */
-  readonly labels: Uint8Array;
-  readonly labelOffsets: Int32Array;
-  /** For each column as JSON the name of its property. */
+  /** The codec of each property, undefined if no cell can fit, and the zone of its datetimes. */
+  readonly codecs: readonly { readonly codec: ColumnCodec | undefined; readonly zone: Zone | undefined }[];
+  /** `,"name":`. */
+  readonly labels: readonly Uint8Array[];
+  /** The name of the property, as JSON. */
   readonly fields: readonly string[];
-  /**
-   * For each column as JSON its member of `_rescued`: its own name; of equal names all but the first that of the
-   * property.
-   */
+  /** The member of `_rescued`, as JSON: the column's own name; of equal names all but the first that of the property. */
   readonly rescuedAs: readonly string[];
   readonly key: boolean;
   readonly rescued: boolean;
@@ -53,49 +53,40 @@ export interface RecordPlan {
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
   /** A configured property as `,"name":null`, for a record that would be empty. */
-  readonly placeholder: string;
+  readonly placeholder: Uint8Array;
 }
 
-/** Plans the records of one stream for a file. `hasZone`: a zone is configured for datetimes that name none. */
+/** Plans the records of one stream for a file. `timezone`: the zone of datetimes that name none. */
 export function planRecords(
   stream: RecordStream,
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
-  hasZone: boolean,
+  timezone: string | undefined,
 ): RecordPlan {
   const named = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
   const names = propertyNames(stream.name, named, catalog);
   const wanted = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
   const properties = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
-  const labels = wanted.map((name) => Buffer.from(name === undefined ? '' : `,${JSON.stringify(name)}:`));
+  const zone = zoneOf(timezone);
   return {
-    name: stream.name,
+    stream: stream.name,
     encodings: Uint8Array.from(properties, (property, i) =>
-      property === undefined ? SKIP : encodingOf(property, columns[i].evidence, hasZone),
+      property === undefined ? SKIP : encodingOf(property, columns[i].evidence, zone !== undefined),
     ),
-    types: properties.map((property) => property?.type),
-    asInstants: Uint8Array.from(properties, (property) => (property?.asInstants ? 1 : 0)),
-    labels: Uint8Array.from(Buffer.concat(labels)),
-    labelOffsets: offsetsOf(labels),
+    codecs: properties.map((property) => ({
+      codec: property?.type && TYPES[property.type],
+      zone: property?.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
+    })),
+    labels: wanted.map((name) => Buffer.from(`,${JSON.stringify(name ?? '')}:`)),
     fields: names.map((name) => JSON.stringify(name ?? '')),
     rescuedAs: named.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
     key: stream.name !== 'event_logs' && catalog.has(KEY),
     rescued: Object.hasOwn(stream.properties, RESCUED),
     position: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
     unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
-    placeholder: `,${JSON.stringify([...catalog, KEY][0])}:null`,
+    placeholder: Buffer.from(`,${JSON.stringify([...catalog, KEY][0])}:null`),
   };
 }
-
-/** The encodings of cells that all fit, without `null` among them. */
-const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
-  text: TEXT,
-  copy: COPY,
-  datetime: DATETIME,
-  boolean: BOOLEAN,
-  list: LIST,
-  other: CLEAN,
-};
 
 function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZone: boolean): number {
   if (type === undefined) return CHECKED;
@@ -103,15 +94,8 @@ function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZ
   // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
   if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
-  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(asInstants, evidence)] : CLEAN;
-}
-
-function offsetsOf(parts: readonly Uint8Array[]): Int32Array {
-  const offsets = new Int32Array(parts.length + 1);
-  parts.forEach((part, i) => {
-    offsets[i + 1] = offsets[i] + part.length;
-  });
-  return offsets;
+  const isCopy = (evidence & NULL_TEXT) === 0 && TYPES[type].plainJson(asInstants, evidence) === 'copy';
+  return isCopy ? COPY : CLEAN;
 }
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */

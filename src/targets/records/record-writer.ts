@@ -1,22 +1,28 @@
-// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell,
-// a block of whole rows at a time, on threads where there is enough to do.
+// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 
-import { statSync } from 'node:fs';
-import type { Clock } from '../../base/clock.ts';
-import { hasDuplicateOrMissingIds, type SpoolFile, type Window } from '../../extract/window.ts';
+import { createReadStream } from 'node:fs';
+import { isNull } from '../../base/ascii.ts';
+import { headerColumns } from '../../cells/columns/groups.ts';
+import { type RowHandler, RowSource } from '../../cells/csv/row-source.ts';
+import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
+import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day.ts';
+import { isItem } from '../../table/columns.ts';
 import type { StreamName } from './property-names.ts';
+import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
-import type { EncodedBlock, FileJob, RowBlock, Task } from './record-runner.ts';
-import { WindowKeys } from './window-keys.ts';
-import { type WorkerOptions, WorkerPool } from './worker-pool.ts';
+import { EventRows, RowKey } from './row-key.ts';
 
-export interface RecordWriterOptions {
+/** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
+const PIECE_BYTES = 256 * 1024;
+
+export interface RecordOptions {
   readonly timezone: string | undefined;
-  readonly clock: Clock;
-  readonly threads: WorkerOptions;
+  /** ms since 1970. */
+  readonly emittedAt: number;
+  readonly signal: AbortSignal;
 }
 
-export interface WrittenWindow {
+export interface WrittenRecords {
   readonly records: ReadonlyMap<StreamName, number>;
   /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
   readonly rescued: ReadonlyMap<string, number>;
@@ -27,90 +33,101 @@ export interface WrittenWindow {
 /** Takes whole lines in order; their bytes may be used again once it resolves. */
 export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
 
-export class RecordWriter {
-  readonly #options: RecordWriterOptions;
-  readonly #pool: WorkerPool;
-
-  constructor(options: RecordWriterOptions) {
-    this.#options = options;
-    this.#pool = new WorkerPool(options.threads);
-  }
-
-  /** Starts the threads if so many bytes of CSV need them, so that they are ready when a window is verified. */
-  readonly prepare = (bytes: number): void => {
-    this.#pool.prepare(bytes);
-  };
-
-  close(): Promise<void> {
-    return this.#pool.close();
-  }
-
-  /** Writes the records of `streams`; stops between two blocks when the signal aborts. */
-  async write(
-    window: Window,
-    streams: readonly RecordStream[],
-    write: WriteBytes,
-    signal: AbortSignal,
-  ): Promise<WrittenWindow> {
-    const emittedAt = this.#options.clock.now();
-    const { timezone } = this.#options;
-    const jobs = window.files.map((file): FileJob => {
-      const plans = streams.map((stream) => planRecords(stream, file, timezone !== undefined));
-      return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
-    });
-    const written = emptyWindow(jobs, streams);
-    if (streams.length === 0) return written;
-    const blocks = window.files.flatMap(blocksOf);
-    const run = <T extends Task>(tasks: readonly T[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
-    const keys = keysFor(window, streams);
-    if (keys !== undefined) {
-      for await (const result of run(blocks.map((block) => ({ kind: 'hash' as const, ...block })))) {
-        signal.throwIfAborted();
-        keys.add(result);
+/** Writes the records of `streams` for the files of a day; stops between two pieces when the signal aborts. */
+export async function writeRecords(
+  day: Pick<DayDownload, 'files'>,
+  streams: readonly RecordStream[],
+  write: WriteBytes,
+  options: RecordOptions,
+): Promise<WrittenRecords> {
+  const records = new Map(streams.map(({ name }) => [name, 0]));
+  const unsent = new Map(streams.map(({ name }) => [name, new Set<string>()]));
+  const rescued = new Map<string, number>();
+  const events = streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, options.signal) : undefined;
+  const numbers = hasDuplicateOrMissingIds(day) ? new Map<string, number>() : undefined;
+  let row = 0;
+  for (const file of streams.length === 0 ? [] : day.files) {
+    const plans = streams.map((stream) => planRecords(stream, file, options.timezone));
+    const encoders = plans.map((plan) => new RecordEncoder(plan, options.emittedAt));
+    const lines = new Lines();
+    const key = new RowKey(headerColumns(file.header));
+    const itemColumns = itemColumnsOf(file);
+    const each = (bytes: Buffer, tokenizer: RowTokenizer) => {
+      key.read(bytes, tokenizer);
+      const number = numbers === undefined ? 1 : nextNumber(numbers, key.id.latin1);
+      const isEvent = events?.chosen[row++] === 1;
+      for (const encoder of encoders) {
+        if (encoder.stream === 'event_logs' && !isEvent) continue;
+        if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, itemColumns)) continue;
+        encoder.write(bytes, tokenizer, key, number, lines);
       }
-      keys.finish();
+    };
+    await eachRow(file, each, options.signal, () => write(lines.take()));
+    for (const [i, { stream, records: count }] of encoders.entries()) {
+      records.set(stream, (records.get(stream) ?? 0) + count);
+      for (const name of plans[i].unsent) unsent.get(stream)?.add(name);
     }
-    for await (const result of run(blocks.map((block, i) => ({ kind: 'encode' as const, ...block, ...keys?.of(i) })))) {
-      signal.throwIfAborted();
-      // A whole block is written at once: smaller pieces would each wait for other work of the main thread.
-      await write(new Uint8Array(result.buffer, 0, result.length));
-      addBlock(written, jobs[result.fileIndex], result);
+    for (const [column, name] of file.header.entries()) {
+      const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
+      if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
     }
-    return written;
   }
+  return { records, rescued, unsent: new Map([...unsent].map(([stream, names]) => [stream, [...names]])) };
 }
 
-interface Counts {
-  readonly records: Map<StreamName, number>;
-  readonly rescued: Map<string, number>;
+/** Calls `each` for every row of a file but its header, and `flush` now and then, and at the end. */
+async function eachRow(
+  { path }: SpoolFile,
+  each: (bytes: Buffer, tokenizer: RowTokenizer) => void,
+  signal: AbortSignal,
+  flush: () => Promise<void> = async () => {},
+): Promise<void> {
+  const handler: RowHandler = {
+    row(bytes, _start, { rows, tokenizer }) {
+      if (rows > 0) each(bytes, tokenizer);
+      return false;
+    },
+  };
+  const source = new RowSource(handler);
+  for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
+    source.push(piece);
+    await flush();
+  }
+  source.finish();
+  await flush();
 }
 
-function emptyWindow(jobs: readonly FileJob[], streams: readonly RecordStream[]): WrittenWindow & Counts {
-  const unsent = streams.map(({ name }, i) => {
-    const names = jobs.flatMap((job) => job.streams[i].unsent);
-    return [name, [...new Set(names)]] as const;
-  });
-  return { records: new Map(streams.map(({ name }) => [name, 0])), rescued: new Map(), unsent: new Map(unsent) };
+/** One pass over all files: which row stands for each event does not show before the last one. */
+async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSignal): Promise<EventRows> {
+  const events = new EventRows(files.reduce((sum, { rows }) => sum + rows, 0));
+  for (const file of files) {
+    const key = new RowKey(headerColumns(file.header));
+    await eachRow(
+      file,
+      (bytes, tokenizer) => {
+        key.read(bytes, tokenizer);
+        events.add(key);
+      },
+      signal,
+    );
+  }
+  return events;
 }
 
-function addBlock({ records, rescued }: Counts, { streams, header }: FileJob, block: EncodedBlock): void {
-  for (const [i, { name }] of streams.entries()) records.set(name, (records.get(name) ?? 0) + block.records[i]);
-  const cells = new Map<number, number>();
-  for (const [column, count] of block.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
-  for (const [column, count] of cells) rescued.set(header[column], (rescued.get(header[column]) ?? 0) + count);
+/** The number, from 1, of the next row of the day with this id. */
+function nextNumber(numbers: Map<string, number>, id: string): number {
+  const number = (numbers.get(id) ?? 0) + 1;
+  numbers.set(id, number);
+  return number;
 }
 
-/** The rows of a file in blocks, cut at the row ends that the scan recorded. */
-export function blocksOf({ path, rowEnds }: Pick<SpoolFile, 'path' | 'rowEnds'>, fileIndex: number): RowBlock[] {
-  const ends = [...rowEnds, statSync(path).size];
-  const blocks = ends.map((to, i) => ({ fileIndex, from: i === 0 ? 0 : ends[i - 1], to }));
-  return blocks.filter(({ from, to }) => from < to);
-}
+/** For each column 1 if it is one of items. */
+const itemColumnsOf = ({ header }: SpoolFile): Uint8Array =>
+  Uint8Array.from(headerColumns(header), ({ group }) => (isItem(group) ? 1 : 0));
 
-/** The keys that need one more pass over the window; undefined if each row alone shows its own. */
-function keysFor(window: Window, streams: readonly RecordStream[]): WindowKeys | undefined {
-  const events = streams.some((stream) => stream.name === 'event_logs');
-  const keys = hasDuplicateOrMissingIds(window);
-  const rows = window.files.reduce((sum, file) => sum + file.rows, 0);
-  return events || keys ? new WindowKeys(rows, { events, keys }) : undefined;
+function hasItem(bytes: Buffer, { cells, used }: RowTokenizer, itemColumns: Uint8Array): boolean {
+  for (let k = 0; k < used; k += STRIDE) {
+    if (itemColumns[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
+  }
+  return false;
 }

@@ -1,20 +1,17 @@
 import { createHash } from 'node:crypto';
-import { COLON, NINE, NUMBER_SIGN, ZERO } from '../../base/ascii.ts';
+import { COLON, NINE, ZERO } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, type HeaderColumn, LOG_ID } from '../../cells/columns/groups.ts';
-import { COLUMN_SHIFT, STRIDE } from '../../cells/csv/layout.ts';
-import { CellText, type RowTokenizer } from '../../cells/csv/tokenizer.ts';
+import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** The ids of one row. One object serves all rows. */
+/** The ids of one row. One object serves all rows of a file. */
 export class RowKey {
   /** The base of `_key`: the detail log id, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
-  /** The id of the event: the log id, or the base of `_key` for a row without one. */
-  event: CellText = this.id;
+  /** The id of the event; undefined for a row without one. */
+  event: CellText | undefined;
   /** Digits of the item position in the bytes of `id`, without leading zeros; an empty range if there is none. */
   positionStart = 0;
   positionEnd = 0;
@@ -30,7 +27,7 @@ export class RowKey {
     this.#digest = new RowDigest(sources);
   }
 
-  read(b: Uint8Array, { cells, used }: RowTokenizer): void {
+  read(b: Buffer, { cells, used }: RowTokenizer): void {
     let id = -1;
     let log = -1;
     for (let k = 0; k < used; k += STRIDE) {
@@ -39,71 +36,46 @@ export class RowKey {
       else if (column === this.#logColumn) log = k;
     }
     if (id >= 0) this.id.read(b, cells, id);
-    else this.id.set(encoder.encode(`hash:${this.#digest.of(b, cells, used)}`));
+    else this.id.set(Buffer.from(`hash:${this.#digest.of(b, cells, used)}`));
     if (log >= 0) this.#log.read(b, cells, log);
-    this.event = log >= 0 ? this.#log : this.id;
-    this.#readPosition(id >= 0);
-  }
-
-  get hasLogId(): boolean {
-    return this.event !== this.id;
-  }
-
-  /** The digits of `<log id>:<digits>`. */
-  #readPosition(hasId: boolean): void {
-    const { bytes, start, end } = this.id;
-    this.positionStart = end;
-    this.positionEnd = end;
-    let i = start + this.event.end - this.event.start + 1;
-    if (!hasId || !this.hasLogId || i >= end || bytes[i - 1] !== COLON || !this.#startsWithLog()) return;
-    for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
-    while (i < end - 1 && bytes[i] === ZERO) i++;
-    if (end - i <= POSITION_DIGITS) this.positionStart = i;
-  }
-
-  #startsWithLog(): boolean {
-    const { id, event } = this;
-    for (let i = event.end - event.start - 1; i >= 0; i--) {
-      if (id.bytes[id.start + i] !== event.bytes[event.start + i]) return false;
-    }
-    return true;
-  }
-
-  get text(): string {
-    return decoder.decode(this.id.text);
-  }
-
-  /** True when the base ends in `#` and digits, as the key of a repeated row does. */
-  get isNumbered(): boolean {
-    const { bytes, start, end } = this.id;
-    let i = end;
-    while (i > start && bytes[i - 1] >= ZERO && bytes[i - 1] <= NINE) i--;
-    return i < end && i > start && bytes[i - 1] === NUMBER_SIGN;
+    this.event = log >= 0 ? this.#log : undefined;
+    this.#readPosition(id >= 0 ? this.event : undefined);
   }
 
   /** The item position as a number, or -1; beyond 2^53 it is rounded. */
   get position(): number {
-    if (this.positionStart === this.positionEnd) return -1;
-    let n = 0;
-    for (let i = this.positionStart; i < this.positionEnd; i++) n = n * 10 + this.id.bytes[i] - ZERO;
-    return n;
+    const { id, positionStart, positionEnd } = this;
+    return positionStart === positionEnd ? -1 : Number(id.bytes.toString('latin1', positionStart, positionEnd));
+  }
+
+  /** The digits of `<log id>:<digits>`. */
+  #readPosition(log: CellText | undefined): void {
+    const { bytes, start, end } = this.id;
+    this.positionStart = end;
+    this.positionEnd = end;
+    if (log === undefined) return;
+    let i = start + log.end - log.start + 1;
+    if (i >= end || bytes[i - 1] !== COLON || !log.text.equals(bytes.subarray(start, i - 1))) return;
+    for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
+    while (i < end - 1 && bytes[i] === ZERO) i++;
+    if (end - i <= POSITION_DIGITS) this.positionStart = i;
   }
 }
 
 /** SHA-256 over the non-empty cells of a row, in the byte order of their names: `<bytes>:<name><bytes>:<text>` each. */
 class RowDigest {
-  readonly #names: readonly Uint8Array[];
+  readonly #names: readonly Buffer[];
   readonly #order: readonly number[];
   readonly #cellOf: Int32Array;
   readonly #text = new CellText();
 
   constructor(sources: readonly string[]) {
-    this.#names = sources.map((source) => encoder.encode(source));
+    this.#names = sources.map((source) => Buffer.from(source));
     this.#order = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
     this.#cellOf = new Int32Array(sources.length);
   }
 
-  of(b: Uint8Array, cells: Int32Array, used: number): string {
+  of(b: Buffer, cells: Int32Array, used: number): string {
     this.#cellOf.fill(-1);
     for (let k = 0; k < used; k += STRIDE) this.#cellOf[cells[k] >> COLUMN_SHIFT] = k;
     const hash = createHash('sha256');
@@ -115,5 +87,37 @@ class RowDigest {
       hash.update(`${name.length}:`).update(name).update(`${text.length}:`).update(text);
     }
     return hash.digest('hex');
+  }
+}
+
+/** Chooses the row that stands for each event: the first one of the lowest item position. */
+export class EventRows {
+  /** For each row of the day 1 if it stands for its event. */
+  readonly chosen: Uint8Array;
+  readonly #positions: Float64Array;
+  /** The chosen row by event. */
+  readonly #rows = new Map<string, number>();
+  #row = 0;
+
+  /** `rows` is the number of rows of the day. */
+  constructor(rows: number) {
+    this.chosen = new Uint8Array(rows);
+    this.#positions = new Float64Array(rows);
+  }
+
+  /** Adds the next row. One that names no event is an event of its own. */
+  add({ event, position }: RowKey): void {
+    const row = this.#row++;
+    if (event !== undefined) {
+      const id = event.latin1;
+      const before = this.#rows.get(id);
+      if (before !== undefined) {
+        if (position >= this.#positions[before]) return;
+        this.chosen[before] = 0;
+      }
+      this.#rows.set(id, row);
+      this.#positions[row] = position;
+    }
+    this.chosen[row] = 1;
   }
 }

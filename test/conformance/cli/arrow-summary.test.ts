@@ -7,22 +7,14 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { suppressionHeader, suppressionHmac } from '../../../src/erasure/suppression/list.ts';
-import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
 
-let sim: Simulator;
+let sim: TestService;
 let folder: string;
 const start = async (faults: readonly object[]) => {
-  const scenario = parseScenario({ faults });
-  sim = await startSimulator({
-    seed: 3,
-    clock: systemClock,
-    tokens: TOKENS,
-    serviceId: SERVICE_ID,
-    rowsPerDay: 20,
-    scenario,
-  });
+  sim = await startTestSimulator({ faults }, { clock: systemClock, rowsPerDay: 20 });
 };
 const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 beforeEach(() => {

@@ -14,7 +14,7 @@ import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { query } from '../../support/targets/query.ts';
 import { DISK_TARGETS, statefulTarget, type TargetName } from '../../support/targets/target-fixture.ts';
 
-/** Kills of a place. The soak takes more. */
+/** Kills of a place. */
 const KILLS = process.env.SOAK_SEEDS === undefined ? 3 : 60;
 const KILL_AFTER = join(import.meta.dirname, '../../support/processes/kill-after.cjs');
 const CHANGES = /^(Put|Delete|Create|Upload|Complete|Abort)/;

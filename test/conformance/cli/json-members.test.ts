@@ -5,19 +5,19 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { isObject } from '../../../src/base/json.ts';
-import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
 
 const page = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');
 const rows = page.slice(page.indexOf('## Results as JSON')).split('\n');
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-members-'));
 const file = join(dir, 'events.duckdb');
-let sim: Simulator;
+let sim: TestService;
 let env: Record<string, string>;
 
 beforeAll(async () => {
-  sim = await startSimulator({ seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 20 });
+  sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 20 });
   env = {
     DFINERY_BASE_URL: sim.url,
     DFINERY_SERVICE_ID: SERVICE_ID,

@@ -13,13 +13,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { TARGETS } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
 import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
-let sim: Simulator;
+let sim: TestService;
 let folder: string;
 let database: string;
 const run = (...args: string[]) =>
@@ -35,7 +35,7 @@ const run = (...args: string[]) =>
   });
 
 beforeAll(async () => {
-  sim = await startSimulator({ seed: 5, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 9 });
+  sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 9 });
   folder = mkdtempSync(join(tmpdir(), 'dfinery-named-files-'));
   database = join(folder, 'events.duckdb');
   expect(await run('sync', 'duckdb', database)).toMatchObject({ code: 0 });

@@ -173,12 +173,7 @@ describe('the verdict on one minimal export', () => {
 describe('against the simulator', () => {
   it.each([
     [{}, TOKENS.export, SERVICE_ID, 'ok'],
-    [
-      { columns: { event_name: 'df_event_name' }, format: { crlf: true, bom: true, gzip: 'always' } },
-      TOKENS.export,
-      SERVICE_ID,
-      'ok',
-    ],
+    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'ok'],
     [{}, 'other', SERVICE_ID, 'wrong_token'],
     [{}, TOKENS.export, 'other', 'wrong_token'],
     [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'wrong_service'],

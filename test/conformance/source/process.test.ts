@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { parseScenario, type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte/connector.ts';
 import { formProblems, readProblems } from '../../support/airbyte/message-rules.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
 
 /** One today for all: midnight may pass in the middle. */
 const TODAY = dayAt(systemClock.now());
@@ -14,20 +14,13 @@ const day = (back: number) => addDays(TODAY, -back);
 /** The connector as its image has it: one file, a process of its own. */
 describe('the source as a process', () => {
   const files = new InputFiles();
-  let sim: Simulator;
+  let sim: TestService;
   let file: string;
   let config: Json;
   let catalog: Json;
 
   beforeAll(async () => {
-    sim = await startSimulator({
-      seed: 3,
-      clock: systemClock,
-      tokens: TOKENS,
-      serviceId: SERVICE_ID,
-      rowsPerDay: 4000,
-      scenario: parseScenario({}),
-    });
+    sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 4_000 });
     file = await bundleConnector('source-dfinery', files.dir);
     config = {
       base_url: sim.url,

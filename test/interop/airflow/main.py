@@ -41,7 +41,7 @@ def check(name: str, holds: bool, detail: object = "") -> None:
 def service(scenario: dict | None = None, token: str = "demo-export-token"):
     """The simulator, always at the same address."""
     path = SCRATCH / "scenario.json"
-    path.write_text(json.dumps({"rows": {"per_day": 200}, **(scenario or {})}))
+    path.write_text(json.dumps({"events_per_day": 200, **(scenario or {})}))
     TOKEN.write_text(token)
     process = subprocess.Popen(
         [*PROGRAM, "simulate", "--port", str(PORT), "--scenario", str(path)],
@@ -62,8 +62,8 @@ def fresh() -> None:
     DATA.chmod(0o777)
 
 
-HEALS = {"faults": [{"kind": "status", "status": 503, "when": {"operation": "export", "times": TRIES}}]}
-STALLS = {"faults": [{"kind": "stall", "at": "between_rows", "when": {"operation": "export"}}]}
+HEALS = {"answers": [{"nth": list(range(1, TRIES + 1)), "status": 503}]}
+STALLS = {"answers": [{"latency_ms": 24 * 3600 * 1000}]}
 
 
 def first_state(airflow: Airflow, dag: str, run_id: str, task: str) -> tuple[str, int]:

@@ -157,7 +157,7 @@ if spark is None:
     print("interop: Spark is left out: no Java, no Maven, or delta-spark cannot be had")
 disk = {"deltalake": read_deltalake, "polars": read_polars, "duckdb": read_duckdb} | ({"spark": spark} if spark else {})
 remote = {"deltalake": read_deltalake, "polars": read_polars}
-with simulator("--rows-per-day", "200") as config, store(SCRATCH / "store") as environment:
+with simulator(events_per_day=200) as config, store(SCRATCH / "store") as environment:
     for zone in (None, "America/New_York"):
         path = write_config(f"config-{zone is None}.json", {**config, **({"timezone": zone} if zone else {})})
         label = zone or "no zone"

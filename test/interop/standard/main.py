@@ -154,9 +154,7 @@ def main() -> None:
         print("skipped: no container engine here: neither a docker daemon nor a folder in CONTAINER_TOOLS")
         return
     wrong = []
-    scenario = SCRATCH / "scenario.json"
-    scenario.write_text(json.dumps({"rows": {"per_day": 300}, "columns": {"hostile_names": True}}))
-    with simulator("--scenario", str(scenario)) as service:
+    with simulator(events_per_day=300) as service:
         for name in WANTED:
             wrong += try_connector(name, service)
     if wrong:

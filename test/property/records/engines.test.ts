@@ -12,8 +12,8 @@ afterAll(() => {
 
 const HEADER = 'df_event_detail_log_id,df_event_log_id,df_items_df_price,df_items_tag,event_name,n,note';
 const row = fc.record({
-  log: fc.constantFrom('', 'a', 'b', 'c#2', 'd'),
-  suffix: fc.constantFrom('', ':0', ':1', ':2', ':10', ':x', '#2'),
+  log: fc.constantFrom('', 'a', 'b', 'c', 'd'),
+  suffix: fc.constantFrom('', ':0', ':1', ':2', ':10', ':x'),
   id: fc.boolean(),
   price: fc.constantFrom('', '1.5', '7', 'x'),
   tag: fc.constantFrom('', 'null', 't'),

@@ -1,33 +1,23 @@
 import { rmSync } from 'node:fs';
-import { sourceConnector } from '../../../src/airbyte/source/index.ts';
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
-import { parseScenario } from '../../../src/simulator/scenario.ts';
-import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { SOURCE } from '../../../src/airbyte/source/index.ts';
+import { type HandClock, handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
+import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
 export class SourceFixture {
   readonly clock: HandClock = handClock();
   readonly files = new InputFiles();
-  readonly sim: Simulator;
+  readonly sim: TestService;
 
-  private constructor(sim: Simulator, clock: HandClock) {
+  private constructor(sim: TestService, clock: HandClock) {
     this.sim = sim;
     this.clock = clock;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<SourceFixture> {
+  static async start(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}): Promise<SourceFixture> {
     const clock = handClock();
-    const sim = await startSimulator({
-      seed: 7,
-      clock,
-      tokens: TOKENS,
-      serviceId: SERVICE_ID,
-      rowsPerDay: 30,
-      scenario: parseScenario(scenario),
-      ...more,
-    });
-    return new SourceFixture(sim, clock);
+    return new SourceFixture(await startTestSimulator(scenario, { clock, rowsPerDay: 30, ...more }), clock);
   }
 
   config(more: Json = {}): Json {
@@ -45,7 +35,7 @@ export class SourceFixture {
     const words = [verb, '--config', this.files.write(config)];
     if (inputs.catalog !== undefined) words.push('--catalog', this.files.write(inputs.catalog, 'txt'));
     if (inputs.state !== undefined) words.push('--state', this.files.write(inputs.state, 'txt'));
-    return runInProcess(sourceConnector({ entry: undefined }), words, { clock: this.clock });
+    return runInProcess(SOURCE, words, { clock: this.clock });
   }
 
   async catalog(more: Json = {}, only?: readonly string[]): Promise<Json> {

@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
-import { parseScenario } from '../../../src/simulator/scenario.ts';
 import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
-import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
+import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';
 import { type Done, runHere } from './command-line.ts';
@@ -71,25 +70,16 @@ export class CliFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-cli-'));
   readonly file = join(this.dir, 'events.duckdb');
   readonly spool = join(this.dir, 'spool');
-  readonly sim: Simulator;
+  readonly sim: TestService;
   readonly #children = new Set<CliChild>();
   #configs = 0;
 
-  private constructor(sim: Simulator) {
+  private constructor(sim: TestService) {
     this.sim = sim;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<CliFixture> {
-    const sim = await startSimulator({
-      seed: 11,
-      clock: systemClock,
-      tokens: TOKENS,
-      serviceId: SERVICE_ID,
-      rowsPerDay: 60,
-      scenario: parseScenario(scenario),
-      ...more,
-    });
-    return new CliFixture(sim);
+  static async start(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}): Promise<CliFixture> {
+    return new CliFixture(await startTestSimulator(scenario, { clock: systemClock, rowsPerDay: 60, ...more }));
   }
 
   config(more: Json = {}): string {

@@ -21,7 +21,7 @@ interface Operation {
   readonly value: Json;
 }
 
-export const operations: ReadonlyMap<string, Operation> = new Map(
+const operations: ReadonlyMap<string, Operation> = new Map(
   Object.entries(object(document.paths)).flatMap(([path, methods]) =>
     Object.entries(object(methods)).map(([method, value]): [string, Operation] => [
       String(object(value).operationId),

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { parseScenario, type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/index.ts';
+import { type ScenarioPatch, startTestService, type TestServiceOptions } from './test-service.ts';
 
 /** The instant that tests take for now, unless they say otherwise: 2026-01-20 03:00 UTC, noon in the service's zone. */
 export const NOW = Date.UTC(2026, 0, 20, 3);
@@ -28,20 +28,22 @@ export function handClock(start = NOW): HandClock {
   };
 }
 
-/** A simulator with small days, a clock of its own, and the scenario given. */
-export function startTestSimulator(scenario: unknown = {}, more: Partial<SimulatorOptions> = {}): Promise<Simulator> {
-  return startSimulator({
-    seed: 7,
+/** A service with small days of generated rows, a clock of its own, and the scenario given. */
+export function startTestSimulator(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}) {
+  return startTestService({
     clock: handClock(),
     tokens: TOKENS,
     serviceId: SERVICE_ID,
-    rowsPerDay: 40,
-    scenario: parseScenario(scenario),
+    scenario: scenario as ScenarioPatch,
     ...more,
   });
 }
 
-export function exportRequest(sim: Simulator, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+export function exportRequest(
+  sim: { readonly url: string },
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`${sim.url}/api/v1/export/event?service_id=${SERVICE_ID}`, {
     method: 'POST',
     redirect: 'manual',
@@ -53,7 +55,11 @@ export function exportRequest(sim: Simulator, body: unknown, headers: Record<str
 /** One day, both ends the same, every event. */
 export const dayBody = (day: string, to = day) => ({ events_condition_type: 'all', from_date: day, to_date: to });
 
-export function deleteRequest(sim: Simulator, id: unknown, headers: Record<string, string> = {}): Promise<Response> {
+export function deleteRequest(
+  sim: { readonly url: string },
+  id: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`${sim.url}/api/v1/identities/delete?service_id=${SERVICE_ID}`, {
     method: 'POST',
     redirect: 'manual',

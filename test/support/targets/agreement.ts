@@ -9,7 +9,7 @@ import { identifier } from '../../../src/engine/session/quote.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/targets/records/property-names.ts';
-import { RecordWriter } from '../../../src/targets/records/record-writer.ts';
+import { writeRecords } from '../../../src/targets/records/record-writer.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
@@ -39,11 +39,11 @@ export class AgreementFixture extends DuckDbFixture {
   /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): Window {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false, gatheredBytes: 1 }), body, cuts);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
     const window = this.window('2026-01-01', 'a\n', timezone);
-    const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
+    const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
     return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
   }
 
@@ -124,13 +124,12 @@ export class AgreementFixture extends DuckDbFixture {
     const properties: Record<string, unknown> = Object.create(null);
     for (const { name, type } of typed) properties[name] = TYPES[type ?? 'string'].jsonSchema(timezone !== undefined);
     Object.assign(properties, { _key: propertyOf('string'), _rescued: propertyOf('object') });
-    const clock = { now: () => 0, sleep: async () => {}, after: () => () => {} };
-    const writer = new RecordWriter({ timezone, clock, threads: { entry: undefined, workers: undefined } });
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
     };
-    await writer.write(window, [{ name: 'events', properties, keys: [] }], keep, this.signal);
+    const options = { timezone, emittedAt: 0, signal: this.signal };
+    await writeRecords(window, [{ name: 'events', properties, keys: [] }], keep, options);
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));
   }

@@ -104,7 +104,7 @@ export class Days {
     const { result, written } = scanIn(new Scanner({ timezone: undefined, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
   }
 }

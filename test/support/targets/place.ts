@@ -41,7 +41,7 @@ export class Place extends Days {
   /** Rows of a query over `events`, as a reader of the place sees them. */
   async read(sql: string): Promise<Record<string, unknown>[]> {
     if (this.target.name === 'duckdb') return query(this.place, sql);
-    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : this.live();
+    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : await this.live();
     if (paths.length === 0) return [];
     const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
     return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
@@ -53,12 +53,19 @@ export class Place extends Days {
     return rows.map(({ k }) => String(k));
   }
 
-  /** The live files of a Delta table whose log begins with version 0, by the protocol alone. */
-  live(): string[] {
+  /** The live files of a Delta table, by the protocol alone. */
+  async live(): Promise<string[]> {
     const folder = join(this.place, 'events/_delta_log');
-    const entries = readdirSync(folder).filter((name) => name.endsWith('.json') && /^\d/.test(name));
+    const names = readdirSync(folder).sort();
+    const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
     const files = new Set<string>();
-    for (const name of entries.sort()) {
+    if (checkpoint !== undefined) {
+      const from = `read_parquet(${literal(join(folder, checkpoint))})`;
+      const rows = await query(':memory:', `SELECT add.path AS path FROM ${from} WHERE add.path IS NOT NULL`);
+      for (const { path } of rows) files.add(String(path));
+    }
+    const entries = names.filter((name) => /^\d{20}\.json$/.test(name) && name > (checkpoint ?? ''));
+    for (const name of entries) {
       for (const line of readFileSync(join(folder, name), 'utf8').trim().split('\n')) {
         const { add, remove } = JSON.parse(line) as Record<string, { path: string } | undefined>;
         if (remove !== undefined) files.delete(remove.path);

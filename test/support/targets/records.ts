@@ -1,20 +1,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import type { Clock } from '../../../src/base/clock.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { TYPES } from '../../../src/cells/types/index.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
-import type { SpoolFile, Window } from '../../../src/extract/window.ts';
+import type { SpoolFile } from '../../../src/extract/window.ts';
 import type { StreamName } from '../../../src/targets/records/property-names.ts';
 import type { RecordStream } from '../../../src/targets/records/record-plan.ts';
-import { RecordWriter, type WrittenWindow } from '../../../src/targets/records/record-writer.ts';
+import { type WrittenRecords, writeRecords } from '../../../src/targets/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
-const clock: Clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
 
 interface RecordLine {
   readonly type: 'RECORD';
@@ -28,7 +24,7 @@ interface RecordLine {
   };
 }
 
-export interface Written extends WrittenWindow {
+export interface Written extends WrittenRecords {
   readonly text: string;
   readonly lines: RecordLine[];
   /** The data of one stream's records. */
@@ -36,13 +32,7 @@ export interface Written extends WrittenWindow {
 }
 
 export interface WriteOptions {
-  /** Used and left open; default: one of its own. */
-  readonly writer?: RecordWriter;
   readonly timezone?: string | undefined;
-  readonly entry?: URL;
-  readonly workers?: number;
-  /** Size of the window's bytes in the receipt, which decides whether workers are worth it. */
-  readonly bytes?: number;
   readonly signal?: AbortSignal;
   /** Called with every block of lines that is written. */
   readonly onBlock?: (lines: Uint8Array) => void;
@@ -57,8 +47,8 @@ export class RecordFixture {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
   }
 
   async write(
@@ -67,21 +57,13 @@ export class RecordFixture {
     options: WriteOptions = {},
   ): Promise<Written> {
     const files = [csv].flat().map((text) => this.spool(text, options.timezone));
-    const { timezone, entry, workers } = options;
-    const writer = options.writer ?? new RecordWriter({ timezone, clock, threads: { entry, workers } });
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
       options.onBlock?.(bytes);
     };
-    const bytes = options.bytes ?? [csv].flat().join('').length;
-    const written = await writer.write(
-      windowOf(files, bytes),
-      streams,
-      keep,
-      options.signal ?? new AbortController().signal,
-    );
-    if (options.writer === undefined) await writer.close();
+    const { timezone, signal = new AbortController().signal } = options;
+    const written = await writeRecords({ files }, streams, keep, { timezone, emittedAt: EMITTED_AT, signal });
     const text = Buffer.concat(parts).toString();
     const lines = text
       .split('\n')
@@ -98,31 +80,6 @@ export class RecordFixture {
   close(): void {
     rmSync(this.dir, { recursive: true, force: true });
   }
-}
-
-function windowOf(files: readonly SpoolFile[], bytes: number): Window {
-  return {
-    files,
-    receipt: {
-      v: 1,
-      id: 'r-1',
-      from: '2026-01-02',
-      to: '2026-01-02',
-      covers_from: '2026-01-02',
-      covers_to: '2026-01-02',
-      bytes,
-      sha256: '',
-      rows: files.reduce((sum, file) => sum + file.rows, 0),
-      exports: files.length,
-      header: files[0]?.header ?? [],
-      columns: files[0]?.columns ?? [],
-      split: files.length > 1 ? 'names' : 'none',
-      verified_at: '2026-02-01T00:00:00.000Z',
-      suppressed: 0,
-      invalid_utf8: 0,
-    },
-    state: { version: 1, from_date: '2026-01-03' },
-  };
 }
 
 /** A column type; `instant`: a datetime under a `timezone`; `object`: what `_rescued` is. */
@@ -144,20 +101,3 @@ export const streamOf = (
   keys,
   properties: Object.fromEntries(Object.entries(properties).map(([key, kind]) => [key, propertyOf(kind)])),
 });
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-
-/** Bundles the entry of a thread into one file in `dir`, as the image has it. */
-export async function workerEntry(dir: string): Promise<URL> {
-  const outfile = join(dir, 'worker.mjs');
-  await build({
-    entryPoints: [join(ROOT, 'src/targets/records/worker.ts')],
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    loader: { '.wasm': 'base64' },
-    outfile,
-    logLevel: 'error',
-  });
-  return pathToFileURL(outfile);
-}

@@ -1,4 +1,4 @@
-import type { TrueRow } from '../../../src/simulator/data/csv.ts';
+import type { Cells as TrueRow } from '../service/test-service.ts';
 import { query } from './query.ts';
 
 /*
@@ -7,7 +7,7 @@ import { query } from './query.ts';
  */
 
 /** One row of `events`: the text of every cell by its name in the export, made comparable. */
-export interface StoredRow {
+interface StoredRow {
   readonly id: string;
   readonly cells: ReadonlyMap<string, string>;
 }
@@ -42,7 +42,7 @@ export async function storedIn(file: string): Promise<Stored> {
 }
 
 /** Rows of a query whose column `cN` is column N of these, and whose `rescued` is the text of `_rescued`. */
-export function storedOf(
+function storedOf(
   rows: readonly Readonly<Record<string, unknown>>[],
   columns: readonly Pick<StoredColumn, 'source' | 'type'>[],
 ): Stored {
@@ -194,7 +194,7 @@ function grouped<T>(items: readonly T[], of: (item: T) => string): Map<string, T
   return out;
 }
 
-export function problem(row: TrueRow, stored: StoredRow, { types }: Stored, zoneHours?: number): string | undefined {
+function problem(row: TrueRow, stored: StoredRow, { types }: Stored, zoneHours?: number): string | undefined {
   for (const [name, text] of row) {
     const wanted = expectedCell(text, types.get(name), zoneHours);
     const cell = stored.cells.get(name);

@@ -5,15 +5,15 @@ import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
-import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
-let sim: Simulator;
+let sim: TestService;
 let folder: string;
 beforeAll(async () => {
-  sim = await startSimulator({ seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 5 });
+  sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 5 });
 });
 afterAll(() => sim.close());
 beforeEach(() => {

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { query } from '../../support/targets/query.ts';
 
 let dir = '';
@@ -44,8 +43,7 @@ describe('plan with a target', () => {
   });
 
   it('says that today, which is not over, is read again, and that nothing delays the exports', async () => {
-    const service = { seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 50 };
-    const sim = await startSimulator(service);
+    const sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 50 });
     const env = {
       DFINERY_BASE_URL: sim.url,
       DFINERY_SERVICE_ID: SERVICE_ID,

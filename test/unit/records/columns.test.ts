@@ -27,8 +27,9 @@ describe('a column of records', () => {
   it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type', (type) => {
     for (const asInstants of [false, true]) {
       const stream = { name: 'events', properties: { a: TYPES[type].jsonSchema(asInstants) }, keys: [] } as const;
-      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants);
-      expect([plan.types[0], plan.asInstants[0] === 1]).toEqual([type, type === 'datetime' && asInstants]);
+      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants ? 'UTC' : undefined);
+      const [{ codec, zone }] = plan.codecs;
+      expect([codec?.type, zone !== undefined]).toEqual([type, type === 'datetime' && asInstants]);
     }
   });
 

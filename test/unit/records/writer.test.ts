@@ -1,10 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { RecordWriter } from '../../../src/targets/records/record-writer.ts';
-import { EMITTED_AT, RecordFixture, streamOf } from '../../support/targets/records.ts';
+import { quoted } from '../../support/targets/csv.ts';
+import { EMITTED_AT, type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
 afterAll(() => fixture.close());
 
+const ID = 'df_event_detail_log_id';
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 const events = (properties: Parameters<typeof streamOf>[1]) => [streamOf('events', properties)];
 
@@ -19,35 +20,6 @@ describe('a record', () => {
     );
     expect(records).toEqual(new Map([['events', 1]]));
     expect(unsent.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
-  });
-
-  it.each([0, 1, 2, 3])('is the same after records of any length in reused memory (%i)', async (more) => {
-    const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
-    const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
-    const streams = [streamOf('events', { _key: 'string', a: 'string' }), streamOf('event_logs', { a: 'string' })];
-    try {
-      await fixture.write(`${KEYS},a\nx:1,x,${'a'.repeat(1_000_000 + more)}\n`, streams, { writer });
-      const { data } = await fixture.write(`${KEYS},a\nx:1,x,1\nx:1,x,2\ny:1,y,3\n`, streams, { writer });
-      expect(data('events')).toMatchObject([{ _key: 'x:1' }, { _key: 'x:1#2' }, { _key: 'y:1' }]);
-      expect(data('event_logs')).toHaveLength(2);
-    } finally {
-      await writer.close();
-    }
-  });
-
-  it('is written after a window that has none for the streams that are read', async () => {
-    const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
-    const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
-    const streams = [streamOf('event_items', { _key: 'string', df_price: 'double' })];
-    const header = `${KEYS},df_items_df_price`;
-    try {
-      const { text } = await fixture.write(`${header}\nx:1,x,\n`, streams, { writer });
-      expect(text).toBe('');
-      const { data } = await fixture.write(`${header}\ny:1,y,1.5\ny:1,y,2.5\n`, streams, { writer });
-      expect(data('event_items')).toMatchObject([{ _key: 'y:1' }, { _key: 'y:1#2' }]);
-    } finally {
-      await writer.close();
-    }
   });
 
   it('has each type as the protocol requires', async () => {
@@ -299,5 +271,45 @@ describe('event_logs', () => {
       { v: 'none', df_event_log_id: hash },
       { v: 'none', df_event_log_id: expect.stringMatching(/^hash:[0-9a-f]{64}#2$/) },
     ]);
+  });
+});
+
+const NUMBERED = Array.from({ length: 2_000 }, (_, i) => `n${i}`);
+const LONG_NAME = '한'.repeat(5_000);
+const LARGE = 300_000;
+const ESCAPED = '\u0001';
+const all = (kind: PropertyKind) => Object.fromEntries(NUMBERED.map((name) => [name, kind]));
+const texts = (values: readonly string[]) => values.map(quoted).join(',');
+
+describe('a record much longer than its row', () => {
+  it.each<[string, readonly string[], readonly string[], Readonly<Record<string, PropertyKind>>]>([
+    ['an id that is escaped wholly', [ID], [ESCAPED.repeat(LARGE)], { _key: 'string', [ID]: 'string' }],
+    ['many cells that do not fit', NUMBERED, NUMBERED.map(() => 'x'), { ...all('long'), _rescued: 'object' }],
+    ['a misfit below a very long name', [LONG_NAME], ['x'], { [LONG_NAME]: 'long', _rescued: 'object' }],
+    ['a misfit that is escaped wholly', ['n'], [ESCAPED.repeat(LARGE)], { n: 'long', _rescued: 'object' }],
+    ['numbers that become texts', ['l'], [`[${'1.0E15,'.repeat(LARGE / 7)}1.0E15]`], { l: 'string[]' }],
+    ['times that become longer', NUMBERED, NUMBERED.map(() => '2026.1.2 3:04'), all('instant')],
+    ['no cell that is sent', ['a'], ['1'], { [LONG_NAME]: 'string' }],
+  ])('is written whole: %s', async (_, header, cells, properties) => {
+    const csv = `${texts(header)}\n${`${texts(cells)}\n`.repeat(20)}`;
+    const { lines } = await fixture.write(csv, events(properties), { timezone: 'Asia/Seoul' });
+    expect(lines).toHaveLength(20);
+    expect(lines.at(-1)?.record.meta).toEqual(lines[0].record.meta);
+    expect(Object.keys(lines[0].record.data).length).toBe(Object.keys(properties).length);
+  });
+});
+
+describe('a run that is stopped', () => {
+  it('writes no more records', async () => {
+    const stop = new AbortController();
+    let pieces = 0;
+    const onBlock = () => {
+      pieces++;
+      stop.abort(new Error('stopped'));
+    };
+    const csv = `${KEYS},note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(2_500)}`;
+    const stopped = fixture.write(csv, events({ note: 'string' }), { signal: stop.signal, onBlock });
+    await expect(stopped).rejects.toThrow();
+    expect(pieces).toBe(1);
   });
 });

@@ -87,12 +87,17 @@ describe.each(TARGET_NAMES)('%s', (name) => {
   });
 
   it('counts a day whose rows a user removed as pruned; everything else works', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b', member: 'm2' }])]]);
+    await place.load([
+      [
+        place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }]),
+        place.of(D2, [{ id: 'b', member: 'm2', df_unified_id: 'u2' }]),
+      ],
+    ]);
     if (name === 'duckdb') await place.read(`DELETE FROM events WHERE event_date = '${D1}'`);
     else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
     expect((await place.state())?.receipts.get(D1)).toMatchObject({ pruned: true });
     expect((await place.verify()).differences).toEqual([]);
-    await place.load([[place.of(D3, [{ id: 'c', member: 'm3' }])]]);
+    await place.load([[place.of(D3, [{ id: 'c', member: 'm3', df_unified_id: 'u3' }])]]);
     await place.purge(['m3']);
     expect(await place.keys()).toEqual([`${D2} b`]);
     await place.load([[place.of(D1, [{ id: 'a' }])]]);

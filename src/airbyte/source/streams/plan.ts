@@ -2,51 +2,21 @@ import { addDays, type Day, laterOf } from '../../../base/days.ts';
 import { configError, type UserError } from '../../../base/errors.ts';
 import type { JsonObject } from '../../../base/json.ts';
 import type { SourceConfig } from '../../../config/source.ts';
-import { hashesOf } from '../../../extract/export-request.ts';
-import { missesLateRows, oldestDays } from '../../../extract/plan/days.ts';
 import {
-  deliveryOf,
-  type Plan,
-  type PlanInput,
-  type PlannedDelivery,
-  type PlannedRule,
-  planRun,
-} from '../../../extract/plan/plan.ts';
+  type ExportState,
+  NO_PRIOR_LOADS,
+  type StoredReceiptFacts,
+  type StoredReceipts,
+} from '../../../extract/day.ts';
+import { type Plan, type PlanInput, planRun } from '../../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../../extract/state.ts';
-import { type ExportState, NO_PRIOR_LOADS } from '../../../extract/window.ts';
-import { isTableName } from '../../../table/columns.ts';
-import { STREAM_NAMES, type StreamName } from '../../../targets/records/property-names.ts';
-import { type ConfiguredStream, textIn } from '../../protocol/input.ts';
-
-/**
- * Key of the states that are written during an incremental read, but not of its last one: when the read began (ISO,
- * UTC). A run that starts from such a state resumes that read and skips the lookback.
- */
-const READING_SINCE = 'reading_since';
-
-/**
- * When the interrupted read began; undefined without one, or if late rows of the lookback days would be missed since.
- */
-function readingSince(saved: JsonObject, state: ExportState, { settings, now }: Input): string | undefined {
-  const text = textIn(saved[READING_SINCE]);
-  const since = text === undefined ? Number.NaN : Date.parse(text);
-  if (text === undefined || !(since <= now)) return undefined;
-  const { lookbackDays } = settings;
-  const days = { first: addDays(state.from_date, -lookbackDays), last: addDays(state.from_date, -1) };
-  return missesLateRows(days, { readAt: since, now, lookbackDays }) ? undefined : text;
-}
-
-/** The state with the start of the read, or without it at the end of the read. */
-export function withReading(state: ExportState, since: string | undefined): ExportState {
-  const { [READING_SINCE]: _gone, ...rest } = state;
-  return since === undefined ? rest : { ...rest, [READING_SINCE]: since };
-}
-
-/** When the interrupted read of a state began. */
-export const sinceOf = (state: ExportState): string | undefined => textIn(state[READING_SINCE]);
+import { isStreamName, STREAM_NAMES, type StreamName } from '../../../targets/records/property-names.ts';
+import type { ConfiguredStream } from '../../protocol/input.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
-const SYNC_ID = 'sync_id';
+export const SYNC_ID = 'sync_id';
+/** Key of the state of a full refresh: the last day that was handed on. */
+export const REFRESHED_THROUGH = 'refreshed_through';
 /** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
 export const WAITING_UNTIL = 'waiting_until';
 
@@ -56,45 +26,48 @@ export type StreamPlan =
   | { readonly name: StreamName; readonly state: JsonObject; readonly warning: string };
 
 /** The part of a plan's input that does not depend on the saved state. */
-type Input = Pick<PlanInput, 'delivery' | 'appends' | 'now'> & { readonly settings: SourceConfig };
+type Input = Pick<PlanInput, 'appends' | 'now'> & { readonly settings: SourceConfig };
 
 /**
- * Plans one configured stream from its saved state, under a cursor and a delivery of its own. A state of
- * other filters, or of another full refresh, is not continued; an interrupted read is, without its lookback.
- * Throws a UserError.
+ * Plans one configured stream from its saved state. A state of other filters is not continued, nor that of another full
+ * refresh. Throws a UserError.
  */
 export function planStream(
   stream: ConfiguredStream,
   saved: JsonObject | undefined,
-  config: SourceConfig,
+  settings: SourceConfig,
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
-  const input: Input = {
-    settings: config,
-    delivery: deliveryOf(config.delivery, { isPlainAppend: isPlainAppend(stream) }),
-    // The destination keeps every record that it is given: it does not merge by key.
-    appends: !/dedup/.test(stream.destinationSyncMode),
-    now,
-  };
+  const input: Input = { settings, appends: isPlainAppend(stream), now };
   if (stream.syncMode === 'full_refresh') return { name, plan: refreshPlan(stream, saved, input) };
+  const state = usable(saved);
   try {
-    return { name, plan: incrementalPlan(saved, input) };
+    return { name, plan: planRun({ ...input, prior: { state, receipts: receiptsIn(state) } }) };
   } catch (error) {
     if (!(error instanceof StateError)) throw error;
-    const { problem } = error;
-    if (problem === 'filters' || problem === 'columns') {
-      const warning = `${name}: the saved state belongs to ${OTHERS[problem]}`;
-      return { name, plan: planRun({ ...input, prior: NO_PRIOR_LOADS }), warning };
-    }
-    if (problem !== 'future' || saved === undefined) throw withPlatformAdvice(error);
+    if (error.problem === 'filters') return { name, ...startAgain(name, error, input) };
+    if (error.problem !== 'future' || saved === undefined) throw withPlatformAdvice(error);
     const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     return { name, state: saved, warning };
   }
 }
 
+/** Other filters: reads from the start again; under plain append every row would come twice. */
+function startAgain(name: StreamName, error: StateError, input: Input) {
+  if (input.appends === true) {
+    throw configError(
+      `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
+        "would come twice. Put the filters back, or clear the stream's data in the platform.",
+      { cause: error },
+    );
+  }
+  const warning = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
+  return { plan: planRun({ ...input, prior: NO_PRIOR_LOADS }), warning };
+}
+
 function streamName(stream: ConfiguredStream): StreamName {
-  if (stream.namespace !== undefined || !isTableName(stream.name)) {
+  if (stream.namespace !== undefined || !isStreamName(stream.name)) {
     throw configError(
       `The configured stream ${JSON.stringify(stream.name)} does not exist here; ` +
         `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
@@ -108,63 +81,39 @@ function streamName(stream: ConfiguredStream): StreamName {
   return stream.name;
 }
 
-const OTHERS = {
-  filters: 'other filters (events or properties); reading starts anew.',
-  columns:
-    'other columns dropped or hashed, or to another hash key; reading starts anew, and records of days that the ' +
-    'service no longer exports keep the old form: clear the data in the platform where they must not.',
-} as const;
-
-/** If an earlier attempt began the read, the days before the cursor have been read already. */
-function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
-  const state = parseState(usable(saved));
-  const since = saved && state && readingSince(saved, state, input);
-  const plan = planRun({ ...input, prior: { ...NO_PRIOR_LOADS, state }, resume: since !== undefined });
-  return { ...plan, state: withReading(plan.state, since) };
+/** A full refresh goes on where an earlier attempt of the same job stopped. */
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: Input): Plan {
+  const fresh = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
+  const { syncId } = stream;
+  const state = syncId === undefined ? undefined : resumable(usable(saved), syncId, fresh);
+  if (state === undefined) return fresh;
+  const through = state[REFRESHED_THROUGH];
+  const next = typeof through === 'string' ? addDays(through, 1) : fresh.start;
+  const days = fresh.days.filter((day) => day >= next);
+  return { ...fresh, state, receipts: receiptsIn(state), days, start: state.start_date ?? fresh.start };
 }
 
-/** A full refresh resumes where an earlier attempt of the same job stopped. */
-function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, refresh: Input): Plan {
-  const input = { ...refresh, fullRefresh: true };
-  const resumed = resumable(stream, saved, input.settings);
-  if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
-  const next = resumed.refreshed_through === undefined ? resumed.from_date : addDays(resumed.refreshed_through, 1);
-  const oldest = oldestDays(input.now, input.settings.historyDays).probably;
-  const from = laterOf(laterOf(resumed.from_date, next), oldest);
-  const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
-  return tagged({ ...plan, isGap: () => false }, stream);
-}
-
-const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>
-  syncId === undefined ? plan : { ...plan, state: { ...plan.state, [SYNC_ID]: syncId } };
-
-function resumable(
-  stream: ConfiguredStream,
-  saved: JsonObject | undefined,
-  config: SourceConfig,
-): ExportState | undefined {
-  if (stream.syncId === undefined || saved?.[SYNC_ID] !== stream.syncId) return undefined;
+function resumable(saved: JsonObject | undefined, syncId: number, { hashes }: Plan): ExportState | undefined {
+  if (saved?.[SYNC_ID] !== syncId) return undefined;
   try {
-    const state = parseState(usable(saved));
-    return state?.question === hashesOf(config).request ? state : undefined;
+    const state = parseState(saved);
+    return state?.filters === hashes.filters && state.service === hashes.service ? state : undefined;
   } catch (error) {
     if (error instanceof StateError) return undefined;
     throw error;
   }
 }
 
-/** Keys that concern a single read and are removed before the next one. */
-const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
-
-/**
- * A saved state without our markers of a read and without the keys that other connectors' kits leave behind; undefined
- * if nothing else is in it.
- */
+/** A saved state without the keys that concern a single read, and those that other connectors' kits leave behind. */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;
-  const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));
+  const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
+
+/** What a state keeps of the days that were read; the schema of the state has checked it where the state is used. */
+const receiptsIn = (state: JsonObject | undefined): StoredReceipts =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, StoredReceiptFacts>>));
 
 /** True if rows are only ever added: the destination neither merges by key nor empties its table first. */
 function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
@@ -179,72 +128,27 @@ const withPlatformAdvice = (error: StateError): UserError =>
     cause: error,
   });
 
-/** Consecutive days that the same streams need: one extraction serves them all. */
-export interface Segment<S> {
-  readonly days: readonly Day[];
-  readonly streams: readonly S[];
-}
-
-/** Cuts the days of several plans so that each stream gets exactly its own. */
-export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly S[]): Segment<S>[] {
-  const days = [...new Set(streams.flatMap((stream) => stream.plan.days))].sort();
-  const wanted = new Map(streams.map((stream) => [stream, new Set(stream.plan.days)]));
-  const out: { days: Day[]; streams: S[] }[] = [];
-  for (const day of days) {
-    const takers = streams.filter((stream) => wanted.get(stream)?.has(day));
-    const last = out.at(-1);
-    const follows = last !== undefined && last.days.at(-1) === addDays(day, -1) && isSame(last.streams, takers);
-    if (follows) last.days.push(day);
-    else out.push({ days: [day], streams: takers });
+/** The plan of the downloads for several streams: each day that one of them wants is downloaded once. */
+export function planForAll(plans: readonly Plan[]): Plan {
+  const [first] = plans;
+  const known = plans.find((plan) => plan.toDateInclusive !== undefined);
+  const asked = plans.flatMap((plan) => plan.endDayOn ?? []);
+  const receipts = new Map<Day, StoredReceiptFacts>();
+  for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
+    const other = receipts.get(day);
+    if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);
   }
-  return out;
-}
-
-const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
-
-/** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
-export function segmentPlan({ days, streams }: Segment<{ readonly plan: Plan }>, known: Partial<ExportState>): Plan {
-  const plans = streams.map((stream) => stream.plan);
-  // What follows from the configuration is the same in all of them.
-  const [primary] = plans;
   return {
-    ...primary,
-    ...deliveryToAll(plans),
-    ...ruleForAll(plans, known),
-    // Other segments may need files that this one does not need.
-    isPartial: true,
-    windowDays: Math.min(known.max_window_days ?? primary.windowDays, ...plans.map((plan) => plan.windowDays)),
-    days,
-    likelyGaps: new Set(days.filter((day) => plans.some((plan) => plan.likelyGaps.has(day)))),
-    // It is enough that one stream lacks the day; the others have it, or never wanted it.
-    isGap: (day) => plans.some((plan) => plan.isGap(day)),
-    state: { ...primary.state, ...known },
-    warnings: [],
+    ...first,
+    appends: plans.every((plan) => plan.appends),
+    settleHours: plans.every((plan) => plan.appends) ? first.settleHours : undefined,
+    state: plans.find((plan) => plan.state !== undefined)?.state,
+    receipts,
+    days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
+    readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
+    toDateInclusive: known?.toDateInclusive,
+    endDayOn:
+      known === undefined ? asked.reduce<Day | undefined>((a, b) => laterOf(a ?? b, b), undefined) : known.endDayOn,
+    warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
   };
 }
-
-function deliveryToAll(plans: readonly Plan[]): PlannedDelivery {
-  const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
-  return {
-    delivery: plans.every((plan) => plan.delivery === 'settled') ? 'settled' : 'fresh',
-    fullRefresh: plans.every((plan) => plan.fullRefresh),
-    // It is enough that one stream must not get a row twice.
-    appends: plans.some((plan) => plan.appends),
-    settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
-    lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
-  };
-}
-
-function ruleForAll(plans: readonly Plan[], known: Partial<ExportState>): PlannedRule {
-  const [{ ruleConfigured, singleDaysInclusive, rangesInclusive }] = plans;
-  const proveFirst = plans.some((plan) => plan.proveFirst);
-  if (ruleConfigured) return { ruleConfigured, singleDaysInclusive, rangesInclusive, proveFirst };
-  return {
-    ruleConfigured,
-    singleDaysInclusive: known.to_date_inclusive ?? firstOf(plans.map((plan) => plan.singleDaysInclusive)),
-    rangesInclusive: known.ranges_inclusive ?? firstOf(plans.map((plan) => plan.rangesInclusive)),
-    proveFirst,
-  };
-}
-
-const firstOf = <T>(values: readonly T[]): T | undefined => values.find((value) => value !== undefined);

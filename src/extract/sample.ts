@@ -1,0 +1,48 @@
+import { addDays, type Day } from '../base/days.ts';
+import { transientError } from '../base/errors.ts';
+import type { ColumnScan } from '../cells/columns/scan.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { NO_PRIOR_LOADS } from './day.ts';
+import type { ExtractDeps } from './deps.ts';
+import { discard, fetchExport, newEffort } from './download/export.ts';
+import { openRun } from './download/run.ts';
+import { lastDayOver } from './plan/days.ts';
+import { planRun } from './plan/plan.ts';
+
+/** Number of days whose cells show the types. */
+const SAMPLED_DAYS = 3;
+
+/** The days that `sampleColumns` asks for. One more is asked for while it is not known whether the last is included. */
+export function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>, now: number) {
+  const last = lastDayOver(now);
+  const first = addDays(last, 1 - SAMPLED_DAYS - (toDateInclusive === 'auto' ? 1 : 0));
+  return { first, last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
+}
+
+/**
+ * The columns of the last days that are over, from all of their cells, by one export; by one of the last day if the
+ * service cannot export so many at once. Throws a UserError.
+ */
+export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
+  const { first, last, to } = sampledDays(config, deps.clock.now());
+  const run = await openRun(
+    planRun({ settings: config, from: first, prior: NO_PRIOR_LOADS, now: deps.clock.now() }),
+    deps,
+  );
+  const request = async (from: Day) => {
+    const answer = await fetchExport(run, { ...run.plan.filters, from, to, effort: newEffort() });
+    await discard(answer);
+    return answer;
+  };
+  try {
+    let answer = await request(first);
+    if (['too_big', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
+    if (answer.kind === 'file') return answer.scan.columns;
+    if (answer.kind === 'empty') return [];
+    if (answer.kind === 'failed') throw answer.error;
+    throw transientError(`The service does not export ${first} to ${last}: ${answer.message}`);
+  } finally {
+    run.abort();
+    await run.close();
+  }
+}

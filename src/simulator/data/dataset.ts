@@ -1,0 +1,101 @@
+import { type Day, daysOf } from '../../base/days.ts';
+import { COLUMNS, type Column, memberNumber } from './columns.ts';
+import { type DayPlan, EVENT_KINDS, eventAt, planDay, type Row, varied, ZONE_HOURS } from './event.ts';
+import { hashText, mix } from './hash.ts';
+
+export { ZONE_HOURS };
+
+/** A filter by names: `all`, only these, or all but these. */
+export interface NameFilter {
+  readonly condition: 'all' | 'include' | 'exclude';
+  readonly names: ReadonlySet<string>;
+}
+
+/** The requested rows: days by the service's own count, both included, as they are at `now` (ms UTC). */
+export interface RowQuery {
+  readonly from: Day;
+  readonly last: Day;
+  readonly events: NameFilter;
+  readonly properties: NameFilter;
+  readonly now: number;
+}
+
+interface DatasetOptions {
+  readonly seed: string;
+  readonly service_id: string;
+  readonly events_per_day: number;
+  readonly days: Readonly<Record<Day, number>>;
+}
+
+const USERS = 2_000;
+
+const allows = ({ condition, names }: NameFilter, name: string): boolean =>
+  condition === 'all' || names.has(name) === (condition === 'include');
+
+/** The data of all exports. It holds no row: each row is computed when it is requested. */
+export class Dataset {
+  readonly #options: DatasetOptions;
+  readonly #seed: number;
+  readonly #deletedUsers = new Set<number>();
+
+  constructor(options: DatasetOptions) {
+    this.#options = options;
+    this.#seed = hashText(options.seed);
+  }
+
+  /** Removes all events of the user with this external id, if there is one. */
+  deleteProfile(externalId: string): void {
+    const user = Number(externalId);
+    if (memberNumber(user) === externalId) this.#deletedUsers.add(user);
+  }
+
+  /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */
+  *rows(query: RowQuery): Generator<Row, void, undefined> {
+    const kinds = this.#kindsOf(query);
+    for (const plan of this.#plansOf(query)) {
+      for (let i = 0; i < plan.events; i++) {
+        const row = eventAt(plan, i, USERS);
+        if (row.server > query.now) break;
+        if ((kinds & (1 << row.kind)) === 0 || this.#deletedUsers.has(row.user)) continue;
+        for (; row.item < row.items; row.item++) yield row;
+      }
+    }
+  }
+
+  /** The header of an export: columns of the system, and those with a value in any row, by name. */
+  header(query: RowQuery): Column[] {
+    const asked = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
+    let open = asked.filter((column) => !column.isSystem);
+    const seen = new Set(asked.filter((column) => column.isSystem));
+    for (const row of open.length > 0 ? this.rows(query) : []) {
+      const found = open.filter((column) => this.cell(column, row) !== '');
+      if (found.length === 0) continue;
+      for (const column of found) seen.add(column);
+      open = open.filter((column) => !seen.has(column));
+      if (open.length === 0) break;
+    }
+    return asked.filter((column) => seen.has(column));
+  }
+
+  /** The text of a cell; empty if the row has no such value. */
+  cell(column: Column, row: Row): string {
+    const { plan, hash, kind, item } = row;
+    const context = { seed: this.#seed, serviceId: this.#options.service_id };
+    const h = mix(hash, column.salt);
+    if (column.isSystem) return column.text(row, h, context);
+    if ((column.events & (1 << kind)) === 0 || mix(plan.hash, column.salt) % 256 >= column.days) return '';
+    const drawn = column.grain === 'item' ? mix(h, item) : h;
+    return (drawn & 0xff) < column.fill ? column.text(row, drawn, context) : '';
+  }
+
+  #plansOf({ from, last }: RowQuery): DayPlan[] {
+    const { events_per_day, days } = this.#options;
+    const eventsOf = (day: Day, hash: number) => days[day] ?? varied(events_per_day, day, hash);
+    return daysOf(from, last).map((day) => planDay(this.#seed, day, eventsOf));
+  }
+
+  /** Bits of the kinds of event that a query selects. */
+  #kindsOf({ events }: RowQuery): number {
+    return EVENT_KINDS.reduce((mask, kind, i) => (allows(events, kind.name) ? mask | (1 << i) : mask), 0);
+  }
+}

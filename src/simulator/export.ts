@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
+import { isObject } from '../base/json.ts';
+import { csvOf } from './data/csv.ts';
+import { type NameFilter, type RowQuery, ZONE_HOURS } from './data/dataset.ts';
+import { type Exchange, fail, retryAfter } from './exchange.ts';
+import type { Service } from './service.ts';
+
+const MESSAGES: Readonly<Record<number, string>> = {
+  400: 'invalid_parameter',
+  401: 'unauthorized_token',
+  429: 'too_many_api_requests',
+};
+
+/** Serves one export: token, service, limits, body, data, in that order. */
+export async function serveExport(exchange: Exchange): Promise<void> {
+  const { service, res, req } = exchange;
+  const { scenario, limits, clock } = service;
+  const isToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
+  if (!isToken || exchange.serviceId !== scenario.service_id) return fail(exchange, 401, 'unauthorized_token');
+  if (service.runningExports >= scenario.concurrent_exports) {
+    return fail(exchange, 429, 'too_many_api_requests', { ...limits.export.headers(), ...retryAfter(1) });
+  }
+  if (!limits.export.take()) return fail(exchange, 429, 'too_many_api_requests', limits.export.headers());
+  service.runningExports++;
+  res.once('close', () => service.runningExports--);
+  const given = service.answerOf('export');
+  await clock.sleep(given?.latency_ms ?? 0, exchange.closed);
+  if (given?.status !== undefined) {
+    const headers = { ...limits.export.headers(), ...retryAfter(given.retry_after_s) };
+    return fail(exchange, given.status, MESSAGES[given.status] ?? 'unknown_error', headers);
+  }
+  const query = readExportRequest(exchange.body, service);
+  if (typeof query === 'string') return fail(exchange, 400, query, limits.export.headers());
+  res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });
+  for (const chunk of csvOf(service.dataset, query)) {
+    if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
+  }
+  res.end();
+}
+
+/** Reads an export body as the service would; returns the query, or the reason for a refusal. */
+function readExportRequest(body: unknown, service: Service): RowQuery | string {
+  if (!isObject(body)) return 'invalid_parameter';
+  const { history_days, to_date_inclusive } = service.scenario;
+  const now = service.clock.now();
+  const today = dayAt(now, ZONE_HOURS);
+  const events = readFilter(body.events, body.events_condition_type);
+  const properties = readFilter(body.properties, body.properties_condition_type ?? 'all');
+  const from = body.from_date;
+  const to = body.to_date ?? today;
+  if (events === undefined || properties === undefined) return 'invalid_parameter';
+  if (!isDate(from) || !isDate(to) || to < from) return 'invalid_parameter';
+  if (from < addDays(today, -history_days)) return 'exceed_date_range_limit';
+  return { from, last: to_date_inclusive ? to : addDays(to, -1), events, properties, now };
+}
+
+const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
+
+function readFilter(names: unknown, condition: unknown): NameFilter | undefined {
+  const list: unknown = names ?? [];
+  if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
+  if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;
+  return { condition: list.length === 0 ? 'all' : condition, names: new Set(list) };
+}

@@ -1,0 +1,664 @@
+// A service over a truth that the test keeps (days → rows), which behaves as a scenario says and fails where it says so.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../../src/base/clock.ts';
+import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
+import { isObject, jsonOf } from '../../../src/base/json.ts';
+import { Dataset, type NameFilter } from '../../../src/simulator/data/dataset.ts';
+import { SeededRandom } from '../seeded-random.ts';
+import { type Chunks, compressed, FAILED, type Fault, faultRules, generated, sendBody } from './faults.ts';
+
+/** The text of each cell that has one, by column name. */
+export type Cells = ReadonlyMap<string, string>;
+
+/** A row that the service shows from an instant on, and up to another (ms UTC): late rows, rows that vanish. */
+export interface TruthRow {
+  readonly cells: Cells;
+  readonly from?: number;
+  readonly until?: number;
+}
+
+const DEFAULTS = {
+  days: {
+    /** Whether a range of days includes `to_date`. */
+    to_date_inclusive: true,
+    /** What `from_date` = `to_date` gives; `error`: 400. */
+    single_days: 'as_ranges' as 'as_ranges' | 'whole' | 'empty' | 'error',
+    /** `instants`: a range ends at the midnight that begins `to_date`; rows of that very instant are in it. */
+    compares: 'days' as 'days' | 'instants',
+    /** Hours ahead of UTC where today begins. */
+    zone_hours: 9,
+    /** The status of the answer to today and later days; undefined: like other days. */
+    today: undefined as number | undefined,
+    /** A `to_date` in the future: answered, or refused with 400. */
+    future: 'empty' as 'empty' | 'error' | 'limit',
+    history_days: 30,
+    /** The answer without rows: a header alone, nothing, 204, 404, `[]`, or `{"data":[]}`. */
+    empty: 'header' as 'header' | 'zero_bytes' | '204' | '404' | 'list' | 'data_list',
+  },
+  /** Of generated rows: own columns, with values in turn; the share of rows that are late by so many hours. */
+  columns: { event_name: 'event_name' as 'event_name' | 'df_event_name', own: [] as readonly OwnColumn[] },
+  rows: {
+    by_day: {} as Readonly<Record<Day, number>>,
+    late: { share: 0, hours: 6 },
+    /** `shuffled`: another order each time. */
+    order: 'time' as 'time' | 'reverse' | 'shuffled',
+    of_deleted_profiles: 'kept' as 'kept' | 'removed',
+  },
+  format: {
+    framing: 'chunked' as 'chunked' | 'length',
+    final_newline: true,
+    gzip: false,
+    content_type: 'text/csv;charset=UTF-8',
+  },
+  limits: {
+    exports_per_hour: 100,
+    concurrent_exports: 5,
+    deletions_per_minute: 10_000,
+    headers: 'x-ratelimit' as 'x-ratelimit' | 'X-Rate-Limit' | 'none',
+    reset: 'ms' as 'ms' | 's' | 'absent',
+    retry_after: false,
+  },
+  answers: {
+    unknown_service: '401' as '401' | '400' | 'empty',
+    known_events_only: false,
+    date_header: true,
+    date_skew_s: 0,
+  },
+  deletions: {
+    success_status: 200,
+    failure_status: '200' as '200' | 'by_code',
+    over_limit: '429' as '429' | '40401',
+    known_ids: undefined as readonly string[] | undefined,
+    unmatched: '20000',
+    codes: {} as Readonly<Record<string, string>>,
+  },
+  /** Exports of these days, or of more rows, answer 500; not if they are divided by event names (but by rows). */
+  too_big: {
+    days: [] as readonly Day[],
+    longest_days: Number.POSITIVE_INFINITY,
+    most_rows: Number.POSITIVE_INFINITY,
+    unless_events: true,
+    status: 500,
+  },
+  faults: [] as readonly Fault[],
+};
+
+interface OwnColumn {
+  readonly name: string;
+  readonly values: readonly string[];
+  readonly per?: 'row' | 'day';
+  readonly days?: readonly Day[];
+}
+
+export type Scenario = typeof DEFAULTS;
+export type ScenarioPatch = {
+  readonly [K in keyof Scenario]?: Scenario[K] extends readonly unknown[] ? Scenario[K] : Partial<Scenario[K]>;
+};
+
+export interface TestServiceOptions {
+  readonly clock: Clock;
+  readonly tokens: { readonly export: string; readonly import: string };
+  readonly serviceId: string;
+  readonly port?: number;
+  readonly scenario?: ScenarioPatch;
+  readonly latencyMs?: number;
+  /** All rows of a day, past and future. Without it they are generated from `seed`, about `rowsPerDay` events a day. */
+  readonly truth?: (day: Day) => readonly TruthRow[];
+  readonly seed?: number;
+  readonly rowsPerDay?: number;
+  /** The CSV of days as it is sent, unchanged; undefined: they have no rows. */
+  readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
+}
+
+/** A request and its answer. */
+export interface SeenRequest {
+  readonly operation: 'export' | 'delete' | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parsed JSON, or text. */
+  body: unknown;
+  readonly at: number;
+  status: number | undefined;
+  /** `ok`, the message or code of a failure, `fault:KIND`, or `closed` if the client closed the connection first. */
+  outcome: string | undefined;
+  fault: Fault['kind'] | undefined;
+  bytes: number;
+  done: boolean;
+}
+
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly seen: SeenRequest;
+  readonly closed: AbortSignal;
+}
+
+const SYSTEM = [
+  'df_api_version',
+  'df_correction_datetime',
+  'df_event_detail_log_id',
+  'df_event_log_id',
+  'df_server_datetime',
+  'df_unified_id',
+];
+const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
+const OPERATIONS = { '/api/v1/export/event': 'export', '/api/v1/identities/delete': 'delete' } as const;
+const STATUS_OF_CODE: Readonly<Record<string, number>> = {
+  40101: 401,
+  40201: 401,
+  40401: 429,
+  40402: 404,
+  40403: 404,
+  50000: 500,
+};
+const LIMITS = {
+  export: { key: 'exports_per_hour', ms: 3_600_000, cycle: '1h' },
+  delete: { key: 'deletions_per_minute', ms: 60_000, cycle: '1m' },
+} as const;
+
+export const startTestService = (options: TestServiceOptions): Promise<TestService> => TestService.start(options);
+
+export class TestService {
+  readonly url: string;
+  readonly port: number;
+  readonly #options: TestServiceOptions;
+  readonly #server: ReturnType<typeof createServer>;
+  readonly #requests: SeenRequest[] = [];
+  readonly #deletions = new Map<string, { externalId: string; count: number; deleted: number; answers: string[] }>();
+  readonly #generated = new Map<Day, readonly TruthRow[]>();
+  readonly #deletedPeople = new Set<string>();
+  readonly #cycles = { export: { began: 0, count: 0 }, delete: { began: 0, count: 0 } };
+  #running = 0;
+  #tokens: TestServiceOptions['tokens'];
+  #scenario: Scenario = DEFAULTS;
+  #faultOf = faultRules([]);
+
+  private constructor(options: TestServiceOptions, server: ReturnType<typeof createServer>) {
+    this.#options = options;
+    this.#server = server;
+    this.#tokens = options.tokens;
+    this.port = (server.address() as AddressInfo).port;
+    this.url = `http://127.0.0.1:${this.port}`;
+    this.setScenario(options.scenario ?? {});
+    server.on('request', (req, res) => void this.#serve(req, res));
+  }
+
+  static async start(options: TestServiceOptions): Promise<TestService> {
+    const server = createServer({ keepAliveTimeout: 5_000 });
+    await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
+    return new TestService(options, server);
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  get scenario(): Scenario {
+    return this.#scenario;
+  }
+
+  /** Replaces keys, section by section; new `faults` replace all of them and start counting requests at zero. */
+  setScenario(patch: { readonly [K in keyof Scenario]?: object }): void {
+    const sections = Object.entries(patch).map(([name, change]) => {
+      if (!Object.hasOwn(DEFAULTS, name)) throw new Error(`no section ${name} in a scenario`);
+      const section = this.#scenario[name as keyof Scenario];
+      for (const key of isObject(change) ? Object.keys(change) : []) {
+        if (!Object.hasOwn(section, key)) throw new Error(`no key ${name}.${key} in a scenario`);
+      }
+      return [name, Array.isArray(change) ? change : { ...section, ...change }];
+    });
+    this.#scenario = { ...this.#scenario, ...Object.fromEntries(sections) };
+    if (patch.faults !== undefined) this.#faultOf = faultRules(this.#scenario.faults);
+    this.#generated.clear();
+  }
+
+  /** Reissues tokens: the old ones no longer work. */
+  setTokens(tokens: Partial<TestServiceOptions['tokens']>): void {
+    this.#tokens = { ...this.#tokens, ...tokens };
+  }
+
+  requests(): readonly SeenRequest[] {
+    return this.#requests;
+  }
+
+  deletions() {
+    return [...this.#deletions.values()];
+  }
+
+  /** The rows of days, both included, that the service shows at an instant (now). */
+  truth(days: Day | { readonly from: Day; readonly to: Day }, at = this.#options.clock.now()): Cells[] {
+    const [from, to] = typeof days === 'string' ? [days, days] : [days.from, days.to];
+    return daysOf(from, to)
+      .flatMap((day) => this.#rowsOf(day))
+      .filter((row) => this.#isShown(row, at))
+      .map(({ cells }) => cells);
+  }
+
+  countRows(days: Day | { readonly from: Day; readonly to: Day }, at?: number): number {
+    return this.truth(days, at).length;
+  }
+
+  #isShown({ cells, from = 0, until = Number.POSITIVE_INFINITY }: TruthRow, at: number): boolean {
+    return from <= at && at < until && !this.#deletedPeople.has(cells.get('df_unified_id') ?? '');
+  }
+
+  #rowsOf(day: Day): readonly TruthRow[] {
+    if (this.#options.truth !== undefined) return this.#options.truth(day);
+    const known = this.#generated.get(day) ?? this.#generate(day);
+    this.#generated.set(day, known);
+    return known;
+  }
+
+  #generate(day: Day): TruthRow[] {
+    const { seed = 7, rowsPerDay = 40, serviceId } = this.#options;
+    const { columns, rows } = this.#scenario;
+    const random = new SeededRandom(seed);
+    const dataset = new Dataset({
+      seed: String(seed),
+      service_id: serviceId,
+      events_per_day: rowsPerDay,
+      days: rows.by_day,
+    });
+    const query = { from: day, last: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
+    const header = dataset.header(query);
+    const number = Date.parse(day) / 86_400_000;
+    const out: TruthRow[] = [];
+    for (const row of dataset.rows(query)) {
+      const cells = new Map<string, string>();
+      for (const column of header) {
+        const text = dataset.cell(column, row);
+        if (text !== '') cells.set(column.name === 'event_name' ? columns.event_name : column.name, text);
+      }
+      for (const { name, values, per, days } of columns.own) {
+        const text = values[(per === 'day' ? number : row.index) % values.length];
+        cells.delete(name);
+        if (text && (days === undefined || days.includes(day))) cells.set(name, text);
+      }
+      const isLate = random.chance(rows.late.share);
+      out.push({ cells, from: row.server + (isLate ? rows.late.hours * 3_600_000 : 0) });
+    }
+    return out;
+  }
+
+  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
+    const over = new AbortController();
+    const seen: SeenRequest = {
+      operation: OPERATIONS[pathname as keyof typeof OPERATIONS],
+      method: req.method ?? '',
+      path: pathname,
+      query: Object.fromEntries(searchParams),
+      headers: Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, String(value)])),
+      body: undefined,
+      at: this.#options.clock.now(),
+      status: undefined,
+      outcome: undefined,
+      fault: undefined,
+      bytes: 0,
+      done: false,
+    };
+    this.#requests.push(seen);
+    res.once('close', () => {
+      over.abort();
+      if (!res.writableFinished) seen.outcome = seen.fault ? (seen.outcome ?? `fault:${seen.fault}`) : 'closed';
+      seen.done = true;
+    });
+    res.on('error', () => over.abort());
+    const exchange = { req, res, seen, closed: over.signal };
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk);
+      const text = Buffer.concat(chunks).toString('utf8');
+      seen.body = jsonOf(text) ?? text;
+      const { latencyMs = 0, clock } = this.#options;
+      if (latencyMs > 0) await clock.sleep(latencyMs, over.signal);
+      if (seen.operation === 'export') await this.#export(exchange);
+      else if (seen.operation === 'delete') await this.#delete(exchange);
+      else this.#fail(exchange, 404, 'not_found');
+    } catch (error) {
+      if (over.signal.aborted) return;
+      // A defect of the test must never look like an answer of the service.
+      seen.outcome = `defect: ${error}`;
+      res.destroy();
+    }
+  }
+
+  /** Serves one export: token, service, limits, body, fault, data, in that order. */
+  async #export(exchange: Exchange): Promise<void> {
+    const { res, req, seen } = exchange;
+    const { answers, limits, days, too_big } = this.#scenario;
+    const isKnown = seen.query.service_id === this.#options.serviceId;
+    const isToken = req.headers.authorization === `Bearer ${this.#tokens.export}`;
+    if (!isToken || (!isKnown && answers.unknown_service === '401'))
+      return this.#fail(exchange, 401, 'unauthorized_token');
+    if (!isKnown && answers.unknown_service === '400') return this.#fail(exchange, 400, 'invalid_parameter');
+    if (this.#remaining('export') === 0) return this.#refuse(exchange, 'hourly_limit');
+    if (this.#running >= limits.concurrent_exports) return this.#refuse(exchange, 'concurrent_limit');
+    this.#cycles.export.count++;
+    this.#running++;
+    res.once('close', () => this.#running--);
+    const request = this.#readExport(seen.body);
+    if (typeof request === 'string') return this.#fail(exchange, 400, request);
+    const { from, to, properties } = request;
+    const fault = this.#faultOf({ operation: 'export', from, to });
+    seen.fault = fault?.kind;
+    if (fault !== undefined && (await this.#failInstead(exchange, fault))) return;
+    if (days.today !== undefined && from >= this.#today())
+      return this.#fail(exchange, days.today, TODAY[days.today] ?? 'unknown_error');
+    const last = this.#lastOf(from, to);
+    if (this.#options.bodyOf !== undefined) {
+      return this.#send(
+        exchange,
+        () => this.#options.bodyOf?.(from, last) ?? [Buffer.from(csv([], properties, '\n', 'event_name'))],
+        fault,
+      );
+    }
+    const rows = isKnown ? this.#select(request, last) : [];
+    if (this.#isTooBig(request, last, rows.length)) return this.#fail(exchange, too_big.status, 'query_error');
+    if (rows.length === 0 && days.empty !== 'header') return this.#answerEmpty(exchange);
+    const text = csv(
+      rows,
+      properties,
+      this.#scenario.format.final_newline ? '\n' : '',
+      this.#scenario.columns.event_name,
+    );
+    return this.#send(exchange, () => pieces(text), fault);
+  }
+
+  #isTooBig({ from, events }: ExportRequest, last: Day, rows: number): boolean {
+    const { days, longest_days, most_rows, unless_events } = this.#scenario.too_big;
+    if (rows > most_rows) return true;
+    if (unless_events && events.condition !== 'all') return false;
+    return daysBetween(from, last) >= longest_days || days.some((day) => day >= from && day <= last);
+  }
+
+  /** The last day of which all rows are in the range; before `from` if there is none. */
+  #lastOf(from: Day, to: Day): Day {
+    const { single_days, to_date_inclusive, compares } = this.#scenario.days;
+    const form = from === to ? single_days : 'as_ranges';
+    const isIncluded = form === 'whole' || (form === 'as_ranges' && compares === 'days' && to_date_inclusive);
+    return isIncluded ? to : addDays(to, -1);
+  }
+
+  #select({ from, to, events }: ExportRequest, last: Day): Cells[] {
+    const { compares, single_days } = this.#scenario.days;
+    const rows = this.truth({ from, to: last });
+    if (compares === 'instants' && last < to && !(from === to && single_days === 'empty'))
+      rows.push(...this.truth(to).filter(isAtMidnight));
+    const { order } = this.#scenario.rows;
+    if (order === 'reverse') rows.reverse();
+    const selected = rows.filter((cells) =>
+      allows(events, cells.get('event_name') ?? cells.get('df_event_name') ?? ''),
+    );
+    return order === 'shuffled' ? shuffled(selected, this.#requests.length) : selected;
+  }
+
+  #answerEmpty(exchange: Exchange): void {
+    const { empty } = this.#scenario.days;
+    exchange.seen.outcome = `empty:${empty}`;
+    const type = empty === 'zero_bytes' ? this.#scenario.format.content_type : 'application/json';
+    const body = empty === 'list' ? '[]' : empty === 'data_list' ? '{"data":[]}' : '';
+    const status = empty === '204' ? 204 : empty === '404' ? 404 : 200;
+    this.#answer(exchange, status, body, { 'Content-Type': type });
+  }
+
+  async #send(exchange: Exchange, body: () => Chunks, fault: Fault | undefined): Promise<void> {
+    const { res, seen, closed } = exchange;
+    const { format } = this.#scenario;
+    seen.outcome = fault ? `fault:${fault.kind}` : 'ok';
+    if (fault?.kind === 'json_200') return this.#answer(exchange, 200, FAILED, { 'Content-Type': 'application/json' });
+    if (fault?.kind === 'empty_body') return this.#answer(exchange, 200, '', { 'Content-Type': format.content_type });
+    const variant = fault?.kind === 'gzip' ? fault.variant : format.gzip ? 'good' : undefined;
+    const length =
+      format.framing === 'length' || fault?.kind === 'wrong_length'
+        ? await lengthOf(generated(body, fault))
+        : undefined;
+    this.#head(exchange, 200, {
+      'Content-Type': format.content_type,
+      ...(variant && { 'Content-Encoding': 'gzip' }),
+      ...(length !== undefined &&
+        !variant && { 'Content-Length': String(length + (fault?.kind === 'wrong_length' ? fault.by : 0)) }),
+    });
+    const sent = (bytes: number) => {
+      seen.bytes += bytes;
+    };
+    const chunks = generated(body, fault);
+    await sendBody(
+      { res, closed, clock: this.#options.clock, sent },
+      variant ? compressed(chunks, variant) : chunks,
+      fault,
+    );
+  }
+
+  #readExport(body: unknown): ExportRequest | string {
+    if (!isObject(body)) return 'invalid_parameter';
+    const { days, answers } = this.#scenario;
+    const today = this.#today();
+    const events = filterOf(body.events, body.events_condition_type);
+    const properties = filterOf(body.properties, body.properties_condition_type ?? 'all');
+    const from = body.from_date;
+    const to = body.to_date ?? today;
+    if (events === undefined || properties === undefined || !isDate(from) || !isDate(to) || to < from)
+      return 'invalid_parameter';
+    if (answers.known_events_only && [...events.names].some((name) => !name.startsWith('df_')))
+      return 'invalid_parameter';
+    if (to > today && days.future !== 'empty')
+      return days.future === 'error' ? 'invalid_parameter' : 'exceed_date_range_limit';
+    if (from < addDays(today, -days.history_days)) return 'exceed_date_range_limit';
+    if (from === to && days.single_days === 'error') return 'invalid_parameter';
+    return { from, to, events, properties };
+  }
+
+  /** Serves one deletion: token, service, limit, body, fault, and only then the deletion itself. */
+  async #delete(exchange: Exchange): Promise<void> {
+    const { seen, req, res } = exchange;
+    const { deletions, rows } = this.#scenario;
+    if (req.headers.access_token !== this.#tokens.import) return this.#code(exchange, '40201');
+    if (seen.query.service_id !== this.#options.serviceId) return this.#code(exchange, '40101');
+    const identity = isObject(seen.body) && isObject(seen.body.identity) ? seen.body.identity : {};
+    const id = identity.external_id;
+    const isValid = typeof id === 'string' && id !== '';
+    const known = isValid ? this.#deletionOf(id) : undefined;
+    if (known !== undefined) known.count++;
+    res.once('finish', () => known?.answers.push(seen.outcome ?? ''));
+    if (this.#remaining('delete') === 0)
+      return this.#code(exchange, '40401', deletions.over_limit === '429' ? 429 : undefined);
+    this.#cycles.delete.count++;
+    if (known === undefined) return this.#code(exchange, '40001');
+    const fault = this.#faultOf({ operation: 'delete', externalId: known.externalId });
+    seen.fault = fault?.kind;
+    if (fault?.kind === 'code') return this.#code(exchange, fault.code, fault.status);
+    if (fault !== undefined && (await this.#failInstead(exchange, fault))) return;
+    const isKnown = deletions.known_ids?.includes(known.externalId) ?? true;
+    const code = deletions.codes[known.externalId] ?? (isKnown ? '20000' : deletions.unmatched);
+    if (isKnown && code === '20000') {
+      known.deleted++;
+      if (rows.of_deleted_profiles === 'removed') this.deleteProfile(known.externalId);
+    }
+    if (fault?.kind !== 'cut_after') return this.#code(exchange, code);
+    seen.outcome = 'cut';
+    res.socket?.resetAndDestroy();
+  }
+
+  /** From now on no row of this person is exported; the external id stands in `member_no`. */
+  deleteProfile(externalId: string): void {
+    const { clock } = this.#options;
+    for (const cells of this.truth({ from: addDays(dayAt(clock.now()), -40), to: dayAt(clock.now(), 14) })) {
+      if (cells.get('member_no') === externalId) this.#deletedPeople.add(cells.get('df_unified_id') ?? '');
+    }
+  }
+
+  #deletionOf(externalId: string) {
+    const seen = this.#deletions.get(externalId) ?? { externalId, count: 0, deleted: 0, answers: [] };
+    this.#deletions.set(externalId, seen);
+    return seen;
+  }
+
+  /** Answers with a fault in place of data; false if the fault is one of the body. */
+  async #failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
+    const { res, seen, closed } = exchange;
+    if (fault.kind === 'status') {
+      const { status, body, content_type = 'text/html', retry_after_s } = fault;
+      seen.outcome = `HTTP ${status}`;
+      const retryAfter = retry_after_s === undefined ? {} : { 'Retry-After': String(retry_after_s) };
+      if (body === undefined && status === 500) this.#fail(exchange, 500, 'unknown_error', retryAfter);
+      else
+        this.#answer(exchange, status, body ?? `<html><h1>${status}</h1></html>`, {
+          'Content-Type': content_type,
+          ...retryAfter,
+        });
+    } else if (fault.kind === 'rate_limit') {
+      const { remaining = 0, reset_in_s = 60 } = fault;
+      seen.outcome = 'rate_limit';
+      const resetAt = reset_in_s === null ? undefined : this.#options.clock.now() + reset_in_s * 1_000;
+      this.#fail(exchange, 429, 'too_many_api_requests', this.#limitHeaders('export', { remaining, resetAt }));
+    } else if (fault.kind === 'refuse') res.socket?.resetAndDestroy();
+    else if (fault.kind === 'stall' && seen.operation === 'delete') {
+      await new Promise((resolve) => closed.addEventListener('abort', resolve));
+    } else return false;
+    return true;
+  }
+
+  #refuse(exchange: Exchange, outcome: string): void {
+    exchange.seen.outcome = outcome;
+    const { began } = this.#cycles.export;
+    const seconds = Math.ceil((began + LIMITS.export.ms - this.#options.clock.now()) / 1_000);
+    const retryAfter = this.#scenario.limits.retry_after ? { 'Retry-After': String(seconds) } : {};
+    this.#fail(exchange, 429, 'too_many_api_requests', retryAfter);
+  }
+
+  #today(): Day {
+    return dayAt(this.#options.clock.now(), this.#scenario.days.zone_hours);
+  }
+
+  /** What is left of the cycle, which begins with its first request. */
+  #remaining(operation: 'export' | 'delete'): number {
+    const { key, ms } = LIMITS[operation];
+    const cycle = this.#cycles[operation];
+    const now = this.#options.clock.now();
+    if (now >= cycle.began + ms) Object.assign(cycle, { began: now, count: 0 });
+    return Math.max(0, this.#scenario.limits[key] - cycle.count);
+  }
+
+  #limitHeaders(operation: 'export' | 'delete', refusal?: { remaining: number; resetAt: number | undefined }) {
+    const { headers, reset } = this.#scenario.limits;
+    if (headers === 'none') return {};
+    const { remaining = this.#remaining(operation) } = refusal ?? {};
+    const resetAt = refusal === undefined ? this.#cycles[operation].began + LIMITS[operation].ms : refusal.resetAt;
+    const { cycle } = LIMITS[operation];
+    const isUpper = headers === 'X-Rate-Limit';
+    const name = (part: string) => (isUpper ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`);
+    const at =
+      resetAt === undefined || reset === 'absent'
+        ? undefined
+        : reset === 's'
+          ? Math.ceil(resetAt / 1_000)
+          : Math.round(resetAt);
+    return {
+      [name('Limit')]: isUpper ? cycle.toUpperCase() : cycle,
+      [name('Remaining')]: String(remaining),
+      ...(at !== undefined && { [name('Reset')]: String(at) }),
+    };
+  }
+
+  #code(exchange: Exchange, code: string, status?: number): void {
+    const { success_status, failure_status } = this.#scenario.deletions;
+    const isDone = code === '20000';
+    const byCode = failure_status === 'by_code' ? (STATUS_OF_CODE[code] ?? 400) : 200;
+    exchange.seen.outcome = status === undefined || status < 400 ? code : `HTTP ${status} ${code}`;
+    const body = { status: isDone, code, message: isDone ? 'OK' : 'BAD_REQUEST', data: isDone };
+    const refusal =
+      code === '40401' ? { remaining: 0, resetAt: this.#cycles.delete.began + LIMITS.delete.ms } : undefined;
+    this.#answer(exchange, status ?? (isDone ? success_status : byCode), JSON.stringify(body), {
+      'Content-Type': 'application/json',
+      ...this.#limitHeaders('delete', refusal),
+    });
+  }
+
+  #fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
+    exchange.seen.outcome ??= message;
+    this.#answer(exchange, status, JSON.stringify({ result: 'fail', message }), {
+      'Content-Type': 'application/json',
+      ...headers,
+    });
+  }
+
+  #answer(exchange: Exchange, status: number, body: string, headers: Record<string, string>): void {
+    const bytes = Buffer.from(body);
+    exchange.seen.bytes = bytes.length;
+    this.#head(exchange, status, { ...(status !== 204 && { 'Content-Length': String(bytes.length) }), ...headers });
+    exchange.res.end(bytes);
+  }
+
+  #head({ res, seen }: Exchange, status: number, headers: Record<string, string>): void {
+    seen.status = status;
+    const { date_header, date_skew_s } = this.#scenario.answers;
+    res.sendDate = false;
+    const date = new Date(this.#options.clock.now() + date_skew_s * 1_000).toUTCString();
+    const limits = seen.operation === 'export' ? this.#limitHeaders('export') : {};
+    res.writeHead(status, { ...(date_header && { Date: date }), ...limits, ...headers });
+  }
+}
+
+const TODAY: Readonly<Record<number, string>> = { 400: 'exceed_date_range_limit', 404: 'not_found' };
+
+interface ExportRequest {
+  readonly from: Day;
+  readonly to: Day;
+  readonly events: NameFilter;
+  readonly properties: NameFilter;
+}
+
+const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
+
+function filterOf(names: unknown, condition: unknown): NameFilter | undefined {
+  const list: unknown = names ?? [];
+  if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
+  if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;
+  return { condition: list.length === 0 ? 'all' : condition, names: new Set(list) };
+}
+
+const allows = ({ condition, names }: NameFilter, name: string): boolean =>
+  condition === 'all' || names.has(name) === (condition === 'include');
+
+const isAtMidnight = (cells: Cells): boolean => /[ T]0?0:00(:00(\.0+)?)?$/.test(cells.get('df_server_datetime') ?? '');
+
+function shuffled<T>(values: readonly T[], seed: number): T[] {
+  const random = new SeededRandom(seed);
+  return values
+    .map((value) => ({ value, at: random.unit() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ value }) => value);
+}
+
+const PIECE_CHARS = 48 * 1024;
+
+function* pieces(text: string): Generator<Buffer> {
+  for (let at = 0; at < text.length; at += PIECE_CHARS) yield Buffer.from(text.slice(at, at + PIECE_CHARS));
+}
+
+async function lengthOf(body: Chunks): Promise<number> {
+  let length = 0;
+  for await (const chunk of body) length += chunk.length;
+  return length;
+}
+
+const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+/** Rows as the service writes them: columns with a value and those of the system, by name. */
+function csv(rows: readonly Cells[], properties: NameFilter, end: '\n' | '', eventName: string): string {
+  const system = new Set([...SYSTEM, rows.some((cells) => cells.has('df_event_name')) ? 'df_event_name' : eventName]);
+  const names = new Set(
+    rows.flatMap((cells) => [...cells.keys()]).filter((name) => system.has(name) || allows(properties, name)),
+  );
+  const header = [...new Set([...system, ...names])].sort((a, b) => (a < b ? -1 : 1));
+  const lines = rows.map((cells) => header.map((name) => quoted(cells.get(name) ?? '')).join(','));
+  return `${[header.map(quoted).join(','), ...lines].join('\n')}${end}`;
+}
