@@ -1,6 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { at, type FakeRow, type FakeServiceSettings, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  at,
+  type FakeRow,
+  type FakeServiceSettings,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 /** Thirty daily runs against a truth that is kept outside: the rows of each day that the service has when it was read last. */
 const RUNS = 30;
