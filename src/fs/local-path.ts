@@ -14,8 +14,9 @@ const ADDRESS = /^[A-Za-z][A-Za-z0-9+.-]+:/;
 export function checkLocalPath(text: string): void {
   const [address] = ADDRESS.exec(text) ?? [];
   if (address === undefined) return;
-  // The rest may hold a password.
-  throw configError(`${address}… is an address: give a path on this machine (a bucket can hold delta).`);
+  // A user and perhaps a password stand before the host, or anywhere in an address without one.
+  const shown = schemeOf(text) === undefined ? `${address}…` : text.replace(/^([^:]*:\/\/)[^/]*@/, '$1');
+  throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 
 /** The absolute path of what is there, without links; of what is not there, the path as it is given, made absolute. */
