@@ -88,7 +88,7 @@ export class DayDownloads {
       const waits = new Promise<void>((resolve) => {
         facts.onWaiting = resolve;
       });
-      await Promise.race([result.catch(() => {}), waits]);
+      await Promise.race([result, waits]);
     }
     facts.onWaiting = () => this.#startMore();
   }
@@ -120,7 +120,11 @@ export class DayDownloads {
     };
     task.result.then(
       (result) => settle(result.kind === 'day'),
-      () => settle(false),
+      () => {
+        // The run ends when it is the turn of this day: no day after it is started.
+        this.#next = this.#run.plan.days.length;
+        settle(false);
+      },
     );
     return task;
   }

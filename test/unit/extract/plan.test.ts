@@ -208,7 +208,7 @@ describe('a stored state', () => {
   ])('goes on with the same filters alone: %s', (_, more, isSame) => {
     const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
     const prior = {
-      state: state(hashesOf({ ...SETTINGS, ...settings })),
+      state: state({ ...hashesOf({ ...SETTINGS, ...settings }) }),
       receipts: receipts('2026-01-10', '2026-01-18'),
     };
     const run = () => plan(prior, { ...settings, ...more });
