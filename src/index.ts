@@ -3,8 +3,7 @@
  * configuration (`parseSourceConfig`), a session with the service (`openExportSession`), a place (`openDuckDbSink`, or
  * a `Sink` of your own), a plan of days from what the place has stored (`planRun` of `priorLoadsOf(sink.state)`), and
  * `load`, which commits its windows. `extractWindows` gives the windows alone, `Scanner` reads a CSV at hand,
- * `startSimulator` is a service for tests. Once a DuckDB file is opened, `@duckdb/node-api` keeps a byte order mark at
- * the beginning of a text, in your own queries of this process, too: its decoder would remove it.
+ * `startSimulator` is a service for tests.
  */
 export { type Clock, systemClock } from './base/clock.ts';
 export { type ErrorKind, UserError } from './base/errors.ts';

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { configError } from '../../base/errors.ts';
 import { holdPrivateUmask } from '../../fs/private-umask.ts';
 import { attach } from './attach.ts';
@@ -49,17 +48,6 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
   }
 }
 
-const whole = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/**
- * Makes DuckDB's client keep a U+FEFF at the beginning of a text, which it leaves out (measured, 1.5.6): a column or an
- * id that begins with one would become another one. The client has one decoder for all that a process reads, and no
- * option: whoever else uses it there reads such texts whole, too. May be called again.
- */
-function keepByteOrderMarks(): void {
-  textDecoder.decode = (bytes: Uint8Array) => whole.decode(bytes);
-}
-
 /**
  * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only
  * their owner may read the files that this process makes, since a write-ahead log and spilled blocks hold rows too.
@@ -68,7 +56,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);
   let isNew = false;
   const onClose = holdPrivateUmask();
-  keepByteOrderMarks();
   const isAlone = options.shared === undefined;
   // In an instance that it shares, the engine that made it has the first name.
   const database = isAlone ? 'main_file' : 'second_file';

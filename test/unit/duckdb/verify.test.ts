@@ -62,11 +62,6 @@ describe('verify', () => {
     ]);
   });
 
-  it('reads a column whose name begins with U+FEFF', async () => {
-    await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'd', '\ufeff': '1', '\ufeffx': '2' }]))]);
-    expect(await verify()).toEqual([]);
-  });
-
   it('refuses a missing or foreign file', async () => {
     await expect(verifyDuckDb({ file: `${fixture.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject(
       {
