@@ -25,7 +25,9 @@ function configOf({
   retention,
   ...values
 }: ValuesOf<typeof schema>) {
-  const types: ReadonlyMap<string, ColumnType> = new Map(Object.entries<ColumnType>(values.columnTypes));
+  const types: ReadonlyMap<string, ColumnType> = new Map(
+    Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [name.normalize('NFC'), type]),
+  );
   return {
     ...values,
     baseUrl: cleanBaseUrl(values.baseUrl),
