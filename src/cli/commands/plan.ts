@@ -2,7 +2,6 @@ import { type Day, daysOf } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import type { SourceConfig } from '../../config/source.ts';
 import { exportsNeeded, plannedWindows } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
@@ -11,7 +10,7 @@ import { requestedDays } from '../../table/receipts.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import type { StatefulTarget } from '../../targets/target.ts';
 import { DAY_OPTIONS, defineCommand, OPTIONAL_PLACE, placeWords, printResult } from '../command.ts';
-import { explainSourceConfig, targetSettings } from '../configuration.ts';
+import { type LocalSourceConfig, loadSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
@@ -23,7 +22,7 @@ export const command = defineCommand({
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'plans.md',
   async run(values, context) {
-    const { config, settings } = explainSourceConfig(values.config, context);
+    const config = loadSourceConfig(values.config, context);
     const state = await stateOf(values, config, context);
     const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
     const quota = openQuota(config, context);
@@ -32,7 +31,7 @@ export const command = defineCommand({
     await quota.close();
     for (const { event, message } of planned.warnings) context.logger.warn(event, message);
     const loaded = requestedDays(state?.receipts ?? [], state?.exportState?.ranges_inclusive !== true);
-    const output = { planned, loaded, needed, forecast, now: context.clock.now(), settings };
+    const output = { planned, loaded, needed, forecast, now: context.clock.now() };
     printResult(asJson(output), asLines(output), values.json, context);
     return EXIT.done;
   },
@@ -45,14 +44,12 @@ interface PlanOutput {
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
-  /** For each configuration key its value and where that came from. */
-  readonly settings: Readonly<Record<string, object>>;
 }
 
 /** What the place stores; without one the plan is that of a first run. */
 async function stateOf(
   { target, place }: { readonly target: StatefulTarget | undefined; readonly place: string | undefined },
-  config: SourceConfig,
+  config: LocalSourceConfig,
   context: Context,
 ): Promise<TableState | undefined> {
   if (target === undefined) return undefined;
@@ -60,7 +57,7 @@ async function stateOf(
   return (await target.maintenance()).readState(place, targetSettings(config, context));
 }
 
-function asJson({ planned, needed, forecast, settings }: PlanOutput) {
+function asJson({ planned, needed, forecast }: PlanOutput) {
   return {
     v: 1,
     from_date: planned.days[0] ?? null,
@@ -74,7 +71,6 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     to_date_inclusive: planned.singleDaysInclusive ?? null,
     gaps: [...planned.likelyGaps],
     cursor: planned.cursor,
-    configuration: settings,
   };
 }
 
