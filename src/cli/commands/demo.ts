@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
+import { parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
@@ -90,10 +91,11 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       service_id: simulator.scenario.service_id,
       export_token: simulator.scenario.export_token,
       start_date: start,
-      spool_dir: spoolDir,
       on_gap: 'warn',
     };
-    const { config } = parseSourceConfig(given, () => undefined);
+    const { config: source } = parseSourceConfig(given, () => undefined);
+    const { config: local } = parseLocalConfig({ spool_dir: spoolDir }, new Map());
+    const config = { ...source, ...local };
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL };
     const { openDuckDbSink } = await import('../../targets/duckdb/sink.ts');

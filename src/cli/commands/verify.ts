@@ -1,5 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
-import { defineCommand, placeOptions, printResult, STORED_PLACE } from '../command.ts';
+import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 
 export const command = defineCommand({
   options: STORED_PLACE,
