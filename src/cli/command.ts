@@ -3,7 +3,7 @@ import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../config/nearest.ts';
-import type { StatefulTarget, Target } from '../targets/target.ts';
+import type { StatefulTarget, Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';

@@ -13,7 +13,7 @@ import { type LocalConfig, parseLocalConfig } from '../config/local.ts';
 import { objectOf, unknownKeys } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
+import type { PlaceOptions } from '../targets/contract.ts';
 import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';

@@ -6,7 +6,7 @@ import { type DestinationConfig, parseDestinationConfig } from '../config/destin
 import { readEnvironment, variableOf } from '../config/environment.ts';
 import { objectOf } from '../config/parse.ts';
 import { readJsonFile } from '../fs/json-file.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
+import type { PlaceOptions } from '../targets/contract.ts';
 import { duration, text, type ValuesOf, withDefault } from './command.ts';
 import type { Context } from './context.ts';
 

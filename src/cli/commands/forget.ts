@@ -13,7 +13,7 @@ import { reportTable } from '../../erasure/report.ts';
 import { checkSuppression } from '../../erasure/suppression/list.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import type { Target } from '../../targets/target.ts';
+import type { Target } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import {
   defineCommand,

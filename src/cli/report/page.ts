@@ -26,7 +26,7 @@ interface PageOptions {
 
 export function reportPage(stored: TargetReport, { target, now, historyDays }: PageOptions): string {
   // A target gives the state as it is stored, where others may have changed it.
-  const exportState = parseState(stored.state.exportState) ?? null;
+  const exportState = parseState(stored.state.exportState);
   const report = { ...stored, state: { ...stored.state, exportState } };
   const days = reportedDays(report, dayAt(now), historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
@@ -60,7 +60,7 @@ ${columnSection(report)}
 function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
-  const loaded = ofState('loaded') + ofState('read again');
+  const loaded = ofState('loaded');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
@@ -91,7 +91,7 @@ function runSection({ runs }: TargetReport): Html {
       'began (UTC)': ({ began }) => timeText(began),
       outcome: runOutcome,
       rows: ({ rows }) => rows,
-      windows: ({ windows }) => windows,
+      days: ({ days: own }) => own,
       exports: (run) => run.exports,
       received: ({ bytes }) => formatBytes(bytes),
       version: ({ version }) => version,
