@@ -2,7 +2,7 @@ import { readdir, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
-import { isLeased, isLockTemporary, leaseOf } from '../../fs/lock.ts';
+import { isLeased, leaseOf } from '../../fs/lock.ts';
 import { folderOwner, isPrivateFolder } from '../../fs/private-folder.ts';
 import { hasLiveRun, namesIn, runFolders } from './run-folder.ts';
 
@@ -102,7 +102,7 @@ async function sweep(
     if (sidecar !== undefined || name.startsWith('malformed-')) {
       const found = await stat(path).catch(() => undefined);
       if (found === undefined || isRetained(found.mtimeMs)) continue;
-    } else if (run === undefined && !isLockTemporary(name)) continue;
+    } else if (run === undefined) continue;
     if (sidecar !== undefined) await removeFile(join(folder, sidecar), unremoved);
     await removeFile(path, unremoved);
   }
