@@ -3,7 +3,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -300,15 +299,7 @@ describe('sweeping', () => {
 
   it('removes unusable files, and keeps usable ones for seven days', async () => {
     const folder = await folderWith(
-      [
-        ...pair(DEAD),
-        ...odd,
-        ...pair(LIVING),
-        `${LIVING}-000002.part`,
-        'malformed-1.csv',
-        '.time-0123456789ab.tmp',
-        ...foreign,
-      ],
+      [...pair(DEAD), ...odd, ...pair(LIVING), `${LIVING}-000002.part`, 'malformed-1.csv', ...foreign],
       7 * DAY,
     );
     await sweepAll([folder], NOW);
@@ -339,15 +330,10 @@ describe('sweeping', () => {
     expect(await purgeSpools([folder])).toEqual([folder]);
   });
 
-  it('removes the lease of a dead run, and stops at one that it cannot read', async () => {
+  it('removes the lease of a dead run', async () => {
     const folder = await folderWith([], 0);
     writeFileSync(join(folder, `${DEAD}.lease`), ownerText({ pid: DEAD_PID }));
     await sweepAll([folder], NOW);
     expect(readdirSync(folder)).toEqual([`${LIVING}.lease`]);
-    renameSync(join(folder, `${LIVING}.lease`), join(root, 'lease'));
-    symlinkSync(join(root, 'lease'), join(folder, `${LIVING}.lease`));
-    writeFileSync(join(folder, `${LIVING}-000001.csv`), 'x');
-    await expect(sweepAll([folder], NOW)).rejects.toThrow('ELOOP');
-    expect(existsSync(join(folder, `${LIVING}-000001.csv`))).toBe(true);
   });
 });
