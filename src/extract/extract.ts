@@ -112,7 +112,7 @@ type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
 function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
   const { timezone, suppression } = options;
-  const fingerprint = sha256([SPOOL_VERSION, EVIDENCE_BITS, hashes.request, timezone, suppression?.digest]);
+  const fingerprint = sha256([SPOOL_VERSION, EVIDENCE_BITS, hashes.request, timezone, suppression?.mark]);
   return Spool.open(spoolDir, hashes.request, fingerprint, clock);
 }
 

@@ -1,4 +1,5 @@
 import { MAX_SCANNED_NAMES } from '../cells/columns/columns.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type SpoolFile } from '../extract/window.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
@@ -23,6 +24,8 @@ export interface TableState {
   readonly exportState: ExportState | null;
   /** Column changes, oldest first: for `report` and `_dfinery_changes`. */
   readonly changes: readonly ColumnChange[];
+  /** The suppression list that the place was purged with; absent if none was. */
+  readonly suppression?: SuppressionMark | undefined;
 }
 
 export const MAX_EVENT_NAMES = 10_000;

@@ -1,4 +1,5 @@
 import type { HashKey } from '../cells/columns/hash-key.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import type { RewriteResult } from './maintenance.ts';
 import type { PlaceOptions } from './place-options.ts';
 
@@ -51,6 +52,14 @@ export interface PeopleQuery {
   readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
+  /** Everybody on a suppression list, in place of ids. */
+  readonly suppressed?: SuppressedPeople | undefined;
+}
+
+/** The people of a suppression list: HMACs of a `df_unified_id`, or of `COLUMN U+0000 ID`, under a key. */
+export interface SuppressedPeople {
+  readonly key: HashKey;
+  readonly entries: readonly { readonly hmac: string; readonly column?: string | undefined }[];
 }
 
 /** A `df_unified_id` in the form that rows of a place hold. */
@@ -63,22 +72,24 @@ export interface UnifiedId {
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
-  /**
-   * The type of the column with them if one value of it has several spellings, of which the rows have lost all but one.
-   */
-  readonly respelledAs?: string | undefined;
   /** Number of people; each counts once, whatever the number of forms. */
   readonly people: number;
-  /** The requested ids that have a row. */
-  readonly ids: readonly string[];
-  /** The ids among `ids` whose rows name no unified id. */
+  /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
+  readonly rowsOf: ReadonlyMap<string, number>;
+  /** The ids among them whose rows name no unified id. */
   readonly idsWithoutUnifiedId: readonly string[];
+  /** The ids without a row of which a trimmed or case-folded form has one. */
+  readonly near: readonly string[];
   /** Number of rows of `events` that a purge removes. */
   readonly rows: number;
   /** Number of people whose rows also carry other ids in the column. */
   readonly shared: number;
+  /** The name of the query's column as the place has it. */
+  readonly column: string | undefined;
   /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
   readonly service: string | undefined;
+  /** The suppression list that the place was purged with. */
+  readonly suppression: SuppressionMark | undefined;
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
@@ -86,11 +97,14 @@ export interface PeopleFound {
 export const NOBODY: PeopleFound = {
   unifiedIds: [],
   people: 0,
-  ids: [],
+  rowsOf: new Map(),
   idsWithoutUnifiedId: [],
+  near: [],
   rows: 0,
   shared: 0,
+  column: undefined,
   service: undefined,
+  suppression: undefined,
   warnings: [],
 };
 
@@ -105,9 +119,10 @@ export interface PurgeTrial {
 export interface PurgeOptions extends PlaceOptions {
   /**
    * Called with those who are found, under the lock, before anything is changed: the ledger and the suppression list
-   * get their lines here. Called again where a lost race makes the purge begin again.
+   * get their lines here. Called again where a lost race makes the purge begin again. The mark that it returns is
+   * stored in the state of the place, in the commit that removes the people; undefined: the stored one stays.
    */
-  readonly onFound: (found: PeopleFound) => Promise<void>;
+  readonly onFound: (found: PeopleFound) => Promise<SuppressionMark | undefined>;
   /** Copies for readers that the place is to remove from its list. */
   readonly forgetCopies?: readonly string[] | undefined;
 }

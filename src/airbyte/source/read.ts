@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { configError } from '../../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
+import { suppressionOf } from '../../erasure/suppression.ts';
 import type { ExtractDeps } from '../../extract/deps.ts';
 import { factsIn } from '../../extract/download/service-facts.ts';
 import { extractWindows } from '../../extract/extract.ts';
@@ -28,7 +29,7 @@ async function readAll(streams: StreamSet, config: SourceConfig, context: VerbCo
   const onWait = waitsAsOne(heartbeat.waiting);
   const session = openExportSession(config, context, { onWait });
   try {
-    const deps = { ...extractDeps(config, session.service, context), onWait };
+    const deps = { ...extractDeps(config, session.service, context, suppressionOf(config)), onWait };
     await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat }), context.signal);
   } catch (error) {
     // Stopped, or stdout was closed: the streams are INCOMPLETE.

@@ -1,7 +1,9 @@
 // This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
 import type { Day } from '../../base/days.ts';
+import type { Suppression } from '../../cells/columns/row-filter.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
@@ -39,8 +41,10 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
     try {
       const record = await beginRecord(stateful?.runs, context);
       try {
+        const suppression = suppressionOf(run.config);
+        requireSuppression('The place', stateful?.state?.suppression, suppression);
         const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
-        const done = await execute(run, plan, context, sink);
+        const done = await execute({ ...run, suppression }, plan, context, sink);
         summary = done.summary;
         if (done.error !== undefined) throw done.error;
         await record.end(summary);
@@ -63,7 +67,12 @@ const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
 
-async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<RunResult> {
+async function execute(
+  run: SyncRun & { readonly suppression: Suppression | undefined },
+  plan: Plan,
+  outer: Context,
+  sink: Sink | StreamSink,
+): Promise<RunResult> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
   const planned = plannedWindows(plan).length;
@@ -75,7 +84,7 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   });
   const session = openExportSession(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, counts };
+  const deps = { ...extractDeps(run.config, session.service, context, run.suppression), maxWaitMs, onWait, counts };
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({

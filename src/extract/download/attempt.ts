@@ -98,7 +98,7 @@ async function scanBody(
   raw: SpoolWriter | undefined,
 ): Promise<ReadBody | undefined> {
   const { timezone, suppression, edits } = extraction.deps.options;
-  const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
+  const scanner = new Scanner({ timezone, requireSystem: true, dropRows: suppression, edits });
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of answer.bytes) {

@@ -4,7 +4,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
 import { isLeased, leaseOf } from '../../fs/lock.ts';
 import { folderOwner, isPrivateFolder } from '../../fs/private-folder.ts';
-import { hasLiveRun, namesIn, runFolders } from './run-folder.ts';
+import { namesIn } from './run-folder.ts';
 
 // The spool folders of all runs under a spool directory, looked for and cleared of what dead runs left.
 
@@ -29,15 +29,6 @@ async function namedFolders(root: string): Promise<string[]> {
     throw error;
   });
   return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
-}
-
-/** The spool folders and the run folders under a spool directory in which a live run is known to have rows. */
-export async function liveFolders(root: string): Promise<string[]> {
-  const live: string[] = [];
-  for (const folder of [...(await spoolFolders(root)), ...(await runFolders(root))]) {
-    if (await hasLiveRun(folder).catch(() => false)) live.push(folder);
-  }
-  return live;
 }
 
 const RETENTION_MS = 7 * DAY_MS;

@@ -7,9 +7,9 @@ import { reportFiles } from '../../../src/targets/files/report.ts';
 import { compactFiles } from '../../../src/targets/files/rewrite.ts';
 import { verifyFiles } from '../../../src/targets/files/verify.ts';
 import { PARQUET } from '../../../src/targets/parquet/log.ts';
-import type { PeopleFound, PeopleQuery } from '../../../src/targets/people.ts';
+import type { PeopleQuery, PurgeOptions } from '../../../src/targets/people.ts';
 
-type Found = (found: PeopleFound) => Promise<void>;
+type Found = PurgeOptions['onFound'];
 
 /** The operations of a target that keeps Parquet files on a place, as functions of options that may name a storage. */
 export const placeOf = (format: FilesFormat) => ({
@@ -20,7 +20,7 @@ export const placeOf = (format: FilesFormat) => ({
   report: (options: OpenFilesOptions) => reportFiles(format, options),
   people: (options: OpenFilesOptions, query: PeopleQuery) => peopleInFiles(format, options, query),
   tryPurge: (options: OpenFilesOptions, query: PeopleQuery) => tryPurgeFiles(format, options, query),
-  purge: (options: OpenFilesOptions, query: PeopleQuery, onFound: Found = async () => {}) =>
+  purge: (options: OpenFilesOptions, query: PeopleQuery, onFound: Found = async () => undefined) =>
     purgeFiles(format, { ...options, onFound }, query),
 });
 

@@ -156,7 +156,10 @@ describe('a rewrite', () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     const before = readFileSync(fixture.file);
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
-    const takeLock = async () => writeFileSync(`${fixture.file}.rewriting.lock`, ownerText());
+    const takeLock = async () => {
+      writeFileSync(`${fixture.file}.rewriting.lock`, ownerText());
+      return undefined;
+    };
     await expect(purgeDuckDb({ ...options(), onFound: takeLock }, removal)).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringContaining('Another run has taken over the file'),

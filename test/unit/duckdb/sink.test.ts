@@ -208,7 +208,7 @@ describe('a trial of a purge', () => {
           spoolDir: fixture.dir,
           env: () => undefined,
           signal: stop.signal,
-          onFound: async () => {},
+          onFound: async () => undefined,
         });
       await expect(instead(begins, stopping, async () => work())).rejects.toThrow('stop');
       expect([statSync(fixture.file).ino, beside()]).toEqual([ino, ['events.duckdb']]);
@@ -222,7 +222,7 @@ describe('a trial of a purge', () => {
     await sink.commit([day(1, 'a', 'b')], fixture.signal);
     await sink.publish(copy);
     await sink.close();
-    const all = { ...options(), spoolDir: fixture.dir, env: () => undefined, onFound: async () => {} };
+    const all = { ...options(), spoolDir: fixture.dir, env: () => undefined, onFound: async () => undefined };
     const people = await duckdb.people();
     expect(await people.tryPurge(fixture.file, removal, all)).toMatchObject({ foreignTables: [] });
     expect(await keys(copy)).toEqual(['a', 'b']);

@@ -98,7 +98,12 @@ describe('a download of a run that ended early', () => {
     const others = [
       [{ ...DAYS, events: ['df_login'], eventsCondition: 'include' }, {}],
       [DAYS, { timezone: 'Asia/Seoul' }],
-      [DAYS, { suppression: { isSuppressed: () => false, digest: 'another' } }],
+      [
+        DAYS,
+        {
+          suppression: { columns: [], drops: () => false, mark: { head: 'x', length: 1 }, extends: () => true },
+        },
+      ],
     ] as const;
     for (const [settings, options] of others) {
       fixture.target = new FakeTarget();

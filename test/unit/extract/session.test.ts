@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -6,7 +6,6 @@ import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { parseSourceConfig, type SourceConfig } from '../../../src/config/source.ts';
-import { suppressionHmac } from '../../../src/erasure/suppression/list.ts';
 import { editsOf, extractDeps, openExportSession } from '../../../src/extract/session.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
@@ -34,25 +33,12 @@ const depsOf = (more: object = {}) => {
   const session = openExportSession(configOf(more), runtime());
   return extractDeps(configOf(more), session.service, runtime());
 };
-const listed = (id: string) => {
-  const path = join(root, 'list');
-  writeFileSync(path, `${JSON.stringify({ hmac: suppressionHmac(new Secret(KEY), Buffer.from(id)) })}\n`);
-  return { suppression_file: path, suppression_key: KEY };
-};
-
 describe('the options of an extraction', () => {
   it('are its limits and its spool folder, and nothing that is not configured', () => {
     const plain = depsOf({ max_concurrent_exports: 2, empty_body: 'no_rows', timezone: 'Asia/Seoul' });
     expect(plain.options).toEqual({ maxConcurrentExports: 2, emptyBody: 'no_rows', timezone: 'Asia/Seoul' });
     expect(plain).toMatchObject({ spoolDir: root, signal, counts: { exports: 0, bytes: 0 } });
     expect(plain.service.sent).toBe(0);
-  });
-
-  it('include the list of suppressed people', () => {
-    const { options } = depsOf(listed('kim'));
-    const asks = (id: string) => options.suppression?.isSuppressed(Buffer.from(id), 0, Buffer.byteLength(id));
-    expect([asks('kim'), asks('lee')]).toEqual([true, false]);
-    expect(options.edits).toBeUndefined();
   });
 
   it('include dropped and hashed columns, with the key for ids when ids are hashed', () => {
@@ -62,17 +48,5 @@ describe('the options of an extraction', () => {
     expect(edits?.key?.check).toBe(new HashKey(new Secret(KEY)).check);
     expect(editsOf(configOf())).toBeUndefined();
     expect(editsOf(configOf({ columns_drop: ['phone'] }))?.key).toBeUndefined();
-  });
-
-  it('compare hashes of suppressed people only when ids are hashed', () => {
-    const key = new HashKey(new Secret(KEY));
-    const hmac = suppressionHmac(new Secret(KEY), Buffer.from(key.hashOf(Buffer.from('kim'))));
-    const list = listed('lee');
-    writeFileSync(list.suppression_file, `${JSON.stringify({ hmac, hash_key: key.check })}\n`);
-    const { options } = depsOf({ ...list, columns_hash: ['df_unified_id'], hash_key: KEY });
-    expect(options.suppression?.isSuppressed(Buffer.from('kim'), 0, 3)).toBe(true);
-    const others = () => depsOf({ ...list, columns_hash: ['email'], hash_key: KEY });
-    expect(others).toThrow(/under another hash_key/);
-    expect(() => depsOf(list)).toThrow(/under another hash_key/);
   });
 });

@@ -90,6 +90,7 @@ describe('a target of files over the example of a log', () => {
     const raced = (races: number) => async (people: PeopleFound) => {
       found.push(people.people);
       if (found.length <= races) await sink.commit([rows(first, 'a', `c${found.length}`)], fixture.signal);
+      return undefined;
     };
     await expect(place.purge(options(), query, raced(9))).rejects.toBeInstanceOf(LostRace);
     expect(found).toHaveLength(5);

@@ -34,7 +34,11 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     await load();
     expect(fixture.filesWith('erna')).not.toEqual([]);
     const done = await fixture.purge(ERNA);
-    expect(done).toMatchObject({ rows: 4, rowsRemoved: 3, found: { people: 1, rows: 3, ids: ['erna'] } });
+    expect(done).toMatchObject({
+      rows: 4,
+      rowsRemoved: 3,
+      found: { people: 1, rows: 3, rowsOf: new Map([['erna', 3]]) },
+    });
     expect(fixture.filesWith('erna')).toEqual([]);
     expect(fixture.files().filter((path) => path.includes('erna'))).toEqual([]);
     expect(await fixture.keys()).toEqual(['b', 'e:1', 'f', 'g']);
@@ -81,7 +85,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     const refused = { exitCode: 2, message: expect.stringContaining('has no column no') };
     await expect(fixture.tryPurge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
     await expect(fixture.purge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
-    const stopped = { ...options, signal: AbortSignal.abort(new Error('stop')), onFound: async () => {} };
+    const stopped = { ...options, signal: AbortSignal.abort(new Error('stop')), onFound: async () => undefined };
     await expect((await target.people()).purge(place, ERNA, stopped)).rejects.toThrow('stop');
     expect(await tables()).toEqual(before);
     expect(await fixture.verify()).toEqual([]);
