@@ -9,7 +9,6 @@ import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
 import { EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
-import type { IdSample } from './id-hashes.ts';
 import type { RowFilter } from './row-filter.ts';
 import type { ColumnScan } from './scan.ts';
 
@@ -59,8 +58,6 @@ export interface ScanResult {
   readonly outLength: number;
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
-  /** A sample of the detail log ids, never written to disk; absent if they are hashed, or if there were too many. */
-  readonly idSample?: IdSample;
   /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
   readonly listed?: readonly string[];
   /** The last bytes to write. */
@@ -119,7 +116,6 @@ export class Scanner {
     this.#checkWhole();
     const { longestRow, finalNewline, outLength } = this.#source;
     const { rows } = this;
-    const ids = this.#columns?.finish(rows);
     const columns = this.#columns?.scans() ?? [];
     return {
       header: this.#header,
@@ -127,12 +123,11 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
-      hasDuplicateOrMissingIds: ids?.hasDuplicateOrMissingIds ?? false,
+      hasDuplicateOrMissingIds: this.#columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,
       eventNames: this.#columns?.eventNames() ?? [],
-      ...(ids?.sample && { idSample: ids.sample }),
       ...(this.#edits && { listed: this.#listed }),
       tail,
     };
