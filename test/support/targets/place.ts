@@ -17,12 +17,13 @@ export class Place extends Days {
   readonly target: StatefulTarget;
   readonly place: string;
 
-  constructor(name: TargetName) {
+  /** `path`: a place outside the folder of the days. */
+  constructor(name: TargetName, path?: string) {
     super();
     const target = STATEFUL_TARGETS.find((one) => one.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
-    this.place = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+    this.place = path ?? join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
   }
 
   /** Opens the place, commits each batch, closes it. */
