@@ -2,9 +2,8 @@
  * The library: what the commands and connectors are made of. A load, as examples/library/load.mjs shows it: a
  * configuration (`parseSourceConfig`), a session with the service (`openExportSession`), a place (`openDuckDbSink`, or
  * a `Sink` of your own), a plan of days from what the place has stored (`planRun` of `priorLoadsOf(sink.state)`), and
- * `load`, which commits its windows. `extractWindows` gives the windows alone, `Scanner` reads a CSV at hand,
- * `startSimulator` is a service for tests. Once a DuckDB file is opened, `@duckdb/node-api` keeps a byte order mark at
- * the beginning of a text, in your own queries of this process, too: its decoder would remove it.
+ * `load`, which commits its days. `extractDays` gives the days alone, `Scanner` reads a CSV at hand, `startSimulator` is
+ * a service for tests.
  */
 export { type Clock, systemClock } from './base/clock.ts';
 export { type ErrorKind, UserError } from './base/errors.ts';
@@ -14,12 +13,12 @@ export { Scanner, type ScanResult } from './cells/columns/scanner.ts';
 export { COLUMN_TYPES, type ColumnType } from './cells/types/type.ts';
 export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';
 export { parseSourceConfig, type SourceConfig } from './config/source.ts';
+export type { DayDownload, ExportState as State, PriorLoads, Receipt, RunFacts } from './extract/day.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/deps.ts';
-export { extractWindows } from './extract/extract.ts';
+export { type DayBatch, extractDays } from './extract/extract.ts';
 export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
-export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
 export { ExportClient } from './service/export/client.ts';
 export {
   type ExportAnswer,
@@ -29,8 +28,9 @@ export {
 } from './service/export/protocol.ts';
 export { ExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
-export type { RunHistory } from './table/runs.ts';
+export type { Commit } from './table/batch.ts';
+export type { RunRecord } from './table/runs.ts';
 export { priorLoadsOf, type TableState } from './table/state.ts';
+export type { Sink } from './targets/contract.ts';
 export { openDuckDbSink } from './targets/duckdb/sink.ts';
 export { type LoadCounts, load, newLoadCounts } from './targets/load.ts';
-export type { Commit, Sink } from './targets/sink.ts';

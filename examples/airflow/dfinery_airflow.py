@@ -1,14 +1,14 @@
 """dfinery-elt in Airflow: copy this file beside your DAGs. For Airflow 3; it imports under 2.11 too.
 
 What it reads from the environment of the worker:
-  DFINERY_CLI         the command, default dfinery-elt
-  DFINERY_CONFIG      a configuration file; without it the other DFINERY_… variables are the configuration
-  DFINERY_TARGET      the DuckDB file, default /data/events.duckdb; of a container: a path below its /data
-  DFINERY_IMAGE       the image of the command line, default dfinery-elt
-  DFINERY_DATA        the folder of the Docker host that is mounted at /data
-  DFINERY_DOCKER_URL  Docker's API, default unix://var/run/docker.sock
-  DFINERY_DOCKER_NETWORK  the containers' network, default Docker's own
-Every other DFINERY_… variable is a configuration key (docs/configuration.md), the token for instance
+  ELT_CLI         the command, default dfinery-elt
+  ELT_CONFIG      a configuration file; without it the DFINERY_… variables are the configuration
+  ELT_TARGET      the DuckDB file, default /data/events.duckdb; of a container: a path below its /data
+  ELT_IMAGE       the image of the command line, default dfinery-elt
+  ELT_DATA        the folder of the Docker host that is mounted at /data
+  ELT_DOCKER_URL  Docker's API, default unix://var/run/docker.sock
+  ELT_DOCKER_NETWORK  the containers' network, default Docker's own
+Every DFINERY_… variable is a configuration key (docs/configuration.md), the token for instance
 DFINERY_EXPORT_TOKEN; containers get them from the worker, too.
 
 Exit codes become what Airflow knows: 3 is retried; 1, 2, 4 and 5 fail at once, because a retry cannot help.
@@ -36,13 +36,13 @@ except ImportError:
 
 __all__ = ["Asset", "EVENTS", "EXPORTS_POOL", "OPTIONS", "Param", "TARGET", "command", "dag", "run", "task"]
 
-CLI = os.environ.get("DFINERY_CLI", "dfinery-elt").split()
-CONFIG = os.environ.get("DFINERY_CONFIG", "")
-TARGET = os.environ.get("DFINERY_TARGET", "/data/events.duckdb")
-IMAGE = os.environ.get("DFINERY_IMAGE", "dfinery-elt")
-DATA = os.environ.get("DFINERY_DATA", "/opt/dfinery/data")
-DOCKER_URL = os.environ.get("DFINERY_DOCKER_URL", "unix://var/run/docker.sock")
-DOCKER_NETWORK = os.environ.get("DFINERY_DOCKER_NETWORK") or None
+CLI = os.environ.get("ELT_CLI", "dfinery-elt").split()
+CONFIG = os.environ.get("ELT_CONFIG", "")
+TARGET = os.environ.get("ELT_TARGET", "/data/events.duckdb")
+IMAGE = os.environ.get("ELT_IMAGE", "dfinery-elt")
+DATA = os.environ.get("ELT_DATA", "/opt/dfinery/data")
+DOCKER_URL = os.environ.get("ELT_DOCKER_URL", "unix://var/run/docker.sock")
+DOCKER_NETWORK = os.environ.get("ELT_DOCKER_NETWORK") or None
 # The claim of the pods' volume, as in examples/scheduling/cronjob.yaml.
 CLAIM = "dfinery-data"
 
@@ -129,15 +129,11 @@ def last_json(text):
     return json.loads(text.strip().splitlines()[-1])
 
 
-# What this file reads for itself; all other names are configuration keys.
-OWN = {f"DFINERY_{name}" for name in ("CLI", "CONFIG", "TARGET", "IMAGE", "DATA", "DOCKER_URL", "DOCKER_NETWORK")}
-
-
 def settings():
     """The worker's configuration for a container: secrets that are in files here become values there."""
     found = {}
     for name, value in os.environ.items():
-        if not name.startswith("DFINERY_") or name in OWN:
+        if not name.startswith("DFINERY_"):
             continue
         if name.endswith("_FILE") and name != "DFINERY_SUPPRESSION_FILE":
             with open(value, encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { configError, messageOf } from './errors.ts';
+import { codeOf, configError } from './errors.ts';
 
 /** The environment as a lookup: injected, so that nothing else touches `process.env`. */
 export interface Env {
@@ -48,6 +48,7 @@ export function secretFrom(env: Env, name: string): { readonly name: string; rea
   try {
     return { name: fileName, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') };
   } catch (error) {
-    throw configError(`the file that ${fileName} names cannot be read: ${messageOf(error)}.`, { cause: error });
+    // The message of the system shows the path, which may be the secret itself.
+    throw configError(`the file that ${fileName} names cannot be read (${codeOf(error)}).`);
   }
 }

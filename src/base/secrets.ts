@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-export const MASK = '******';
+const MASK = '******';
 const MIN_MASKED_LENGTH = 4;
 /** Minimum length of a key of HMACs (characters): under a key that can be guessed, so can what was hashed. */
 export const MIN_KEY_LENGTH = 32;

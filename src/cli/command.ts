@@ -1,11 +1,9 @@
-import { tmpdir } from 'node:os';
 import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../config/nearest.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
-import type { StatefulTarget, Target } from '../targets/target.ts';
+import type { StatefulTarget, Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';
@@ -161,14 +159,8 @@ export const OPTIONAL_PLACE = {
   place: argument(text('A place of it')),
 };
 
-/** The options of commands that work on a place without calling the service. */
-export const PLACE_OPTIONS = {
-  lockWait: withDefault('30s', duration('How long to wait for a place in use')),
-  spoolDir: text('Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system'),
-};
-
-/** The options of a command for places that were loaded: `verify TARGET PLACE`. */
-export const STORED_PLACE = { ...placeArguments<StatefulTarget>(STATEFUL_TARGETS), ...PLACE_OPTIONS };
+/** The arguments of a command for places that were loaded: `verify TARGET PLACE`. */
+export const STORED_PLACE = placeArguments<StatefulTarget>(STATEFUL_TARGETS);
 
 export const DAY_OPTIONS = {
   from: day('First day, yyyy-MM-dd; with it exactly the days named are read'),
@@ -187,14 +179,6 @@ export const GLOBAL_OPTIONS = {
   help: flag('Show this help', 'h'),
   version: flag('Show the version'),
 };
-
-export function placeOptions(
-  { lockWait, spoolDir }: ValuesOf<typeof PLACE_OPTIONS>,
-  { clock, logger, signal, env }: Context,
-): PlaceOptions {
-  const folder = spoolDir ?? (env('DFINERY_SPOOL_DIR') || tmpdir());
-  return { lockWaitMs: lockWait, spoolDir: folder, env, clock, logger, signal };
-}
 
 /** Prints the result of a command: one JSON object for scripts, else lines for people. */
 export function printResult(result: object, lines: readonly string[], json: boolean, { terminal }: Context): void {

@@ -1,115 +1,136 @@
 import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import destinationSchema from '../../schemas/destination-config.json' with { type: 'json' };
+import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json' };
+import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
-import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import { MASK } from '../base/secrets.ts';
+import { Secret } from '../base/secrets.ts';
 import { type ColumnType, isColumnType } from '../cells/types/type.ts';
-import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
-import { objectOf, type ParsedConfig } from '../config/parse.ts';
+import { type LocalConfig, parseLocalConfig } from '../config/local.ts';
+import { objectOf, unknownKeys } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
+import type { PlaceOptions } from '../targets/contract.ts';
 import type { Context } from './context.ts';
 
-export const SOURCE_FILE = 'dfinery.json';
-export const DESTINATION_FILE = 'dfinery-destination.json';
+export const CONFIG_FILE = 'dfinery.json';
+/** Every key that a command reads, which is also a variable. */
+export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema, destinationSchema];
 
-interface Kind<C> {
-  readonly schema: ConfigSchema;
-  /** The file that is read by default. */
-  readonly defaultFile: string;
-  /** Values for required keys that a command which calls no service does not use. */
-  readonly placeholders: Readonly<Record<string, string>>;
-  /** Keys for which such a command reads the configuration also where there is no file. */
-  readonly triggers: readonly string[];
-  parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): ParsedConfig<C>;
+type Values = Readonly<Record<string, unknown>>;
+
+/** What the file and the environment say, not yet checked. The environment wins. */
+interface Given {
+  /** The values outside of `erasure`. */
+  readonly values: Values;
+  readonly erasure: Values;
+  /** The variable that gave a key. */
+  readonly names: ReadonlyMap<string, string>;
+  /** Where a key may be written, for messages. */
+  readonly place: string;
 }
 
-const SOURCE: Kind<SourceConfig> = {
-  schema: sourceSchema,
-  defaultFile: SOURCE_FILE,
-  placeholders: { base_url: 'https://host', service_id: '-', export_token: '-' },
-  triggers: ['columns_drop', 'columns_hash'],
-  parse: parseSourceConfig,
-};
-const DESTINATION: Kind<DestinationConfig> = {
-  schema: destinationSchema,
-  defaultFile: DESTINATION_FILE,
-  placeholders: { import_token: '-' },
-  triggers: ['service_id'],
-  parse: parseDestinationConfig,
-};
-
-/**
- * The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused.
- */
-export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
-  load(SOURCE, path, context).config;
-
-/** The same, and for each key its value (secrets masked) and where that came from. */
-export function explainSourceConfig(path: string | undefined, context: Context) {
-  const { config, file, environment } = load(SOURCE, path, context);
-  return { config, settings: settingsOf(sourceSchema, file, environment) };
+/** Reads the file and the environment. Throws for unknown keys. */
+export function readConfiguration(path: string | undefined, { env, redactor }: Context): Given {
+  const isFile = path !== undefined || existsSync(CONFIG_FILE);
+  const file = path ?? CONFIG_FILE;
+  const { erasure: inner = {}, ...outer } = isFile ? objectOf(readJsonFile(file, 'the configuration file')) : {};
+  if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
+  const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
+  for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, outer, inner)) redactor.add(secret);
+  const known = Object.keys({ ...sourceSchema.properties, ...localSchema.properties });
+  const unknown = [
+    ...unknownKeys(known, outer),
+    ...unknownKeys(
+      Object.keys(erasureSchema.properties).filter((key) => !SERVICE_KEYS.includes(key)),
+      inner,
+    ).map((key) => `erasure.${key}`),
+  ];
+  if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
+  const folder = dirname(resolve(file));
+  return {
+    values: { ...withPaths(outer, folder), ...source.values, ...local.values },
+    erasure: { ...withPaths(inner, folder), ...erasure.values },
+    names: new Map([...source.names, ...local.names, ...erasure.names]),
+    place: isFile ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`,
+  };
 }
 
-export const loadDestinationConfig = (path: string | undefined, context: Context): DestinationConfig =>
-  load(DESTINATION, path, context).config;
+/** The secrets of a file, of which no message may show one, whatever else is wrong with the file. */
+const secretsIn = ({ properties }: ConfigSchema, ...given: readonly Values[]): Secret[] =>
+  Object.entries(properties)
+    .filter(([, { airbyte_secret }]) => airbyte_secret)
+    .flatMap(([key]) => given.map((values) => values[key]))
+    .flatMap((value) => (typeof value === 'string' ? [new Secret(value)] : []));
 
-/** For a command that only reads a ledger and needs no token; undefined if no service is configured. */
-export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
-  find(DESTINATION, path, context);
+/** The service of `erasure` is that of the file. */
+const SERVICE_KEYS = ['base_url', 'service_id'];
+const PATHS = ['suppression_file', 'spool_dir', 'ledger_dir'];
 
-/**
- * For a command that reads a local file and calls no service; undefined if no file or list of columns is configured.
- */
-export const findSourceConfig = (path: string | undefined, context: Context): SourceConfig | undefined =>
-  find(SOURCE, path, context);
-
-function find<C>(kind: Kind<C>, path: string | undefined, context: Context): C | undefined {
-  const { names } = readEnvironment(kind.schema, context.env);
-  const isWanted = path !== undefined || existsSync(kind.defaultFile) || kind.triggers.some((key) => names.has(key));
-  return isWanted ? load(kind, path, context, kind.placeholders).config : undefined;
+/** Paths in a file are relative to its folder. */
+function withPaths(given: Values, folder: string): Values {
+  const absolute = (path: unknown) =>
+    typeof path === 'string' && path !== '' && !path.includes('://') ? resolve(folder, path) : path;
+  const paths = Object.fromEntries(PATHS.filter((key) => key in given).map((key) => [key, absolute(given[key])]));
+  const { places } = given;
+  if (!Array.isArray(places)) return { ...given, ...paths };
+  return {
+    ...given,
+    ...paths,
+    places: places.map((one) => (isObject(one) && 'place' in one ? { ...one, place: absolute(one.place) } : one)),
+  };
 }
 
-/** The environment wins over the file. If `placeholders` is given, the file may be missing. */
-function load<C>(
-  { schema, defaultFile, parse }: Kind<C>,
-  path: string | undefined,
-  { env, redactor }: Context,
-  placeholders?: object,
-) {
-  const environment = readEnvironment(schema, env);
-  const isThere = path !== undefined || existsSync(defaultFile);
-  const missing = isThere || placeholders ? [] : schema.required.filter((key) => !environment.names.has(key));
-  if (missing.length > 0) {
-    const made = defaultFile === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
-    const variables = missing.map(variableOf).join(', ');
-    throw configError(`there is no ${defaultFile} here: ${made}, name another with --config, or set ${variables}.`);
-  }
-  const file = isThere ? objectOf(readJsonFile(path ?? defaultFile, 'the configuration file')) : {};
-  const value = { ...placeholders, ...file, ...environment.values };
-  const { config, secrets, unknown } = parse(value, () => undefined, environment.names);
+function requireKeys(keys: readonly string[], given: Values, place: string): void {
+  const missing = keys.filter((key) => (given[key] ?? '') === '');
+  if (missing.length === 0) return;
+  const names = missing.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);
+  const [verb, them] = missing.length === 1 ? ['is', 'it'] : ['are', 'them'];
+  throw configError(`${missing.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${place}.`);
+}
+
+const pick = (given: Values, { properties }: ConfigSchema): Values =>
+  Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(properties, key)));
+
+export type LocalSourceConfig = SourceConfig & LocalConfig;
+
+function sourceOf({ values, names }: Given, { redactor }: Context): LocalSourceConfig {
+  const { config, secrets } = parseSourceConfig(pick(values, sourceSchema), () => undefined, names);
   for (const secret of secrets) redactor.add(secret);
-  if (unknown.length > 0) throw configError(`the configuration has unknown keys: ${unknown.join(', ')}.`);
-  return { config, file, environment };
+  return { ...config, ...parseLocalConfig(pick(values, localSchema), names).config };
 }
 
-function settingsOf(
-  { properties }: ConfigSchema,
-  file: Readonly<Record<string, unknown>>,
-  { values, names }: ReturnType<typeof readEnvironment>,
-): Record<string, object> {
-  const settings = Object.entries(properties).map(([key, property]): [string, object] => {
-    const shown = (value: unknown) => (property.airbyte_secret && value !== undefined ? MASK : value);
-    const variable = names.get(key);
-    if (variable !== undefined) return [key, { value: shown(values[key]), from: 'environment', variable }];
-    const written = file[key] ?? undefined;
-    if (written !== undefined) return [key, { value: shown(written), from: 'file' }];
-    return [key, { value: property.default ?? null, from: 'default' }];
-  });
-  return Object.fromEntries(settings);
+/** The source configuration, from the environment over `path` (default: dfinery.json here). */
+export function loadSourceConfig(path: string | undefined, context: Context): LocalSourceConfig {
+  const given = readConfiguration(path, context);
+  requireKeys(sourceSchema.required, given.values, given.place);
+  return sourceOf(given, context);
+}
+
+/** The values of required keys for a command that calls no service. */
+const OFFLINE = { base_url: 'https://host', service_id: '-', export_token: '-' };
+
+/** The same for a command that calls no service: nothing is required. */
+export function loadOfflineConfig(path: string | undefined, context: Context): LocalSourceConfig {
+  const given = readConfiguration(path, context);
+  return sourceOf({ ...given, values: { ...OFFLINE, ...given.values } }, context);
+}
+
+/** What every work with a place is given: from the configuration, and from the process. */
+export function placeOptions({ config }: { readonly config: string | undefined }, context: Context): PlaceOptions {
+  const { env, clock, logger, signal } = context;
+  const { memoryLimit, lockWaitMs, spoolDir } = loadOfflineConfig(config, context);
+  return { memoryLimit, lockWaitMs, spoolDir, env, clock, logger, signal };
+}
+
+/** What a target is given of a configuration, and of the process. */
+export function targetSettings(config: LocalSourceConfig, { env, clock, logger, signal }: Context) {
+  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode } = config;
+  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
+  return { ...place, timezone, columnTypes, schemaMode, env, clock, logger, signal };
 }
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
@@ -128,11 +149,4 @@ export function pinnedTypes(path: string | undefined): ReadonlyMap<string, Colum
     types.set(source, type);
   }
   return types;
-}
-
-/** What a target is given of a configuration, and of the process. */
-export function targetSettings(config: SourceConfig, { env, clock, logger, signal }: Context) {
-  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode } = config;
-  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
-  return { ...place, timezone, columnTypes, schemaMode, env, clock, logger, signal };
 }

@@ -1,6 +1,6 @@
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
-import { configurationHint } from '../config/environment.ts';
+import { variableOf } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import {
   type Command,
@@ -13,6 +13,7 @@ import {
   type ValuesOf,
 } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
+import { CONFIG_SCHEMAS } from './configuration.ts';
 
 /** The values of a command whose options are not known here. */
 export type CommandValues = ValuesOf<OptionTable & typeof GLOBAL_OPTIONS>;
@@ -38,7 +39,7 @@ const PARSER = {
   'strip-dashed': true,
 };
 
-const newParser = () =>
+export const newParser = () =>
   yargs()
     .scriptName('dfinery-elt')
     .detectLocale(false)
@@ -48,7 +49,11 @@ const newParser = () =>
     .parserConfiguration(PARSER);
 
 /** The arguments and options of a command, of which `hint` stands in the help. */
-function declare<T>(parser: Argv<T>, table: OptionTable, hint = ({ describe }: Option<unknown>) => describe): Argv<T> {
+export function declare<T>(
+  parser: Argv<T>,
+  table: OptionTable,
+  hint = ({ describe }: Option<unknown>) => describe,
+): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
     const { words, short } = option;
@@ -131,34 +136,16 @@ function unknownOption(raw: object, table: OptionTable): UserError | undefined {
   const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
   const known = Object.entries(table).flatMap(([one, option]) => (option.isArgument ? [] : [optionName(one, option)]));
   const near = nearest(name, known, name.length / 3);
-  const hint = configurationHint(name) ?? (near && `did you mean ${near}?`);
+  const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }
 
-const MAX_COLUMNS = 110;
-
-/** The help of a command; without a name, of the program. */
-export async function helpOf(name: string | undefined, columns: number): Promise<string> {
-  const page = newParser().wrap(Math.min(columns, MAX_COLUMNS));
-  const hint = ({ describe, isRequired, fallback }: Option<unknown>) =>
-    `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
-  if (name === undefined) {
-    for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
-    page.usage('$0 COMMAND').command('help config', 'List the keys of the configuration and their variables');
-    page.command('completion', 'Print a script that completes commands and options in a shell');
-    return declare(
-      page.epilogue(
-        'TARGET PLACE is duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX; of sync also arrow FILE or arrow -.',
-      ),
-      GLOBAL_OPTIONS,
-      hint,
-    ).getHelp();
-  }
-  const { words, summary, load } = COMMANDS[name];
-  const { command } = await load();
-  const { options, examples, page: document } = command;
-  page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
-  for (const line of examples) page.example(`$0 ${line}`, '');
-  page.epilogue(`More: docs/${document}. Configuration keys: dfinery-elt help config.`);
-  return declare(page, { ...options, ...GLOBAL_OPTIONS }, hint).getHelp();
+/** How to give a key of the configuration that was written as an option, `--lookback-days`. */
+function keyHint(option: string): string | undefined {
+  const key = option.slice(2).replaceAll('-', '_');
+  const schema = CONFIG_SCHEMAS.find(({ properties }) => Object.hasOwn(properties, key));
+  if (schema === undefined) return undefined;
+  const name = variableOf(key);
+  if (!schema.properties[key].airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;
+  return `other users see the command line, so set ${name}, or ${name}_FILE to the path of a file that holds it.`;
 }

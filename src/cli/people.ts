@@ -5,8 +5,9 @@ import type { EngineOptions } from '../engine/session/engine.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../erasure/input/id-list.ts';
 import { placeName, type StoredPlace } from '../erasure/place-purge.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type PLACE_OPTIONS, targetNamed, text, type ValuesOf } from './command.ts';
+import { targetNamed, text, type ValuesOf } from './command.ts';
 import { type Context, secretOf } from './context.ts';
+import type { PLACE_OPTIONS } from './destination.ts';
 
 // The shared parts of the commands about people: the options that name them, and the places to search.
 

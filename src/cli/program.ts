@@ -4,9 +4,11 @@
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
+import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
-import { type CommandValues, helpOf, parseCommandLine } from './parse.ts';
+import { configHelp, helpOf } from './help.ts';
+import { type CommandValues, parseCommandLine } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
 const COMPLETION = new Set(['completion', '--get-yargs-completions']);
@@ -14,10 +16,14 @@ const COMPLETION = new Set(['completion', '--get-yargs-completions']);
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const outer = printableTerminal(system.terminal);
-  const [first] = argv;
+  const [first, topic] = argv;
   if (COMPLETION.has(first)) {
     // yargs writes the answer to the process's stdout.
     await parseCommandLine(argv);
+    return EXIT.done;
+  }
+  if (first === 'help' && topic === 'config') {
+    for (const one of configHelp(outer.columns)) outer.result(one);
     return EXIT.done;
   }
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
@@ -37,7 +43,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const context = contextOf({ ...system, terminal: held?.terminal ?? outer }, { logLevel, logFormat });
   try {
     if (problem !== undefined) throw problem;
-    refuseUnknownNames(system.env);
+    refuseUnknownNames(system.env, CONFIG_SCHEMAS);
     return (await command?.run(values as CommandValues, context)) ?? EXIT.done;
   } catch (error) {
     const failure = failureOf(error, context.signal);

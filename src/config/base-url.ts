@@ -16,7 +16,7 @@ export function baseUrlProblem(text: string): Problem | undefined {
   if (url.search !== '' || url.hash !== '') return problem('carries a query or a fragment, wanted https://host');
   if (url.username !== '' || url.password !== '')
     return problem('carries a user name or password, wanted https://host');
-  if (!isPrivate(url)) return problem(`is ${url.origin}, wanted https (plain http is accepted on loopback alone)`);
+  if (!isPrivate(url)) return problem('is not https: plain http is accepted on loopback alone');
   return undefined;
 }
 

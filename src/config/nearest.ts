@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 
-export const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
 /**
  * The known name that was probably meant: one of the same letters in another order, or else one that holds the other,

@@ -1,5 +1,6 @@
 // This folder: configurations, from untrusted values and environment variables to frozen objects without optional
-// fields. A key is declared in its schema under schemas/; source.ts and destination.ts say what its schema cannot.
+// fields. A key is declared in its schema under schemas/; source.ts, destination.ts and local.ts say what its schema
+// cannot.
 
 import { type Env, secretFrom } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
@@ -38,10 +39,9 @@ export type ValuesOf<S extends ConfigSchema> = {
     : ValueOf<S['properties'][K]>;
 };
 
-/** Makes the values of a configuration; an empty text counts as not given. */
 function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<string, unknown>>): ValuesOf<S> {
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {
-    const value = filled[key] === '' ? undefined : filled[key];
+    const value = filled[key];
     return [camelCase(key), isSecret && typeof value === 'string' ? new Secret(value) : value];
   });
   return Object.fromEntries(fields) as ValuesOf<S>;
@@ -52,16 +52,18 @@ const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: 
 /** The problems of `base_url` and of the token, which `tokenKey` holds. The schema reports values of a wrong type. */
 export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
   const { base_url: url, [tokenKey]: token } = filled;
-  const problems: Problem[] = [];
   const urlProblem = typeof url === 'string' ? baseUrlProblem(url) : undefined;
-  if (urlProblem !== undefined) problems.push(urlProblem);
-  if (typeof token === 'string' && token !== '' && !isHeaderText(token)) {
-    const isPadded = /^[\t ]|[\t ]$/.test(token);
-    const padded = 'begins or ends with a blank, which no HTTP header keeps';
-    const other = 'holds a line end, or another character that no HTTP header can carry';
-    problems.push({ key: tokenKey, text: `${tokenKey} ${isPadded ? padded : other}` });
-  }
-  return problems;
+  const tokenProblem = typeof token === 'string' ? tokenProblemOf(token) : undefined;
+  return [
+    ...(urlProblem === undefined ? [] : [urlProblem]),
+    ...(tokenProblem === undefined ? [] : [{ key: tokenKey, text: `${tokenKey} ${tokenProblem}` }]),
+  ];
+}
+
+function tokenProblemOf(token: string): string | undefined {
+  if (/^[\t ]|[\t ]$/.test(token)) return 'begins or ends with a blank, which no HTTP header keeps';
+  if (/^bearer\s/i.test(token)) return 'begins with the word Bearer: give the token alone';
+  return isHeaderText(token) ? undefined : 'holds a line end, or another character that no HTTP header can carry';
 }
 
 /** A text that has no line ends, no control characters, nothing beyond one byte, and no blank at either end. */
@@ -83,9 +85,7 @@ interface Definition<S extends ConfigSchema, C> {
   readonly valid: Validator;
   configOf(values: ValuesOf<S>): C;
   /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
-  problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];
-  /** Unknown keys that must not be ignored. */
-  misspelt?(given: Readonly<Record<string, unknown>>): readonly Problem[];
+  problems?(filled: Readonly<Record<string, unknown>>): readonly Problem[];
 }
 
 /**
@@ -93,27 +93,24 @@ interface Definition<S extends ConfigSchema, C> {
  * gave keys already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
-  { schema, valid, configOf, problems, misspelt = () => [] }: Definition<S, C>,
+  { schema, valid, configOf, problems = () => [] }: Definition<S, C>,
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
 ): ParsedConfig<Readonly<C>> {
   const given = objectOf(value);
-  // The platform writes null for a key that is not given.
-  const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => found !== null && found !== undefined));
+  // The platform writes null, and a form an empty text, for a key that is not given.
+  const isGiven = (found: unknown) => found !== null && found !== undefined && found !== '';
+  const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => isGiven(found)));
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
-  const unknown = unknownKeys(schema, given);
   // The validation also fills in the defaults.
   const mismatches = schemaProblems(valid, filled);
-  refuse('the configuration is not usable', {
-    problems: [...misspelt(given), ...mismatches],
-    further: problems(filled),
-    unknown,
-    secrets: secrets.map((secret) => filled[secret.key]),
-    names,
-  });
+  const named = new Set(mismatches.map(({ key }) => key.split('.')[0]));
+  const further = problems(filled).filter(({ key }) => !named.has(key));
+  refuse('the configuration is not usable', [...mismatches, ...further], names);
   const config = Object.freeze(configOf(valuesOf(schema, filled)));
+  const unknown = unknownKeys(Object.keys(schema.properties), given);
   return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
 }
 
@@ -122,13 +119,11 @@ export function objectOf(value: unknown): Record<string, unknown> {
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }
 
-/** Keys that the schema does not know, with the known key each was probably meant to be. */
-function unknownKeys({ properties }: ConfigSchema, given: Readonly<Record<string, unknown>>): string[] {
-  const known = Object.keys(properties);
-  return Object.keys(given)
+/** Keys that are not known, with the known key each was probably meant to be. */
+export const unknownKeys = (known: readonly string[], given: object): string[] =>
+  Object.keys(given)
     .filter((key) => !known.includes(key) && !key.startsWith('_'))
     .map((key) => {
       const near = nearest(key, known, key.length / 3);
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });
-}

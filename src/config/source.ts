@@ -2,7 +2,6 @@ import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
 import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
-import { DAY_MS, parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { isZoneName } from '../cells/types/zone.ts';
@@ -17,33 +16,36 @@ export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 /** Converts what the schema cannot express: types narrower than a text, and values that become others. */
-function configOf({
-  eventsConditionType,
-  propertiesConditionType,
-  stallMinutes,
-  lockWait,
-  retention,
-  ...values
-}: ValuesOf<typeof schema>) {
-  const types: ReadonlyMap<string, ColumnType> = new Map(Object.entries<ColumnType>(values.columnTypes));
+function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
+  const types = Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
+  const columnTypes: ReadonlyMap<string, ColumnType> = new Map(types);
   return {
     ...values,
     baseUrl: cleanBaseUrl(values.baseUrl),
-    eventsCondition: eventsConditionType as NameCondition,
-    propertiesCondition: propertiesConditionType as NameCondition,
-    delivery: values.delivery as 'auto' | 'fresh' | 'settled',
+    eventsCondition: conditionOf(eventsConditionType, values.events),
+    propertiesCondition: conditionOf(propertiesConditionType, values.properties),
     toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
     onGap: values.onGap as 'fail' | 'warn',
     onImplausible: values.onImplausible as 'fail' | 'warn',
     schemaMode: values.schemaMode as SchemaMode,
-    emptyBody: values.emptyBody as 'retry' | 'no_rows',
-    columnTypes: types,
-    stallMs: Math.max(1, Math.round(stallMinutes * 60_000)),
-    lockWaitMs: parseDuration(lockWait) ?? 30_000,
-    retentionMs: parseDuration(retention) ?? DAY_MS,
-    spoolDir: values.spoolDir ?? tmpdir(),
+    columnTypes,
+    columnsDrop: nfcs(values.columnsDrop),
+    columnsHash: nfcs(values.columnsHash),
+    spoolDir: tmpdir(),
+    // Settings that are gone; extract/ still reads them.
+    ...{ windowDays: 1, discoverDays: 3, stallMs: 600_000 },
+    delivery: 'auto' as 'auto' | 'fresh' | 'settled',
+    emptyBody: 'retry' as 'retry' | 'no_rows',
   };
 }
+
+/** Names of columns are the same text however their marks are composed. */
+const nfc = (name: string): string => name.normalize('NFC');
+
+const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
+
+const conditionOf = (given: string | undefined, names: readonly string[]): NameCondition =>
+  (given ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
 /** The source's configuration: frozen, every default filled in. */
 export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
@@ -56,20 +58,23 @@ export const parseSourceConfig = (
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');
-  const add = (name: string, text: string) => out.push({ key: name, text });
-  const textUnder = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
-  const [start, end, zone] = [textUnder('start_date'), textUnder('end_date'), textUnder('timezone')];
-  if (zone !== '' && !isZoneName(zone)) {
-    add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
-  }
-  if (isDay(start) && isDay(end) && start > end) add('start_date', `start_date ${start} is after end_date ${end}`);
+  const add = (key: string, text: string) => out.push({ key, text: `${key} ${text}` });
+  const { start_date: start, end_date: end, timezone: zone } = filled;
+  if (typeof zone === 'string' && !isZoneName(zone)) add('timezone', 'is no IANA name such as Asia/Seoul');
+  if (typeof start === 'string' && typeof end === 'string' && isDay(start) && isDay(end) && start > end)
+    add('start_date', `${start} is after end_date ${end}`);
   for (const [column, type] of Object.entries(filled.column_types ?? {})) {
-    if (!isColumnType(type)) {
-      const wanted = `wanted one of ${COLUMN_TYPES.join(', ')}`;
-      add('column_types', `column_types.${column} is ${JSON.stringify(type)}, ${wanted}`);
-    }
+    if (!isColumnType(type)) add('column_types', `gives ${column} no type, wanted one of ${COLUMN_TYPES.join(', ')}`);
   }
-  if (textUnder('suppression_file') !== '' && filled.suppression_key === undefined)
-    add('suppression_key', 'suppression_key is missing beside suppression_file');
+  for (const key of ['events', 'properties']) {
+    const [names, condition] = [filled[key], filled[`${key}_condition_type`]];
+    if (condition === 'all' && Array.isArray(names) && names.length > 0)
+      add(
+        `${key}_condition_type`,
+        `is all, under which the list ${key} would change nothing: wanted include or exclude`,
+      );
+  }
+  if (filled.suppression_file !== undefined && filled.suppression_key === undefined)
+    add('suppression_key', 'is missing beside suppression_file');
   return [...out, ...columnListProblems(filled)];
 }

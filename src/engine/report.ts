@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import { EVENT_NAME, SERVER_DATETIME } from '../cells/columns/groups.ts';
+import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../table/columns.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../targets/report.ts';
@@ -7,7 +7,7 @@ import { rescuedCells } from './rows/counts.ts';
 import type { Engine, Row } from './session/engine.ts';
 import { identifier } from './session/quote.ts';
 import { localTime, occurredAt } from './times.ts';
-import { columnOfSource, eventLogs } from './views.ts';
+import { columnOfSource } from './views.ts';
 
 export interface ReportSource {
   /** SQL of all rows, with `_rescued`, as it may stand after FROM. */
@@ -24,32 +24,34 @@ type CountedRows = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours
 
 export const NO_EVENTS: CountedRows = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
-/** Counts for a report in the rows; `columns` may be the system columns alone. Memory: a row a day and event name. */
-export async function countEvents(engine: Engine, source: ReportSource): Promise<CountedRows> {
-  const typed = typedColumns(source.columns);
+/** Counts for a report in the rows; `columns` may be the system columns alone. */
+export async function countEvents(engine: Engine, { events, columns, zone }: ReportSource): Promise<CountedRows> {
+  const typed = typedColumns(columns);
   const columnOf = (name: string) => columnOfSource(typed, name);
-  const arrived = localTime(columnOf(SERVER_DATETIME), source.zone);
-  const occurred = localTime(occurredAt(columnOf), source.zone);
-  const logs = eventLogs(typed, source.events);
   const { rows, last } = await engine.row(`
-    SELECT count(*) AS rows, CAST(max(${arrived}) AS VARCHAR) AS last
-    FROM ${source.events}`);
+    SELECT count(*) AS rows, CAST(${localTime(`max(${columnOf(SERVER_DATETIME)})`, zone)} AS VARCHAR) AS last
+    FROM ${events}`);
+  // A row an event. Hashes take less memory than ids, and a least time less than the row of the lowest position.
+  const logs = `(
+    SELECT
+      event_date AS day, ${columnOf(EVENT_NAME)} AS name, hash(coalesce(${columnOf(LOG_ID)}, _key)) AS event,
+      min(${occurredAt(columnOf)}) AS occurred
+    FROM ${events}
+    GROUP BY ALL
+  )`;
   return {
     rows: Number(rows),
     lastEventAt: typeof last === 'string' ? last : null,
-    events: await eventsByDay(engine, logs, columnOf(EVENT_NAME)),
-    hours: await eventsByHour(engine, logs, occurred),
+    events: await eventsByDay(engine, logs),
+    hours: await eventsByHour(engine, logs, zone),
   };
 }
 
-/** Events of each `event_date`, the most frequent names separately. `logs`: a row an event; `name`: SQL of its column. */
-async function eventsByDay(engine: Engine, logs: string, name: string): Promise<ReportedEvents[]> {
+/** Events of each `event_date`, the most frequent names separately. */
+async function eventsByDay(engine: Engine, logs: string): Promise<ReportedEvents[]> {
   const found = await engine.rows(`
-    WITH counted AS (
-      SELECT event_date AS day, ${name} AS name, count(*) AS n
-      FROM (${logs})
-      GROUP BY ALL
-    ), frequent AS (
+    WITH counted AS MATERIALIZED (SELECT day, name, count(*) AS n FROM ${logs} GROUP BY ALL),
+    frequent AS (
       SELECT name
       FROM counted
       WHERE name IS NOT NULL
@@ -71,12 +73,11 @@ async function eventsByDay(engine: Engine, logs: string, name: string): Promise<
   }));
 }
 
-async function eventsByHour(engine: Engine, logs: string, occurred: string): Promise<number[]> {
+async function eventsByHour(engine: Engine, logs: string, zone: Zone | undefined): Promise<number[]> {
   const found = await engine.rows(`
-    WITH placed AS (SELECT date_part('hour', ${occurred}) AS hour FROM (${logs}))
-    SELECT hour, count(*) AS events
-    FROM placed
-    WHERE hour IS NOT NULL
+    SELECT date_part('hour', ${localTime('occurred', zone)}) AS hour, count(*) AS events
+    FROM ${logs}
+    WHERE occurred IS NOT NULL
     GROUP BY hour`);
   const hours = new Map(found.map(({ hour, events }) => [Number(hour), Number(events)]));
   return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);

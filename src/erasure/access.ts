@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { DEFAULT_MAX_ID_LENGTH, type DestinationConfig } from '../config/destination.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
+import type { PlaceOptions } from '../targets/contract.ts';
 import { DeletionList } from './input/deletion-list.ts';
 import { readMapping } from './input/mapping.ts';
 import { LedgerStore } from './ledger/ledger.ts';

@@ -4,7 +4,7 @@ import type { ColumnScan } from '../cells/columns/scan.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { NO_PRIOR_LOADS } from './day.ts';
 import type { ExtractDeps } from './deps.ts';
-import { discard, fetchExport } from './download/export.ts';
+import { discard, fetchExport, newEffort } from './download/export.ts';
 import { openRun } from './download/run.ts';
 import { lastDayOver } from './plan/days.ts';
 import { planRun } from './plan/plan.ts';
@@ -30,7 +30,7 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
     deps,
   );
   const request = async (from: Day) => {
-    const answer = await fetchExport(run, { ...run.plan.filters, from, to, tally: { exports: 0 } });
+    const answer = await fetchExport(run, { ...run.plan.filters, from, to, effort: newEffort() });
     await discard(answer);
     return answer;
   };

@@ -30,9 +30,9 @@ export function openQuota(
 
 export function openExportSession(config: SourceConfig, runtime: Runtime, waits?: WaitOptions): ExportSession {
   const { clock, env } = runtime;
-  const { baseUrl, serviceId, exportToken, stallMs } = config;
+  const { baseUrl, serviceId, exportToken } = config;
   const quota = openQuota(config, runtime, waits);
-  const service = new ExportClient({ baseUrl, serviceId, exportToken, stallMs, clock, env, quota });
+  const service = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
   return { service, quota, close: () => service.close() };
 }
 

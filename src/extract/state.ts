@@ -35,6 +35,13 @@ export function stateAfter(before: ExportState | undefined, receipts: StoredRece
   };
 }
 
+/** The state of an Airbyte stream before its first day. */
+export const unreadState = (from_date: Day) => ({ version: 1, from_date, days: {} }) as const;
+
+/** True for a state with which nothing was read yet. */
+export const isUnread = ({ start_date, days }: ExportState): boolean =>
+  start_date === undefined && isObject(days) && Object.keys(days).length === 0;
+
 /** The `filters` of a place that a full refresh with other filters has not finished: equal to no hash. */
 const MIXED = 'mixed';
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { configError, messageOf } from '../base/errors.ts';
 
@@ -8,12 +9,14 @@ import { configError, messageOf } from '../base/errors.ts';
  */
 export function readJsonFile(path: string, what: string, { mayBeEmpty = false } = {}): unknown {
   const where = { file: path };
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    bytes = readFileSync(path);
   } catch (cause) {
     throw configError(`${what} ${path} cannot be read: ${messageOf(cause)}.`, { cause, where });
   }
+  if (!isUtf8(bytes)) throw configError(`${what} ${path} is not UTF-8: save it as UTF-8.`, { where });
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (mayBeEmpty && text.trim() === '') return undefined;
   try {
     return JSON.parse(text);

@@ -7,15 +7,16 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 /** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
 export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
 
-/** What stands before the host of an address: a user and perhaps a password. */
-const USER = /^([^:]*:\/\/)[^/]*@/;
+/** The beginning of an address of another program, such as `postgres:`, `md:` or `s3:`. */
+const ADDRESS = /^[A-Za-z][A-Za-z0-9+.-]+:/;
 
-/** Throws a configuration failure for an address, which would be taken for a folder with a name such as `s3:`. */
+/** Throws a configuration failure for an address, which would be taken for a file with a name such as `s3:`. */
 export function checkLocalPath(text: string): void {
-  if (schemeOf(text) === undefined) return;
-  throw configError(
-    `${text.replace(USER, '$1')} is an address: give a path on this machine (a bucket can hold delta).`,
-  );
+  const [address] = ADDRESS.exec(text) ?? [];
+  if (address === undefined) return;
+  // A user and perhaps a password stand before the host, or anywhere in an address without one.
+  const shown = schemeOf(text) === undefined ? `${address}…` : text.replace(/^([^:]*:\/\/)[^/]*@/, '$1');
+  throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 
 /** The absolute path of what is there, without links; of what is not there, the path as it is given, made absolute. */

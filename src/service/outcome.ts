@@ -16,5 +16,5 @@ export const status =
     facts.status >= first && facts.status <= last;
 
 /** The first row that matches applies; the last one of a table matches everything. */
-export const firstMatch = <Facts, Kind>(rows: readonly OutcomeRow<Facts, Kind>[], facts: Facts) =>
+export const firstMatch = <Facts, Row extends OutcomeRow<Facts, unknown>>(rows: readonly Row[], facts: Facts): Row =>
   rows.find(({ when }) => when(facts)) ?? rows[rows.length - 1];

@@ -202,9 +202,9 @@ function keptType({ source, type, evidence }: StoredColumn, named: ColumnType | 
 /** The type that `column_types` or a pinned schema gives the column. */
 function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
   const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
-  const from = (types: ReadonlyMap<string, ColumnType> | undefined) =>
-    names.map((name) => types?.get(name)).find((type) => type !== undefined);
-  return from(rules.columnTypes) ?? (column.occurrence === 1 ? from(rules.pinned) : undefined);
+  const configured = names.flatMap((name) => rules.columnTypes.get(name.normalize('NFC')) ?? []);
+  const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
+  return [...configured, ...pinned].at(0);
 }
 
 /**

@@ -7,6 +7,5 @@ const page = await reportPage(exampleReport(), {
   target: `duckdb ${HOSTILE}.duckdb`,
   now: Date.UTC(2026, 1, 10),
   historyDays: 30,
-  deletions: { runs: [], problems: ['<i>line 3</i> was changed'] },
 });
 process.stdout.write(page);

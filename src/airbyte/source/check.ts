@@ -90,8 +90,9 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
     },
   });
   const probe = async (limited: AbortSignal) => {
-    const first = await verdictOf(await service.exportEvents(smallest(clock.now()), limited), host, clock.now());
-    if (CONCLUSIVE.has(first.kind)) return first;
+    const answer = await service.exportEvents(smallest(clock.now()), limited);
+    const first = await verdictOf(answer, host, clock.now());
+    if (!mayBeForEvent(answer, first)) return first;
     logger.info('check.second', `${first.message} The check asks once more, without the event.`);
     return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), host, clock.now());
   };
@@ -120,8 +121,13 @@ function unfiltered(now: number): ExportRequest {
   return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
 }
 
-/** Findings that do not depend on the event that does not exist. */
-const CONCLUSIVE: ReadonlySet<ProbeKind> = new Set(['ok', 'wrong_token', 'quota_spent', 'unreachable']);
+/** True if the event that does not exist may be the reason of the answer. */
+function mayBeForEvent(answer: ExportAnswer, { code }: ProbeVerdict): boolean {
+  if (code === 'empty_body' || code === 'not_here') return true;
+  if (answer.kind === 'invalid') return code !== 'invalid_service_id';
+  const isFailure = answer.kind === 'retry' || answer.kind === 'retry_or_split';
+  return isFailure && answer.status !== undefined && code !== 'html_200';
+}
 
 type Finding = Omit<ProbeVerdict, 'limits'>;
 
@@ -183,7 +189,8 @@ function foundInRefusal(refusal: ExportRefusal, limits: LimitHeaders, now: numbe
     }
     case 'retry':
     case 'retry_or_split': {
-      return fault(status === undefined ? 'unreachable' : 'inconclusive', code, `${sentence}. Try again later.`);
+      const isAnswer = kind === 'retry' && status !== undefined && status < 500;
+      return fault(isAnswer ? 'inconclusive' : 'unreachable', code, `${sentence}. Try again later.`);
     }
     case 'gone':
       return usable('inconclusive', code, `${message} Yesterday was asked for: is this machine's clock right?`);

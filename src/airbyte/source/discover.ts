@@ -77,9 +77,9 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
     .map(({ key, source, group, declared }) => ({
       source,
       group,
-      type: edits?.hash.has(source)
+      type: edits?.hash.has(source.normalize('NFC'))
         ? 'string'
-        : (config.columnTypes.get(source) ?? declared ?? types.get(key) ?? 'string'),
+        : (config.columnTypes.get(source.normalize('NFC')) ?? declared ?? types.get(key) ?? 'string'),
     }));
 }
 

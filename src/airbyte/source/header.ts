@@ -25,11 +25,12 @@ export async function exportHeader(
     let { from, to } = request;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
       const answer = await service.exportEvents({ ...request, from, to }, limited);
-      if (answer.kind === 'data') return await headerOf(answer);
+      const header = answer.kind === 'data' ? await headerOf(answer) : undefined;
+      if (header !== undefined) return header;
       // A day at one of the ends is perhaps gone, or has not begun where the service is.
       if (answer.kind === 'gone') from = addDays(from, 1);
       else if (answer.kind === 'invalid') to = dayAt(clock.now(), -12);
-      else return undefined;
+      else if (answer.kind !== 'data') return undefined;
     }
     return undefined;
   };

@@ -173,6 +173,7 @@ class Reader {
       now: facts.earlierTime(),
       toDateInclusive: this.#config.toDateInclusive === 'auto' ? facts.toDateInclusive : undefined,
       finalNewline: facts.finalNewline,
+      isEndDayAsked: facts.isEndDayAsked,
     };
   }
 

@@ -2,7 +2,7 @@ import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/row-editor.ts';
 import { headerColumns, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
-/** The columns that are dropped or hashed before anything stores them, by their exact names in the header. */
+/** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
 export interface ColumnEdits {
   readonly drop: ReadonlySet<string>;
   readonly hash: ReadonlySet<string>;
@@ -16,8 +16,10 @@ export function columnEdits(
   key: HashKey | undefined,
 ): ColumnEdits | undefined {
   if (drop.length === 0 && hash.length === 0) return undefined;
-  return { drop: new Set(drop), hash: new Set(hash), key };
+  return { drop: new Set(drop.map(nfc)), hash: new Set(hash.map(nfc)), key };
 }
+
+const nfc = (name: string): string => name.normalize('NFC');
 
 /** The effect of the edits on one header. */
 export interface EditedHeader {
@@ -31,7 +33,7 @@ export interface EditedHeader {
 
 export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
   // `df_event_name` also names the event name under its other name.
-  const names = headerColumns(header).map(({ name, source }) => (isListed(name, edits) ? name : source));
+  const names = headerColumns(header).map(({ name, source }) => nfc(isListed(nfc(name), edits) ? name : source));
   const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
   return {
     actions,

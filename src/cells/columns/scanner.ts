@@ -1,16 +1,25 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
 import { configError } from '../../base/errors.ts';
-import { BOM, startsWith } from '../csv/body-start.ts';
+import { otherEncoding, otherLineEnds, UnusableCsv } from '../csv/malformed.ts';
 import { DROP, RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
-import { headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
+import { EVENT_NAME, headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
 import type { IdSample } from './id-hashes.ts';
 import type { ColumnScan } from './scan.ts';
+
+/** The columns that every export has, but for the event's name, which customers choose. */
+const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
+const LOWER_D = 0x64;
+/** A name that is a whole header with another separator. */
+const OTHER_SEPARATOR = /([;\t|])df_unified_id|df_unified_id([;\t|])/;
+/** Number of cells, and share of rows, from which broken characters may mean another encoding. */
+const MIN_FOREIGN_CELLS = 10;
+const FOREIGN_CELLS_A_ROW = 0.05;
 
 /** True for a `df_unified_id` (UTF-8, without quotes, not empty) whose rows are left out. */
 type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
@@ -76,9 +85,11 @@ export class Scanner {
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
-  /** The line of the header as it arrived, which no event can equal; undefined if the scan is not of an export. */
-  #headerText: Uint8Array | undefined;
+  /** For each column as it arrived 1 if every export has it; empty if the scan is not of an export. */
+  #isSystem = new Uint8Array(0);
   #badCells = 0;
+  /** Number of those of which most characters beyond ASCII were replaced. */
+  #foreignCells = 0;
   #firstBad: CellPosition | undefined;
 
   constructor(options: ScannerOptions) {
@@ -107,6 +118,7 @@ export class Scanner {
   /** Ends the body. Throws MalformedCsv if it is not complete. */
   finish(): ScanResult {
     const tail = this.#source.finish();
+    this.#checkWhole();
     const { longestRow, finalNewline, outLength } = this.#source;
     const { rows } = this;
     const ids = this.#columns?.finish(rows);
@@ -132,11 +144,11 @@ export class Scanner {
   row(bytes: Buffer, start: number, source: RowSource): boolean {
     const columns = this.#columns;
     if (columns === undefined) this.#open(bytes, start, source);
-    else if (this.#isHeader(bytes, start, source)) {
+    else if (this.#isHeader(bytes, source.tokenizer)) {
       // The body holds several exports, and nothing tells whether their rows are the same.
       throw source.malformed('header_again', start, 'an event', 'the header once more');
     } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
-    if (source.isRepaired) this.#countBad(start, source);
+    if (source.isRepaired) this.#countBad(bytes, start, source);
     source.editor?.edit(start, source.tokenizer, columns === undefined);
     if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
     return true;
@@ -145,11 +157,12 @@ export class Scanner {
   #open(bytes: Buffer, start: number, source: RowSource): void {
     const header = readNames(bytes, source.tokenizer);
     if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
+    this.#checkFormat(header, start, source);
     const missing = this.#requireSystem ? missingColumns(header) : [];
     if (missing.length > 0) {
       throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
     }
-    if (this.#requireSystem) this.#headerText = Buffer.from(bytes.subarray(start, source.tokenizer.contentEnd));
+    if (this.#requireSystem) this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name) ? 1 : 0));
     this.#arrived = header;
     this.#header = header;
     this.#suppressed.open(header);
@@ -157,13 +170,34 @@ export class Scanner {
     this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone);
   }
 
-  #isHeader(bytes: Uint8Array, start: number, { tokenizer: { contentEnd } }: RowSource): boolean {
-    const text = this.#headerText;
-    if (text === undefined) return false;
-    const from = contentEnd - text.length;
-    // Of two bodies that were joined, the second begins with a BOM where the first does.
-    const isAlone = from === start || (from === start + BOM.length && startsWith(bytes, start, from, BOM));
-    return isAlone && startsWith(bytes, from, contentEnd, text);
+  /** Throws if the header shows another format, of which each download would be. */
+  #checkFormat(header: readonly string[], start: number, source: RowSource): void {
+    source.repairedIn(start, () => {
+      throw otherEncoding();
+    });
+    if (/^sep=/i.test(header[0]))
+      throw new UnusableCsv('a line sep= before its header', 'the header as the first line');
+    const separator = header.map((name) => OTHER_SEPARATOR.exec(name)).find((match) => match !== null);
+    if (separator) throw new UnusableCsv(`cells between ${JSON.stringify(separator[1] ?? separator[2])}`, 'commas');
+    if (this.#requireSystem && header.some((name) => name.includes('\r'))) throw otherLineEnds();
+  }
+
+  /** Throws if most of the text is no UTF-8, or if all rows lie in one line: values repeat, names hardly do. */
+  #checkWhole(): void {
+    const { rows, finalNewline } = this.#source;
+    if (this.#requireSystem && rows === 1 && !finalNewline && new Set(this.#header).size < this.#header.length)
+      throw new UnusableCsv('a single line, in which values repeat', 'a line for each row');
+    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
+      throw otherEncoding();
+  }
+
+  /** True for the header of another export in the same body: a system column has the name of one. */
+  #isHeader(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
+    for (let k = 0; k < used; k += STRIDE) {
+      if (this.#isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || bytes[cells[k + 1]] !== LOWER_D) continue;
+      if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]))) return true;
+    }
+    return false;
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
@@ -176,7 +210,7 @@ export class Scanner {
     return kept.map(({ isHashed }) => isHashed);
   }
 
-  #countBad(start: number, source: RowSource): void {
+  #countBad(bytes: Buffer, start: number, source: RowSource): void {
     const { cells, used } = source.tokenizer;
     let k = 0;
     let counted = -1;
@@ -187,9 +221,16 @@ export class Scanner {
       const column = cells[k] >> COLUMN_SHIFT;
       if (this.#actions[column] === DROP) return;
       this.#badCells++;
+      if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
       this.#firstBad ??= { row: source.rows + 1, column: this.#arrived[column] };
     });
   }
+}
+
+/** True if most characters beyond ASCII were replaced, where a text that was cut within one has others. */
+function isForeign(text: string): boolean {
+  const others = text.replace(/[\0-\x7f]/g, '');
+  return others.replaceAll('\ufffd', '').length * 2 < others.length;
 }
 
 /** Finds and counts the rows of people on the suppression list. */

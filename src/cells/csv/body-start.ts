@@ -1,7 +1,7 @@
 import { COMMA, LF } from '../../base/ascii.ts';
 
 /** A byte order mark. */
-export const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
+const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 /** Maximum number of bytes of white space before the first other byte. */
 const MAX_SPACE = 64 * 1024;
 
@@ -23,7 +23,7 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
 ]);
 
 /** True if [start, end) of `bytes` begins with `text`. */
-export const startsWith = (bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean =>
+const startsWith = (bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean =>
   end - start >= text.length && text.every((byte, i) => bytes[start + i] === byte);
 
 /**

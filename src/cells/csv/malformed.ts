@@ -74,3 +74,27 @@ export class MalformedCsv extends UserError {
     this.found = details.found;
   }
 }
+
+/**
+ * The body is whole, but no CSV as it is documented. Another download would be the same, so that nobody asks for one:
+ * its kind is `config`.
+ */
+export class UnusableCsv extends UserError {
+  override readonly name = 'UnusableCsv';
+
+  /** `found` and `wanted` are parts of the sentence: "The export has …: …". */
+  constructor(found: string, wanted: string) {
+    super(
+      'config',
+      `The export has ${found}, wanted ${wanted}: nothing of it was used, and it would be the same again.`,
+      {
+        internal: `unusable csv: ${found}`,
+      },
+    );
+  }
+}
+
+/** Other ends of lines: a CR is no part of any name. */
+export const otherLineEnds = () => new UnusableCsv('lines that end in CR alone or in CR CR LF', 'LF or CRLF');
+
+export const otherEncoding = () => new UnusableCsv('text in another encoding', 'UTF-8');

@@ -16,9 +16,9 @@
 //   0 << 3                                  0      1     a
 //   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
 
-import { LF, QUOTE } from '../../base/ascii.ts';
+import { CR, LF, QUOTE } from '../../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
-import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
+import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason, otherLineEnds } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
 import { type RowOutput, RowWriter } from './row-writer.ts';
@@ -102,10 +102,7 @@ export class RowSource {
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
     }
     // Rows that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (this.rows === 1 && this.#headerHasCr) {
-      const details = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
-      throw new MalformedCsv('not_csv', details);
-    }
+    if (this.rows === 1 && this.#headerHasCr) throw otherLineEnds();
     return parts;
   }
 
@@ -231,6 +228,8 @@ export class RowSource {
 
   #broken(bytes: Uint8Array, start: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
+    if (reason === 'too_many_columns' && this.rows === 0 && bytes.subarray(start, brokenAt).includes(CR))
+      throw otherLineEnds();
     if (bytes[start] === BRACE) return this.malformed('not_csv', start, `${this.#width} cells`, JSON_MESSAGE);
     const { expected, found } = BROKEN_ROW[reason];
     return this.malformed(reason, brokenAt, expected, found);

@@ -1,10 +1,11 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
-import { defineCommand, placeOptions, printResult, STORED_PLACE } from '../command.ts';
+import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 
 export const command = defineCommand({
   options: STORED_PLACE,
-  examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --lock-wait 5m'],
+  examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
     const maintenance = await target.maintenance();

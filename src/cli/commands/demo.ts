@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
+import { parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
-import type { QueryResult } from '../../targets/duckdb/query.ts';
+import type { QueryResult } from '../../targets/duckdb/read.ts';
 import type { TargetReport } from '../../targets/report.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { targetSettings } from '../configuration.ts';
@@ -19,9 +20,6 @@ import { bar, tableLines } from '../table.ts';
 const DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
 const BAR_COLUMNS = 40;
-/** The port changes from run to run; the service stays the same. */
-const STORED_BASE_URL = 'http://demo.invalid';
-
 /** Queries over the table that was just loaded, as a person would write them. */
 const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
   {
@@ -63,8 +61,7 @@ export const command = defineCommand({
     terminal.result(describeSummary(summary, file));
     terminal.result('');
     const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-    const { queryDuckDb } = await import('../../targets/duckdb/query.ts');
-    const { reportDuckDb } = await import('../../targets/duckdb/read.ts');
+    const { queryDuckDb, reportDuckDb } = await import('../../targets/duckdb/read.ts');
     const report = await reportDuckDb(place);
     const sqls = DEMO_QUERIES.map(({ sql }) => sql);
     const answers = await queryDuckDb(place, sqls);
@@ -90,12 +87,13 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       service_id: simulator.scenario.service_id,
       export_token: simulator.scenario.export_token,
       start_date: start,
-      spool_dir: spoolDir,
       on_gap: 'warn',
     };
-    const { config } = parseSourceConfig(given, () => undefined);
+    const { config: source } = parseSourceConfig(given, () => undefined);
+    const { config: local } = parseLocalConfig({ spool_dir: spoolDir }, new Map());
+    const config = { ...source, ...local };
     const days = { from: undefined, to: undefined, fullRefresh: false };
-    const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL };
+    const run = { config, days, maxWaitMs: undefined };
     const { openDuckDbSink } = await import('../../targets/duckdb/sink.ts');
     const { summary, error } = await sync(
       run,

@@ -13,15 +13,13 @@ import { reportTable } from '../../erasure/report.ts';
 import { checkSuppression } from '../../erasure/suppression/list.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import type { Target } from '../../targets/target.ts';
+import type { Target } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import {
   defineCommand,
   flag,
   type GLOBAL_OPTIONS,
   optionName,
-  PLACE_OPTIONS,
-  placeOptions,
   places,
   placeWords,
   printResult,
@@ -30,8 +28,15 @@ import {
   type ValuesOf,
   whole,
 } from '../command.ts';
-import { DESTINATION_FILE, findDestinationConfig, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
+import { CONFIG_FILE } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
+import {
+  DESTINATION_FILE,
+  findDestinationConfig,
+  loadDestinationConfig,
+  PLACE_OPTIONS,
+  placeOptions,
+} from '../destination.ts';
 import { failureOf } from '../failure.ts';
 import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
@@ -226,7 +231,7 @@ function suppressionOf(file: string | undefined, context: Context): PurgeRequest
 
 /** All spool folders that options, environment and configurations name; the one of this command comes first. */
 function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
-  const configured = [config ?? DESTINATION_FILE, SOURCE_FILE].map(spoolDirIn);
+  const configured = [config ?? DESTINATION_FILE, CONFIG_FILE].map(spoolDirIn);
   const named = [spoolDir, env('DFINERY_SPOOL_DIR'), ...configured, tmpdir()];
   return [...new Set(named.flatMap((dir) => (dir ? [resolve(dir)] : [])))];
 }

@@ -7,7 +7,7 @@ import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, flag, text, type ValuesOf } from '../command.ts';
-import { SOURCE_FILE } from '../configuration.ts';
+import { CONFIG_FILE } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
@@ -23,7 +23,7 @@ export const command = defineCommand({
   options: OPTIONS,
   examples: ['init', 'init --config staging.json'],
   page: 'configuration.md',
-  async run({ config: path = SOURCE_FILE, yes, overwrite, ...given }, context) {
+  async run({ config: path = CONFIG_FILE, yes, overwrite, ...given }, context) {
     const prompts = yes ? undefined : requirePrompts(context);
     const exists = existsSync(path);
     if (exists) await allowReplacing(path, overwrite, prompts);
@@ -106,7 +106,7 @@ async function write(path: string, { base_url, service_id }: Answers, exists: bo
 }
 
 const nextSteps = (path: string): string[] => {
-  const named = path === SOURCE_FILE ? '' : ` --config ${path}`;
+  const named = path === CONFIG_FILE ? '' : ` --config ${path}`;
   return [
     `${path} has all but the token. Each run gets that from its environment:`,
     '  export DFINERY_EXPORT_TOKEN=…   or DFINERY_EXPORT_TOKEN_FILE=… (its file)',

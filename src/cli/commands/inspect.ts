@@ -7,7 +7,7 @@ import { isZoneName } from '../../cells/types/zone.ts';
 import type { ColumnProfile, FileProfile } from '../../engine/profile.ts';
 import { editsOf } from '../../extract/session.ts';
 import { argument, defineCommand, printResult, required, text } from '../command.ts';
-import { findSourceConfig, pinnedTypes } from '../configuration.ts';
+import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
 import { tableLines, truncate } from '../table.ts';
 
 export const command = defineCommand({
@@ -19,10 +19,10 @@ export const command = defineCommand({
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'types.md',
   async run({ file, schema, timezone, config: path, json }, context) {
-    const config = findSourceConfig(path, context);
+    const config = loadOfflineConfig(path, context);
     const { profileFile } = await import('../../engine/profile.ts');
     const profile = await profileFile({
-      edits: config && editsOf(config),
+      edits: editsOf(config),
       file,
       timezone: zoneOption(timezone),
       pinned: pinnedTypes(schema),

@@ -1,20 +1,19 @@
 import { EXIT } from '../../base/errors.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/duckdb/target.ts';
-import { defineCommand, PLACE_OPTIONS, placeArguments, printResult } from '../command.ts';
+import { defineCommand, placeArguments, printResult } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 import { tableLines } from '../table.ts';
 
 export const command = defineCommand({
-  options: {
-    ...placeArguments([duckdb]),
-    lockWait: PLACE_OPTIONS.lockWait,
-  },
+  options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'models.md',
-  async run({ place: file, lockWait, json }, context) {
+  async run({ place: file, config, json }, context) {
     const { clock, signal, terminal } = context;
+    const { lockWaitMs } = placeOptions({ config }, context);
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
-    const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
+    const names = await writeModels({ file, lockWaitMs, clock, signal });
     const rows = MODELS.map(({ grain, parameters }, i) => [
       parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
       grain,

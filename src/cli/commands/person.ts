@@ -4,8 +4,8 @@ import { plainCount } from '../../base/quantities.ts';
 import { accessPeople } from '../../erasure/access.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { defineCommand, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
-import { findDestinationConfig } from '../configuration.ts';
+import { defineCommand, places, text } from '../command.ts';
+import { findDestinationConfig, PLACE_OPTIONS, placeOptions } from '../destination.ts';
 import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
 export const command = defineCommand({

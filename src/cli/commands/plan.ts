@@ -2,7 +2,6 @@ import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import type { SourceConfig } from '../../config/source.ts';
 import { exportsNeeded } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
@@ -10,7 +9,7 @@ import type { ExportQuota } from '../../service/quota/quota.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { DAY_OPTIONS, defineCommand, OPTIONAL_PLACE, placeWords, printResult } from '../command.ts';
-import { explainSourceConfig, targetSettings } from '../configuration.ts';
+import { type LocalSourceConfig, loadSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
@@ -22,7 +21,7 @@ export const command = defineCommand({
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'plans.md',
   async run(values, context) {
-    const { config, settings } = explainSourceConfig(values.config, context);
+    const config = loadSourceConfig(values.config, context);
     const state = await stateOf(values, config, context);
     const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
     const quota = openQuota(config, context);
@@ -30,7 +29,7 @@ export const command = defineCommand({
     const forecast = quota.forecast(needed.most);
     await quota.close();
     for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-    const output = { planned, needed, forecast, now: context.clock.now(), settings };
+    const output = { planned, needed, forecast, now: context.clock.now() };
     printResult(asJson(output), asLines(output), values.json, context);
     return EXIT.done;
   },
@@ -41,14 +40,12 @@ interface PlanOutput {
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
-  /** For each configuration key its value and where that came from. */
-  readonly settings: Readonly<Record<string, object>>;
 }
 
 /** What the place stores; without one the plan is that of a first run. */
 async function stateOf(
   { target, place }: { readonly target: StatefulTarget | undefined; readonly place: string | undefined },
-  config: SourceConfig,
+  config: LocalSourceConfig,
   context: Context,
 ): Promise<TableState | undefined> {
   if (target === undefined) return undefined;
@@ -56,7 +53,7 @@ async function stateOf(
   return (await target.maintenance()).readState(place, targetSettings(config, context));
 }
 
-function asJson({ planned, needed, forecast, settings }: PlanOutput) {
+function asJson({ planned, needed, forecast }: PlanOutput) {
   return {
     v: 1,
     from_date: planned.days[0] ?? null,
@@ -74,7 +71,6 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     to_date_inclusive: planned.toDateInclusive ?? null,
     gaps: planned.state?.gaps ?? [],
     cursor: planned.cursor,
-    configuration: settings,
   };
 }
 

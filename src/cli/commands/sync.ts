@@ -1,8 +1,7 @@
 import type { ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import { checkOutsideTables } from '../../targets/files/enclosing-place.ts';
-import type { Target } from '../../targets/target.ts';
+import type { Target } from '../../targets/contract.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import {
   DAY_OPTIONS,
@@ -17,8 +16,8 @@ import { loadSourceConfig, pinnedTypes, targetSettings } from '../configuration.
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { notificationOf, notify } from '../run/notify.ts';
-import { type RunResult, sync } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, type Summary } from '../run/summary.ts';
+import { sync } from '../run/run.ts';
+import { describeSummary, EMPTY_SUMMARY, type RunResult, type Summary } from '../run/summary.ts';
 
 const OPTIONS = {
   ...placeArguments<Target>(TARGETS),
@@ -28,8 +27,6 @@ const OPTIONS = {
   notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
   xcom: text('File for the JSON object of --json, on failure too'),
 };
-
-const MARKERS = TARGETS.flatMap(({ markers = [] }) => markers);
 
 type Values = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
@@ -78,7 +75,7 @@ async function reportRun(
   const failed = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
   let summary: Summary = { ...done.summary, ...failed };
   const name = isStdout ? 'the stream' : place;
-  if (failure === undefined || summary.windows > 0) logger.info('run.summary', describeSummary(summary, name));
+  if (failure === undefined || summary.days > 0) logger.info('run.summary', describeSummary(summary, name));
   if (failure !== before) failure?.log(logger);
   try {
     if (xcom !== undefined) writeNamedFile(xcom, `${JSON.stringify(summary)}\n`, `the file of --xcom, ${xcom},`);
@@ -100,15 +97,11 @@ async function load({ target, place, schema, config: path, ...values }: Values, 
   const stdout = context.terminal.stdout ?? process.stdout;
   const options = {
     ...targetSettings(config, context),
-    tables: ['events'] as const,
     stdout,
     pinned: pinnedTypes(schema),
   };
-  const open = () => {
-    if (target.isStdout?.(place) !== true) checkOutsideTables(place, MARKERS);
-    return target.open(place, options);
-  };
-  const done = await sync({ config, days: values, maxWaitMs: values.maxWait }, open, context);
+  const run = { config, days: values, maxWaitMs: values.maxWait };
+  const done = await sync(run, () => target.open(place, options), context);
   return { ...done, historyDays: config.historyDays };
 }
 

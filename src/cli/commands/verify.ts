@@ -1,16 +1,18 @@
 import { EXIT } from '../../base/errors.ts';
-import { defineCommand, placeOptions, printResult, STORED_PLACE } from '../command.ts';
+import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 
 export const command = defineCommand({
   options: STORED_PLACE,
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
-    const differences = await (await target.maintenance()).verify(place, placeOptions(values, context));
+    const { differences, warnings } = await (await target.maintenance()).verify(place, placeOptions(values, context));
+    for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const isSame = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
     const shown = isSame ? [`${place} agrees with its receipts.`] : lines;
-    printResult({ v: 1, target: place, differences }, shown, values.json, context);
+    printResult({ v: 1, target: place, differences, warnings }, shown, values.json, context);
     return isSame ? EXIT.done : EXIT.failed;
   },
 });

@@ -1,12 +1,13 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TargetReport } from '../../targets/report.ts';
 import { type Html, html } from './html.ts';
 
 const DAY_STATES = {
   loaded: 'loaded',
-  'read again': 'loaded and read again',
+  pruned: 'loaded, its rows were removed since',
   'so far': 'read so far, not over yet: the next run reads it again',
   gap: 'gap: the service no longer had it',
   'not there yet': 'not there yet',
@@ -28,39 +29,31 @@ const MAX_DAYS = 1_100;
 
 /**
  * Every day from the first that was wanted through today, with what became of it. `rows` and `bytes` are those of the
- * latest export of that day alone; undefined if a window held more days.
+ * latest export of the day.
  */
 export function reportedDays(report: TargetReport, today: Day, historyDays: number) {
-  const reads = new Map<Day, number>();
-  const requested = new Set<Day>();
-  const latest = new Map<Day, { readonly rows: number; readonly bytes: number }>();
-  for (const receipt of report.state.receipts) {
-    for (const day of daysOf(receipt.from, receipt.to)) requested.add(day);
-    if (receipt.covers_to === null) continue;
-    const days = daysOf(receipt.covers_from, receipt.covers_to);
-    for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
-    if (days.length === 1) latest.set(days[0], receipt);
-  }
   const { exportState } = report.state;
   const gaps = new Set(exportState?.gaps);
-  const known = [...reads.keys(), ...gaps].sort();
+  const { receipts } = report.state;
+  const known = [...receipts.keys(), ...gaps].sort();
   const start = exportState?.start_date;
   const first = start !== undefined && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
-    const state = stateOfDay(reads.get(day) ?? 0, gaps.has(day), requested.has(day), daysLeft);
-    const { rows, bytes } = latest.get(day) ?? {};
+    const receipt = receipts.get(day);
+    const state = stateOfDay(receipt, gaps.has(day), daysLeft);
+    const { rows, bytes } = receipt ?? {};
     return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
   });
 }
 
-function stateOfDay(reads: number, isGap: boolean, isRequested: boolean, daysLeft: number): DayState {
-  if (reads > 1) return 'read again';
-  if (reads === 1) return 'loaded';
+function stateOfDay(receipt: StoredReceipt | undefined, isGap: boolean, daysLeft: number): DayState {
+  if (receipt?.pruned === true) return 'pruned';
+  if (receipt?.is_over === true) return 'loaded';
   if (isGap) return 'gap';
-  if (isRequested && daysLeft > SOON_DAYS) return 'so far';
+  if (receipt !== undefined && daysLeft > SOON_DAYS) return 'so far';
   return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
 }
 

@@ -4,7 +4,6 @@
 import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { countLedger, LedgerCounts } from '../../erasure/ledger/verify.ts';
 import { parseState } from '../../extract/state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
@@ -14,11 +13,8 @@ import { eventSections } from './events.ts';
 import { type Html, html, list } from './html.ts';
 import { STYLE } from './style.ts';
 
-type Deletions = Awaited<ReturnType<typeof countLedger>>;
-
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
 const MAX_RECORDS = 100;
-const MAX_PROBLEMS = 20;
 
 interface PageOptions {
   /** Name of the target and its place, as on the command line. */
@@ -26,12 +22,11 @@ interface PageOptions {
   /** Instant at which the report is made (ms). */
   readonly now: number;
   readonly historyDays: number;
-  readonly deletions?: Deletions | undefined;
 }
 
-export function reportPage(stored: TargetReport, { target, now, historyDays, deletions }: PageOptions): string {
+export function reportPage(stored: TargetReport, { target, now, historyDays }: PageOptions): string {
   // A target gives the state as it is stored, where others may have changed it.
-  const exportState = parseState(stored.state.exportState) ?? null;
+  const exportState = parseState(stored.state.exportState);
   const report = { ...stored, state: { ...stored.state, exportState } };
   const days = reportedDays(report, dayAt(now), historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
@@ -56,7 +51,6 @@ ${factList(report, days)}
 ${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
-${deletionSection(deletions)}
 </main>
 </body>
 </html>
@@ -66,7 +60,7 @@ ${deletionSection(deletions)}
 function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
-  const loaded = ofState('loaded') + ofState('read again');
+  const loaded = ofState('loaded');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
@@ -97,7 +91,7 @@ function runSection({ runs }: TargetReport): Html {
       'began (UTC)': ({ began }) => timeText(began),
       outcome: runOutcome,
       rows: ({ rows }) => rows,
-      windows: ({ windows }) => windows,
+      days: ({ days: own }) => own,
       exports: (run) => run.exports,
       received: ({ bytes }) => formatBytes(bytes),
       version: ({ version }) => version,
@@ -150,27 +144,4 @@ function changeList(changes: readonly ColumnChange[]): Html {
 function typesOf(from: string | null, to: string | null): string {
   if (from !== null && to !== null) return `${from} → ${to}`;
   return to === null ? '' : `as ${to}`;
-}
-
-function deletionSection(deletions: Deletions | undefined): Html {
-  if (deletions === undefined) return html``;
-  const { runs, problems } = deletions;
-  if (problems.length > 0) {
-    const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => html`<li>${problem}</li>`);
-    return html`<section><h2>Deletions</h2><p>The ledger is broken: its counts prove nothing.</p><ul>${shown}</ul></section>`;
-  }
-  if (runs.length === 0) return html`<section><h2>Deletions</h2><p>The ledger holds no deletion.</p></section>`;
-  const table = list<LedgerCounts>(
-    'Deletions',
-    {
-      'began (UTC)': ({ began }) => timeText(began),
-      deleted: ({ done }) => done,
-      rejected: ({ rejected }) => rejected,
-      undecided: ({ undecided }) => undecided,
-      ended: ({ isClosed }) => (isClosed ? 'yes' : 'no'),
-    },
-    runs,
-  );
-  const done = runs.reduce((sum, run) => sum + run.done, 0);
-  return html`<section><h2>Deletions</h2><p>${count(done, 'deletion')} in ${count(runs.length, 'run')}; the ledger is whole.</p>${table}</section>`;
 }

@@ -21,19 +21,20 @@ export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, 
 export const identity = (columns: readonly StoredColumn[]): string =>
   `coalesce(${asText(columnOfSource(columns, DETAIL_LOG_ID))}, _key)`;
 
-/** Counts faults of keys; by hashes of keys, which take less memory than texts. */
+/** Counts faults of keys. Keys that may occur twice are found by their hashes, which take less memory than texts. */
 export async function countKeyFaults(engine: Engine, from: string): Promise<KeyFaults> {
   const { absent, repeated, shared } = await engine.row(`
-    WITH keyed AS (
-      SELECT hash(_key) AS key, event_date AS day, count(*) AS n
+    WITH many AS MATERIALIZED (SELECT hash(_key) AS h FROM ${from} GROUP BY h HAVING count(*) > 1),
+    keyed AS MATERIALIZED (
+      SELECT _key, event_date, count(*) AS n
       FROM ${from}
-      WHERE _key IS NOT NULL
+      WHERE hash(_key) IN (FROM many)
       GROUP BY ALL
     )
     SELECT
       (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS absent,
-      (SELECT count(*) FROM keyed WHERE n > 1) AS repeated,
-      (SELECT count(*) FROM (SELECT key FROM keyed GROUP BY key HAVING count(*) > 1)) AS shared`);
+      (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
+      (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   return { absent: Number(absent), repeated: Number(repeated), shared: Number(shared) };
 }
 

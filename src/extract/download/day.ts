@@ -6,7 +6,7 @@ import type { DayDownload, Receipt } from '../day.ts';
 import { lastDayOver, lastSettledDay } from '../plan/days.ts';
 import type { ExportFile } from './attempt.ts';
 import { type DayAnswer, findEndDay } from './end-day.ts';
-import { type DayRequest, discard, type Exported, fetchExport, rowCount } from './export.ts';
+import { discard, type Exported, fetchExport, newEffort, rowCount } from './export.ts';
 import { fetchParts } from './parts.ts';
 import type { Run } from './run.ts';
 
@@ -48,7 +48,7 @@ class DayDownloader {
   readonly #run: Run;
   readonly #day: Day;
   readonly #isOver: boolean;
-  readonly #tally: DayRequest['tally'] = { exports: 0 };
+  readonly #effort = newEffort();
 
   constructor(run: Run, day: Day, isOver: boolean) {
     this.#run = run;
@@ -59,7 +59,7 @@ class DayDownloader {
   async download(): Promise<DayResult> {
     const { plan } = this.#run;
     const day = this.#day;
-    const first = day === plan.endDayOn ? await findEndDay(this.#run, day, this.#tally) : await this.#request();
+    const first = day === plan.endDayOn ? await findEndDay(this.#run, day, this.#effort) : await this.#request();
     const found = await this.#filesOf(first);
     if ('kind' in found) return found;
     const kept = await this.#notFewer(found);
@@ -70,7 +70,7 @@ class DayDownloader {
   async #request(): Promise<DayAnswer> {
     const { plan, facts } = this.#run;
     const to = facts.toDateInclusive === true ? this.#day : addDays(this.#day, 1);
-    const request = { ...plan.filters, from: this.#day, to, tally: this.#tally };
+    const request = { ...plan.filters, from: this.#day, to, effort: this.#effort };
     const answer = await fetchExport(this.#run, request, this.#isOver ? SPLIT_AFTER.over : SPLIT_AFTER.open);
     return { to, answer };
   }
@@ -158,7 +158,7 @@ class DayDownloader {
     deps.logger.warn('day.parts', `${day} is too large for one export: it is requested in parts by event name.`, {
       day,
     });
-    const files = await fetchParts(this.#run, { ...plan.filters, from: day, to, tally: this.#tally });
+    const files = await fetchParts(this.#run, { ...plan.filters, from: day, to, effort: this.#effort });
     return files instanceof UserError ? this.#failed(files) : { to, files };
   }
 
@@ -191,7 +191,7 @@ class DayDownloader {
   /** The same request as before; a day that came in parts is requested in parts. */
   async #requestAgain({ to, files }: Found): Promise<DayAnswer> {
     const { plan } = this.#run;
-    const request = { ...plan.filters, from: this.#day, to, tally: this.#tally };
+    const request = { ...plan.filters, from: this.#day, to, effort: this.#effort };
     if (files.length > 1) return { to, answer: { kind: 'too_big', code: 'parts', message: 'it came in parts' } };
     return { to, answer: await fetchExport(this.#run, request, SPLIT_AFTER.over) };
   }
@@ -210,7 +210,7 @@ class DayDownloader {
       suppressed: sum((file) => file.scan.suppressed),
       bytes: sum((file) => file.bytes),
       sha256: hashOf(files),
-      exports: this.#tally.exports,
+      exports: this.#effort.exports,
       invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
       verified_at:
         files

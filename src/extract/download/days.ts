@@ -8,7 +8,7 @@ import { lastDayOver, oldestDay } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import { type DayResult, downloadDay } from './day.ts';
 import { findEndDay } from './end-day.ts';
-import { discard } from './export.ts';
+import { discard, newEffort } from './export.ts';
 import { openRun, type Run } from './run.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
@@ -76,7 +76,7 @@ export class DayDownloads {
     const { plan, deps, facts } = this.#run;
     const { days, endDayOn, receipts } = plan;
     if (endDayOn !== undefined && !days.includes(endDayOn)) {
-      const { answer } = await findEndDay(this.#run, endDayOn, { exports: 0 });
+      const { answer } = await findEndDay(this.#run, endDayOn, newEffort());
       await discard(answer);
     }
     const now = deps.clock.now();
@@ -88,7 +88,7 @@ export class DayDownloads {
       const waits = new Promise<void>((resolve) => {
         facts.onWaiting = resolve;
       });
-      await Promise.race([result.catch(() => {}), waits]);
+      await Promise.race([result, waits]);
     }
     facts.onWaiting = () => this.#startMore();
   }
@@ -120,7 +120,11 @@ export class DayDownloads {
     };
     task.result.then(
       (result) => settle(result.kind === 'day'),
-      () => settle(false),
+      () => {
+        // The run ends when it is the turn of this day: no day after it is started.
+        this.#next = this.#run.plan.days.length;
+        settle(false);
+      },
     );
     return task;
   }

@@ -22,8 +22,9 @@ export interface DayAnswer {
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(run: Run, day: Day, tally: DayRequest['tally']): Promise<DayAnswer> {
-  const request = (from: Day, to: Day) => fetchExport(run, { ...run.plan.filters, from, to, tally });
+export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort']): Promise<DayAnswer> {
+  run.facts.isEndDayAsked = true;
+  const request = (from: Day, to: Day) => fetchExport(run, { ...run.plan.filters, from, to, effort });
   const next = addDays(day, 1);
   const single = await request(day, day);
   if (single.kind === 'gone' || single.kind === 'failed') return { to: day, answer: single };

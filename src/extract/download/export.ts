@@ -2,17 +2,32 @@ import { unlink } from 'node:fs/promises';
 import { transientError, UserError } from '../../base/errors.ts';
 import { MalformedCsv, type MalformedReason } from '../../cells/csv/malformed.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
-import { type LastRefusal, type Refusal, retrying } from '../../service/export/retry.ts';
+import {
+  type LastRefusal,
+  newWaitBudget,
+  type Refusal,
+  retrying,
+  type WaitBudget,
+} from '../../service/export/retry.ts';
 import { attemptExport, type EmptyAnswer, type ExportFile } from './attempt.ts';
 import type { Run } from './run.ts';
 
 /** The last answer to a request. `failed`: it was refused, or all attempts failed. */
 export type Exported = ExportFile | EmptyAnswer | LastRefusal | { readonly kind: 'failed'; readonly error: UserError };
 
-/** The export of one day, with a count of the requests that were sent for it. */
+/** The export of one day, with what was spent for it. */
 export interface DayRequest extends ExportRequest {
-  readonly tally: { exports: number };
+  readonly effort: DayEffort;
 }
+
+/** What the exports of one day have in common. */
+export interface DayEffort {
+  /** Requests that were sent. */
+  exports: number;
+  readonly waitBudget: WaitBudget;
+}
+
+export const newEffort = (): DayEffort => ({ exports: 0, waitBudget: newWaitBudget() });
 
 /** Bodies malformed at the same place in the same way before the day fails. */
 const MAX_MALFORMED = 2;
@@ -52,7 +67,7 @@ async function fetchOnce(run: Run, request: DayRequest, splitAfter?: number): Pr
     let answer: ExportFile | EmptyAnswer | Refusal;
     try {
       answer = await run.limit(() => {
-        request.tally.exports++;
+        request.effort.exports++;
         return attemptExport(run, request);
       });
     } catch (error) {
@@ -63,7 +78,9 @@ async function fetchOnce(run: Run, request: DayRequest, splitAfter?: number): Pr
     return answer.kind === 'file' || answer.kind === 'empty' ? { kind: 'received' as const, value: answer } : answer;
   };
   try {
-    const last = await retrying({ ...run.deps, exportName: request.from, splitAfter, signal: run.signal }, attempt);
+    const { waitBudget } = request.effort;
+    const options = { ...run.deps, exportName: request.from, splitAfter, waitBudget, signal: run.signal };
+    const last = await retrying(options, attempt);
     return last.kind === 'received' ? last.value : last;
   } catch (error) {
     run.signal.throwIfAborted();

@@ -10,6 +10,8 @@ const MAX_WAITING = 3;
 export class ServiceFacts {
   /** Whether an export includes its `to_date`; undefined while it is not known. */
   toDateInclusive: boolean | undefined;
+  /** True once the run has tried to find that out. */
+  isEndDayAsked = false;
   /** False if files end without a line end. */
   finalNewline: boolean | undefined;
   /** The newest day that the service no longer exports: it exports none before it. */

@@ -14,7 +14,7 @@ import {
   type RequestSettings,
 } from '../export-request.ts';
 import { implausible } from '../plausible.ts';
-import { checkState, isComplete, parseState } from '../state.ts';
+import { checkState, isComplete, isUnread, parseState } from '../state.ts';
 import { lastDayOver, lastSettledDay, oldestDay, readAgainDays, todayIn } from './days.ts';
 import { nameDays } from './name-days.ts';
 
@@ -112,7 +112,7 @@ export function planRun(input: PlanInput): Plan {
     isMixed,
     ...wanted,
     isNamed: from !== undefined,
-    gapFrom: state?.start_date === undefined || fullRefresh || from !== undefined ? undefined : state.from_date,
+    gapFrom: state === undefined || isUnread(state) || fullRefresh || from !== undefined ? undefined : state.from_date,
     start,
     cursor,
     ...endDay(input, state, wanted.days),

@@ -6,7 +6,7 @@ import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
-import { codingOf } from '../http/body.ts';
+import { bytesOf, WrongBody } from '../http/body.ts';
 import { headerText, type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, scopedPath, Transport } from '../http/transport.ts';
@@ -16,9 +16,9 @@ import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
   /**
-   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the request may be
-   * sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more may
-   * be sent. `undecided`: the answer does not tell.
+   * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may
+   * be sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more
+   * may be sent. `undecided`: the answer does not tell.
    */
   readonly kind: DeletionKind;
   /** The service's code, or a short word if there was none. */
@@ -78,9 +78,8 @@ export class DeletionClient {
   async #exchange(post: Post, signal: AbortSignal): Promise<DeletionAnswer> {
     const answer = await this.#transport.send(post, signal);
     try {
-      const text = await wholeText(answer.body);
       const about = { host: this.#transport.host, hasDeleted: this.#hasDeleted };
-      const facts = deletionFacts(answer.status, codingOf(answer) === 'identity' ? text : '', about);
+      const facts = deletionFacts(answer.status, await wholeText(bytesOf(answer)), about);
       const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
       this.#hasDeleted ||= kind === 'done';
       const limits = readLimits(answer.headers, this.#options.clock.now());
@@ -136,6 +135,11 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
     return unanswered('retry', 'timeout', `${host} did not answer in time: it may or may not be deleted.`);
+  }
+  if (error instanceof WrongBody) {
+    const isCut = error.fault === 'length' || error.fault === 'gzip';
+    const message = `${host} ${error.message}: it may or may not be deleted.`;
+    return unanswered(isCut ? 'retry' : 'undecided', error.fault, message);
   }
   const { config, code, message } = networkProblem(error, host);
   if (config) return unanswered('stop', code, message);

@@ -21,16 +21,14 @@ const has =
   (...codes: string[]) =>
   ({ code }: DeletionFacts) =>
     code !== undefined && codes.includes(code);
-/** True for a status that concerns one request and not the token, the address or the state of the service. */
-const isOfOneRequest = (facts: DeletionFacts): boolean =>
-  status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
 const TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const BASE = 'nothing more is sent. Is base_url right?';
+const UNKNOWN = 'it may or may not be deleted.';
 
 /**
- * A code outweighs the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed
- * only if the status does not concern the whole service.
+ * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
+ * state of the service decides nothing about one id.
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
@@ -41,31 +39,14 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
   },
   {
-    when: has('40401'),
+    when: (facts) => facts.code === '40401' || facts.status === 429,
     kind: 'wait',
-    message: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
+    message: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
   },
   {
-    when: status(429),
-    kind: 'wait',
-    message: ({ host }) => `${host} says that the limit of requests is reached (429).`,
-  },
-  { when: has('50000'), kind: 'retry', message: ({ host }) => `${host} failed inside (50000).` },
-  {
-    when: (facts) => has('40000', '40001')(facts) && !facts.claimsSuccess && isOfOneRequest(facts),
-    kind: 'rejected',
-    message: ({ host, code }) => `${host} does not accept this id (${code}).`,
-  },
-  {
-    when: has('40402', '40403'),
-    kind: 'undecided',
-    message: ({ host, code }) =>
-      `${host} answered ${code}, whose meaning is not documented: it may or may not be deleted.`,
-  },
-  {
-    when: has('20000'),
-    kind: 'undecided',
-    message: ({ host }) => `${host} answered 20000, but not all of status, code, message and data say success.`,
+    when: ({ code }) => code !== undefined && Number(code) >= 50_000,
+    kind: 'retry',
+    message: ({ host, code }) => `${host} failed inside (${code}).`,
   },
   {
     when: status(300, 399),
@@ -79,30 +60,30 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
   {
-    // An answer with an envelope comes from the service itself and may concern this one id; so may one without, once
-    // the address is known to be right.
-    when: (facts) =>
-      status(405)(facts) ||
-      (!facts.hasDeleted && ((status(404)(facts) && facts.code === undefined) || status(410)(facts))),
-    kind: 'stop',
-    message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
-  },
-  {
     when: status(407),
     kind: 'stop',
     message: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
   },
+  { when: status(500, 599), kind: 'retry', message: (facts) => `${facts.host} answered ${facts.status}.` },
   {
-    when: (facts) => status(500, 599)(facts) || [408, 409, 423, 424, 425, 499].includes(facts.status),
-    kind: 'retry',
-    message: (facts) => `${facts.host} answered ${facts.status}.`,
+    when: (facts) => facts.code === '20000' || facts.claimsSuccess,
+    kind: 'undecided',
+    message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${UNKNOWN}`,
   },
   {
     when: ({ code }) => code !== undefined,
-    kind: 'undecided',
-    message: (facts) =>
-      `${facts.host} answered ${facts.status} with a code that is not known: it may or may not be deleted.` +
-      (status(404)(facts) && !facts.hasDeleted ? ' If no id is deleted, base_url may be wrong.' : ''),
+    kind: 'rejected',
+    message: ({ host, code }) => `${host} does not delete this id (${code}).`,
+  },
+  {
+    when: (facts) => status(404)(facts) && facts.hasDeleted,
+    kind: 'rejected',
+    message: ({ host }) => `${host} does not know this id (404).`,
+  },
+  {
+    when: ({ status }) => [404, 405, 410].includes(status),
+    kind: 'stop',
+    message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
   },
   {
     when: status(200, 299),
@@ -111,9 +92,14 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
   },
   {
+    when: ({ status }) => [408, 409, 423, 424, 425, 499].includes(status),
+    kind: 'retry',
+    message: (facts) => `${facts.host} answered ${facts.status}.`,
+  },
+  {
     when: () => true,
     kind: 'undecided',
-    message: (facts) => `${facts.host} answered ${facts.status}: it may or may not be deleted.`,
+    message: (facts) => `${facts.host} answered ${facts.status}: ${UNKNOWN}`,
   },
 ];
 

@@ -5,13 +5,13 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
-import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
+import { type BodyFault, bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
 import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
 import type { ExportQuota } from '../quota/quota.ts';
-import { contentOf, emptyAnswer, originOf, peekBody, reasonIn } from './content.ts';
+import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
 import {
   type ExportAnswer,
@@ -23,13 +23,21 @@ import {
   UnreadableBody,
 } from './protocol.ts';
 
-export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
+/** An export may be computed for minutes before its first byte. */
+const STALL_MS = 600_000;
+
+export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
+  /** A request that gets no byte for so long is ended; default: ten minutes. */
+  readonly stallMs?: number;
   readonly clock: Clock;
   readonly quota: Pick<ExportQuota, 'enter' | 'close'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   readonly onConnect?: () => void;
 }
+
+/** Faults that the next answer would have as well. */
+const FINAL: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
 
 interface Exchange {
   readonly signal: AbortSignal;
@@ -56,7 +64,7 @@ export class ExportClient implements ExportService {
   }
 
   async exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
-    const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
+    const { serviceId, exportToken, clock, stallMs = STALL_MS, quota } = this.#options;
     const post = exportPost(request, serviceId, exportToken, uncompressed);
     const permit = await quota.enter(signal);
     const idleTimeout = new IdleTimeout(clock, stallMs, signal);
@@ -77,7 +85,7 @@ export class ExportClient implements ExportService {
       permit.answered({ status, limited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       if (outcome.kind !== 'data') await close();
-      return { ...outcome, limits, serverTime: readDate(headers) };
+      return { ...outcome, limits, serverTime: readDate(headers, clock.now()) };
     } catch (error) {
       await close();
       signal.throwIfAborted();
@@ -93,16 +101,11 @@ export class ExportClient implements ExportService {
     const bytes = bytesOf(answer, idleTimeout);
     const reading = { clock: this.#options.clock, signal: idleTimeout.signal };
     if (status !== 200) return this.#classify(answer, await snippet(bytes, reading));
-    const coding = codingOf(answer);
-    if (coding === undefined) {
-      const message = `${this.#transport.host} compressed its answer in a way that was not requested`;
-      return { kind: 'retry', code: 'content_encoding', message, status };
-    }
     const body = await peekBody(bytes);
-    if (body.content === 'json' || body.content === 'html') {
+    if (body.content !== 'other' && body.content !== 'empty') {
       return this.#classify(answer, await snippet(body.bytes, reading));
     }
-    const endDeclared = coding === 'identity' && declaredLength(answer) !== undefined;
+    const endDeclared = codingOf(answer) === 'identity' && declaredLength(answer) !== undefined;
     return { kind: 'data', bytes: this.#data(body.bytes, signal, close), endDeclared, close };
   }
 
@@ -112,14 +115,13 @@ export class ExportClient implements ExportService {
     const reason = reasonIn(text, exportToken.reveal());
     const facts: AnswerFacts = {
       status: answer.status,
-      content: contentOf(body, { isAll: true }) ?? 'other',
+      content: isEmptyList(text) ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other'),
       reason,
       host: this.#transport.host,
       location: originOf(oneOf(answer.headers.location), baseUrl),
     };
-    const { kind, code, message } = firstMatch(EXPORT_OUTCOMES, facts);
-    const known = { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
-    return { ...known, emptyAs: emptyAnswer(known, text) };
+    const { kind, code = reason ?? 'no_reason', message, emptyAs } = firstMatch(EXPORT_OUTCOMES, facts);
+    return { kind, code, message: message(facts), status: answer.status, emptyAs };
   }
 
   /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */
@@ -143,7 +145,12 @@ export class ExportClient implements ExportService {
   #refusalFor(error: unknown, status: number | undefined): ExportRefusal {
     const { host } = this.#transport;
     if (error instanceof TimeLimitReached) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
-    if (status !== undefined) return { kind: 'retry', ...bodyProblem(error, host), status };
+    if (status !== undefined) {
+      const { code, message } = bodyProblem(error, host);
+      return FINAL.has(code)
+        ? { kind: 'config', code, message: `${message}.`, status }
+        : { kind: 'retry', code, message, status };
+    }
     const { config, code, message } = networkProblem(error, host);
     return { kind: config ? 'config' : 'retry', code, message, status };
   }

@@ -1,14 +1,23 @@
-import { isObject, objectIn } from '../../base/json.ts';
+import { isObject, jsonOf, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { Content } from './outcomes.ts';
-import type { ExportRefusal } from './protocol.ts';
+
+const ZIP = Buffer.from('PK\x03\x04');
 
 /** The content that the first bytes show; undefined while there are too few of them. */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
+  if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   const begin = bodyStart(bytes, 0, bytes.length, isAll);
   if (begin === undefined) return undefined;
   return typeof begin === 'object' && begin.kind !== 'binary' ? begin.kind : 'other';
+}
+
+/** True for a JSON list without items, also if it is the `data` of an object. */
+export function isEmptyList(text: string): boolean {
+  const value = jsonOf(text);
+  const list = isObject(value) ? value.data : value;
+  return Array.isArray(list) && list.length === 0;
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
@@ -28,18 +37,6 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-/** What a refusal is called where it may mean a day without rows; undefined if it means something else. */
-export function emptyAnswer(
-  { status, code }: Pick<ExportRefusal, 'status' | 'code'>,
-  body: string,
-): string | undefined {
-  if (status === 204) return '204';
-  if (status === 404 && code === 'not_here') return '404';
-  const { data } = objectIn(body);
-  const isList = /^\s*\[\s*\]\s*$/.test(body) || (Array.isArray(data) && data.length === 0);
-  return code === 'json_200' && isList ? 'an empty list' : undefined;
-}
-
 /** The origin of a `Location`; the rest of it is never shown. */
 export function originOf(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
@@ -55,26 +52,22 @@ export async function peekBody(
   body: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {
   const rest = body[Symbol.asyncIterator]();
-  const chunks: Uint8Array[] = [];
   let first: Uint8Array = new Uint8Array(0);
   let content: Content | undefined;
   while (content === undefined && first.length < MAX_SPACE_BYTES) {
     const next = await rest.next();
-    if (next.done !== true) {
-      chunks.push(next.value);
-      first = chunks.length === 1 ? next.value : Buffer.concat(chunks);
-    }
+    if (next.done !== true) first = first.length === 0 ? next.value : Buffer.concat([first, next.value]);
     content = contentOf(first, { isAll: next.done === true });
   }
-  return { content: content ?? 'other', bytes: rejoined(chunks, rest) };
+  return { content: content ?? 'other', bytes: rejoined(first, rest) };
 }
 
 async function* rejoined(
-  first: readonly Uint8Array[],
+  first: Uint8Array,
   rest: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   try {
-    yield* first;
+    if (first.length > 0) yield first;
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
   } finally {
     await rest.return?.();

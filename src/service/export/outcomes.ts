@@ -2,7 +2,7 @@ import { type OutcomeRow, status } from '../outcome.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. */
-export type Content = 'empty' | 'json' | 'html' | 'other';
+export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'zip' | 'other';
 
 /** The properties of an answer by which it is classified. */
 export interface AnswerFacts {
@@ -26,6 +26,10 @@ const known =
     return canOutweigh && facts.reason !== undefined && reasons.includes(facts.reason);
   };
 
+interface ExportRow extends OutcomeRow<AnswerFacts, ExportRefusal['kind']> {
+  readonly emptyAs?: string;
+}
+
 const reasonOf = (facts: AnswerFacts): string => facts.reason ?? 'no reason that is known';
 const failed = ({ host, status, reason }: AnswerFacts): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
@@ -40,7 +44,7 @@ const BASE = 'is base_url right?';
  * `retry_or_split`, such as 500, 504 and 524, may mean that the export is too large: after fewer such answers than
  * there are attempts (`EXPORT_RETRY`) smaller exports are requested.
  */
-export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['kind']>[] = [
+export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {
     when: known('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
@@ -65,6 +69,19 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
   { when: known('unknown_error', 'query_error'), kind: 'retry_or_split', message: failed },
   { when: known('client_connection_closed'), kind: 'retry', message: failed },
   {
+    when: (facts) => facts.status === 200 && facts.content === 'empty_list',
+    kind: 'retry',
+    code: 'empty_list',
+    emptyAs: 'an empty list',
+    message: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
+  },
+  {
+    when: (facts) => facts.status === 200 && facts.content === 'zip',
+    kind: 'config',
+    code: 'zip',
+    message: ({ host }) => `${host} answered with a ZIP file, which is not read: wanted CSV, plain or as gzip.`,
+  },
+  {
     when: (facts) => facts.status === 200 && facts.content === 'json',
     kind: 'retry',
     code: 'json_200',
@@ -76,6 +93,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     code: 'html_200',
     message: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
   },
+  { when: status(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },
   { when: status(100, 299), kind: 'retry', code: 'odd_status', message: failed },
   {
     when: status(300, 399),
@@ -104,7 +122,14 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     message: (facts) => `${facts.host} forbids the export (403, ${reasonOf(facts)}): ${TOKEN}`,
   },
   {
-    when: status(404, 405),
+    when: status(404),
+    kind: 'config',
+    code: 'not_here',
+    emptyAs: '404',
+    message: ({ host }) => `${host} knows no export under base_url (404): ${BASE}`,
+  },
+  {
+    when: status(405),
     kind: 'config',
     code: 'not_here',
     message: ({ host, status }) => `${host} knows no export under base_url (${status}): ${BASE}`,

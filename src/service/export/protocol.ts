@@ -17,11 +17,11 @@ export class UnreadableBody extends UserError {
   }
 }
 
-/** A 200 whose body may be CSV: data only when it was read to its end and verified. */
+/** A 200 whose body may be CSV, or has no byte: data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
   /**
-   * The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
+   * The CSV after content decoding, in UTF-8 if a charset was declared. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
@@ -50,7 +50,7 @@ export interface ExportRefusal {
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly limits: LimitHeaders;
-  /** The service's `Date` header in ms; undefined if it had none. */
+  /** The service's `Date` header in ms; undefined if it had none, or one more than a day away. */
   readonly serverTime: number | undefined;
 };
 

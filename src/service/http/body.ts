@@ -1,4 +1,5 @@
 import { pipeline } from 'node:stream';
+import { TextDecoder } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
@@ -8,15 +9,16 @@ import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
 import { type RawAnswer, Truncated } from './transport.ts';
 
-/** A compressed body that is cut, corrupt, or followed by something else. */
-export class BadGzip extends Error {}
-class WrongLength extends Error {}
+/** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
+export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length' | 'content_encoding' | 'charset';
 
-/** The coding of a body: `identity`, `gzip`, or undefined for one that was not requested. */
-export function codingOf(answer: RawAnswer): 'identity' | 'gzip' | undefined {
-  const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
-  if (coding === '' || coding === 'identity') return 'identity';
-  return coding === 'gzip' || coding === 'x-gzip' ? 'gzip' : undefined;
+/** A body that came, and is not what its headers say. `message` follows the name of the host. */
+export class WrongBody extends Error {
+  readonly fault: BodyFault;
+  constructor(fault: BodyFault, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.fault = fault;
+  }
 }
 
 export function declaredLength(answer: RawAnswer): number | undefined {
@@ -24,18 +26,29 @@ export function declaredLength(answer: RawAnswer): number | undefined {
   return text !== undefined && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
 }
 
+/** The coding of a body. Throws WrongBody for one that was not requested. */
+export function codingOf(answer: RawAnswer): 'identity' | 'gzip' {
+  const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
+  if (coding === '' || coding === 'identity') return 'identity';
+  if (coding === 'gzip' || coding === 'x-gzip') return 'gzip';
+  throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
+}
+
 /**
- * The bytes of a body after content decoding. Throws what the network threw, `TimeLimitReached`, `BadGzip`,
- * `WrongLength`, or the caller's reason; `bodyProblem` classifies it.
+ * The bytes of a body, decoded and in UTF-8. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the
+ * caller's reason; `bodyProblem` classifies it.
  */
 export async function* bytesOf(
   answer: RawAnswer,
-  idleTimeout: IdleTimeout,
+  idleTimeout?: IdleTimeout,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const coding = codingOf(answer);
   const declared = declaredLength(answer);
-  const body = withIdleTimeout(answer.body, idleTimeout);
+  const body = idleTimeout === undefined ? answer.body : withIdleTimeout(answer.body, idleTimeout);
   const raw = declared === undefined ? body : exactly(declared, answer, body);
-  yield* codingOf(answer) !== 'gzip' || declared === 0 ? raw : gunzip(raw);
+  const decoded = coding === 'identity' || declared === 0 ? raw : gunzip(raw);
+  const decoder = decoderOf(answer);
+  yield* decoder === undefined ? decoded : inUtf8(decoded, decoder);
 }
 
 async function* withIdleTimeout(
@@ -69,34 +82,15 @@ async function* exactly(
   } catch (error) {
     if (!(error instanceof Truncated)) throw error;
   }
-  if (received !== declared) throw new WrongLength(`${received} of ${declared} declared bytes came`);
-  if (await answer.hasTrailingBytes()) throw new WrongLength(`more came than the ${declared} bytes declared`);
-}
-
-/** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
-export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length';
-
-/** The fault of a body that could not be read to its end, and a clause that can follow "because". */
-export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
-  if (error instanceof TimeLimitReached) {
-    return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
-  }
-  if (error instanceof BadGzip) {
-    return { code: 'gzip', message: `the compressed answer of ${host} is cut or corrupt (${error.message})` };
-  }
-  if (error instanceof WrongLength) {
-    return { code: 'length', message: `the answer of ${host} does not have the length it declared: ${error.message}` };
-  }
-  return { code: 'reset', message: networkProblem(error, host).message };
+  const declares = `declared ${declared} bytes of an answer`;
+  if (received !== declared) throw new WrongBody('length', `${declares} and sent ${received}`);
+  if (await answer.hasTrailingBytes()) throw new WrongBody('length', `${declares} and sent more`);
 }
 
 const CHUNK_BYTES = 64 * 1024;
 
-/**
- * Decodes gzip of one or several members. Throws `BadGzip` unless the data ends with a valid trailer and nothing after
- * it.
- */
-export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+/** Decodes gzip of one or several members. Throws `WrongBody` unless the data ends with a valid trailer. */
+async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES });
   const source = { received: 0, isOver: false, error: undefined as unknown };
   async function* counted() {
@@ -117,11 +111,55 @@ export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
     yield* decoder as AsyncIterable<Uint8Array>;
     if (source.isOver && decoder.bytesWritten === source.received) return;
   } catch (error) {
-    throw source.error ?? new BadGzip(messageOf(error), { cause: error });
+    throw source.error ?? new WrongBody('gzip', `sent gzip that is cut or corrupt (${messageOf(error)})`, error);
   } finally {
     decoder.destroy();
   }
-  throw new BadGzip('bytes follow the end of the gzip data');
+  throw new WrongBody('gzip', 'sent bytes behind the end of its gzip data');
+}
+
+/** Names of Korean charsets that `TextDecoder` does not know. */
+const CHARSET_ALIASES: ReadonlyMap<string, string> = new Map(
+  ['cp949', 'ms949', 'x-windows-949', 'uhc'].map((name) => [name, 'euc-kr']),
+);
+
+/** The decoder of a declared charset other than UTF-8. Throws `WrongBody` for one that is not known. */
+function decoderOf(answer: RawAnswer): TextDecoder | undefined {
+  const type = oneOf(answer.headers['content-type']) ?? '';
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(type)?.[1]?.toLowerCase();
+  if (charset === undefined || /^(utf-?8|us-ascii)$/.test(charset)) return undefined;
+  try {
+    return new TextDecoder(CHARSET_ALIASES.get(charset) ?? charset, { fatal: true });
+  } catch (cause) {
+    throw new WrongBody('charset', `declares the charset ${shown(charset)}, which is not known`, cause);
+  }
+}
+
+async function* inUtf8(
+  bytes: AsyncIterable<Uint8Array>,
+  decoder: TextDecoder,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const decode = (chunk?: Uint8Array) => {
+    try {
+      return Buffer.from(decoder.decode(chunk, { stream: chunk !== undefined }));
+    } catch (cause) {
+      throw new WrongBody('charset', `sent text that is not ${decoder.encoding}, the charset it declares`, cause);
+    }
+  };
+  for await (const chunk of bytes) yield decode(chunk);
+  yield decode();
+}
+
+/** The name of a coding as far as it can be shown. */
+const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name : 'something');
+
+/** The fault of a body that could not be read to its end, and a clause that can follow "because". */
+export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
+  if (error instanceof TimeLimitReached) {
+    return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
+  }
+  if (error instanceof WrongBody) return { code: error.fault, message: `${host} ${error.message}` };
+  return { code: 'reset', message: networkProblem(error, host).message };
 }
 
 /** Limits for the body of a failure, in bytes and in time. */

@@ -4,7 +4,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
 import type { AnswerHeaders } from './transport.ts';
 
-/** The quota in the headers of an answer; instants in ms since 1970. Values out of range count as absent. */
+/** The quota in the headers of an answer; instants in ms since 1970. What is unusable or over counts as absent. */
 export interface LimitHeaders {
   readonly remaining: number | undefined;
   readonly resetAt: number | undefined;
@@ -15,19 +15,16 @@ export interface LimitHeaders {
 /** The quota of a failure without an answer. */
 export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
-const LENIENCY_MS = 300_000;
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */
 const FIRST_MS = 100_000_000_000;
-/** The longest known quota cycle is a month: instants further ahead are ignored. */
-const FURTHEST_MS = 32 * 24 * HOUR_MS;
+const DAY_MS = 24 * HOUR_MS;
 
-/** Reads both spellings, in seconds or milliseconds. A reset at or before `now` counts as absent. */
+/** Reads both spellings, in seconds or milliseconds. */
 export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
-  const serverTime = readDate(headers);
   return {
     remaining: firstOf(headers, 'remaining', wholeNumber),
-    resetAt: firstOf(headers, 'reset', (text) => onLocalClock(instantOf(text), now, serverTime)),
+    resetAt: firstOf(headers, 'reset', (text) => laterThan(now, instantOf(text))),
     retryAt: laterThan(now, retryAtOf(oneOf(headers['retry-after']), now)),
   };
 }
@@ -36,10 +33,10 @@ export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
 export const allowedFrom = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
   Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
 
-/** The `Date` header in ms. */
-export function readDate(headers: AnswerHeaders): number | undefined {
+/** The `Date` header in ms; undefined if it is more than a day away from `now`: no clock of a service is so wrong. */
+export function readDate(headers: AnswerHeaders, now: number): number | undefined {
   const ms = Date.parse(oneOf(headers.date) ?? '');
-  return Number.isNaN(ms) ? undefined : ms;
+  return Math.abs(ms - now) <= DAY_MS ? ms : undefined;
 }
 
 export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
@@ -62,30 +59,19 @@ function instantOf(text: string): number | undefined {
   return Math.round(number < FIRST_MS ? number * 1_000 : number);
 }
 
-/**
- * A reset, an instant of the service's clock, by this machine's clock: if it is within the next hour by the answer's
- * own `Date` alone, its distance from that is added to `now`.
- */
-function onLocalClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
-  if (reset === undefined) return undefined;
-  const isNear = (distance: number) => distance > 0 && distance <= HOUR_MS + LENIENCY_MS;
-  if (isNear(reset - now) || serverTime === undefined || !isNear(reset - serverTime)) return laterThan(now, reset);
-  return now + (reset - serverTime);
-}
-
 function retryAtOf(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,9}$/.test(text.trim())) return now + Number(text) * 1_000;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? undefined : ms;
+  return Date.parse(text);
 }
 
 const laterThan = (now: number, at: number | undefined): number | undefined =>
-  at !== undefined && at > now && at <= now + FURTHEST_MS ? at : undefined;
+  at !== undefined && at > now ? at : undefined;
 
-/** The text of a token. Throws a configuration failure that names the key if a header cannot carry its characters. */
+/** The text of a token. Throws a configuration failure that names the key for a text that is no token. */
 export function headerText(token: Secret, key: string): string {
   const text = token.reveal();
+  if (/^bearer\s/i.test(text)) throw configError(`${key} begins with "Bearer ": give the token alone.`);
   if (isHeaderText(text)) return text;
   throw configError(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
 }

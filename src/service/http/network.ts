@@ -18,6 +18,11 @@ const ROWS: readonly Row[] = [
     (host, code) => `${host} is not reachable from this machine (${code})`,
   ],
   [/^(ERR_SSL_|EPROTO|ERR_TLS_)/, 'tls', (host, code) => `no TLS connection to ${host} came about (${code})`],
+  [
+    /^HPE_HEADER_OVERFLOW$/,
+    'large_header',
+    (host) => `${host} answered with header fields of more than 64 KB, which are not read`,
+  ],
   [/^HPE_/, 'protocol', (host, code) => `${host} answered with something that is not HTTP (${code})`],
   [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'reset', (host) => `the connection to ${host} broke`],
   [/^/, 'network', (host, code) => `the request to ${host} failed (${code || 'no code'})`],

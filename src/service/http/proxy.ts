@@ -22,7 +22,7 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
 }
 
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
-export function isExempt(url: URL, noProxy: string): boolean {
+function isExempt(url: URL, noProxy: string): boolean {
   const host = url.hostname.toLowerCase();
   const port = url.port || (url.protocol === 'https:' ? '443' : '80');
   return noProxy

@@ -41,6 +41,8 @@ class ConnectTimeout extends Error {
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
+/** Header fields of an answer, all together; 16 KB is Node's own limit, which cookies of a gateway can exceed. */
+const MAX_HEADER_BYTES = 64 * 1024;
 /**
  * Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk.
  */
@@ -89,6 +91,7 @@ export class Transport {
       path: `${pathname.replace(/\/+$/, '')}${post.path}`,
       headers: post.headers,
       agent: this.#agentFor(protocol),
+      maxHeaderSize: MAX_HEADER_BYTES,
     });
     const stop = onAbort(signal, () => request.destroy(signal.reason instanceof Error ? signal.reason : undefined));
     const failed: TransportError = { error: undefined };

@@ -144,7 +144,7 @@ export async function writeState(engine: Engine, before: TableState, after: Tabl
     JSON.stringify(after.exportState),
     after.suppression === undefined ? null : JSON.stringify(after.suppression),
   ]);
-  await replaceRecords(engine, COLUMNS, before.columns, after.columns);
+  await replaceRecords(engine, COLUMNS, await readRecords(engine, COLUMNS), after.columns);
   await replaceRecords(engine, DAYS, await readRecords(engine, DAYS), [...after.receipts.values()]);
   const known = new Set(before.changes);
   await addRecords(

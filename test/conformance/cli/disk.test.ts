@@ -55,8 +55,7 @@ describe('a full disk', () => {
       const disk = smallDisk(SMALL_KIB);
       if (disk === undefined) return context.skip();
       const place = join(disk, target);
-      const tables = ['--tables', 'events,event_items,event_logs'];
-      const argv = fixture.syncInto(target, place, { window_days: 1, max_concurrent_exports: 1 }, tables);
+      const argv = fixture.syncInto(target, place, { max_concurrent_exports: 1 });
       const ended = await fixture.run(argv);
       expect(ended.code, ended.stderr).toBe(3);
       expect(ended.stderr).toMatch(

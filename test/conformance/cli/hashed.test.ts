@@ -40,7 +40,7 @@ describe('SIGKILL at any instant, with columns dropped and hashed', () => {
     'leaves no byte of a value in sync %s: not in what is stored, in a log, the spool or a temporary folder',
     async (target) => {
       const place = target === 'duckdb' ? fixture.file : join(fixture.dir, 'lake');
-      const config = { ...LISTS, start_date: daysBack(14), exports_per_hour: 100_000 };
+      const config = { ...LISTS, start_date: daysBack(14) };
       const line = (more: readonly string[] = []) => fixture.syncInto(target, place, config, more);
       const random = new SeededRandom(KILLS);
       for (let kill = 0; kill < KILLS; kill++) {

@@ -82,7 +82,7 @@ describe('the run history of a target', () => {
     expect([v, run]).toEqual([1, expect.objectContaining({ exitCode: 0, windows: 6, exports: 6, cause: null })]);
     expect((await fixture.run(['report', 'delta', dir, '-o', page])).code).toBe(0);
     expect(readFileSync(page, 'utf8')).toContain('began and never ended');
-    const plan = await fixture.run(['plan', '--delta', dir, '--config', fixture.config(), '--json']);
+    const plan = await fixture.run(['plan', 'delta', dir, '--config', fixture.config(), '--json']);
     expect(JSON.parse(plan.stdout).cursor).toBe(daysBack(1));
   });
 });

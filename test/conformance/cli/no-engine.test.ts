@@ -10,7 +10,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 
 it.each([
   { argv: ['--help'], code: EXIT.done },
-  { argv: ['sync', 'duckdb', '--help'], code: EXIT.done },
+  { argv: ['sync', '--help'], code: EXIT.done },
   { argv: ['sync', 'duckdb', 'events.duckdb', '--config', 'no-such-file'], code: EXIT.usage },
   { argv: ['check', '--config', 'no-such-file'], code: EXIT.usage },
   { argv: ['plan', '--config', 'no-such-file'], code: EXIT.usage },

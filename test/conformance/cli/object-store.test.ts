@@ -23,7 +23,7 @@ describe('a target in a bucket', () => {
     const loaded = await run(sync);
     expect([loaded.code, loaded.stderr]).toEqual([0, '']);
     expect(JSON.parse(loaded.stdout)).toMatchObject({ windows: 6, exit: 0, error: null });
-    const verified = await run(['verify', 'delta', URL, '--spool-dir', fixture.spool]);
+    const verified = await run(['verify', 'delta', URL]);
     expect([verified.code, verified.stderr]).toEqual([0, '']);
     const keys = [...s3.objects.keys()];
     expect(keys.filter((key) => key.startsWith('lake/_dfinery/runs/'))).toHaveLength(1);

@@ -80,13 +80,13 @@ describe('the verdict on one minimal export', () => {
     ['503', () => whole(503, '<html>'), 'unreachable', false],
     ['a reset', () => [{ reset: true }], 'unreachable', false],
   ];
-  it.each(rows)('for %s', async (_name, script, kind, usable) => {
+  it.each(rows)('for %s', async (name, script, kind, usable) => {
     const verdict = await probe(script);
     expect(verdict).toMatchObject({ kind, usable });
     expect(verdict.message).toMatch(/[.?]$/);
     expect(verdict.message).toMatch(/^[A-Z0-9]/);
     expect(JSON.stringify(verdict)).not.toContain(CANARY);
-    expect(server?.requests).toHaveLength(1);
+    expect(server?.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
   });
 
   it('for a 429 that has Retry-After and no Reset, with the time of the next request', async () => {
@@ -111,6 +111,20 @@ describe('the verdict on one minimal export', () => {
     expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
     expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
     expect(bodies[1]).not.toHaveProperty('events');
+  });
+
+  it.each<[string, Script]>([
+    ['404', () => whole(404, 'no')],
+    ['500', () => json(500, fail('query_error'))],
+    ['204', () => [{ send: head(204) }]],
+    ['a 200 that fails', () => json(200, fail('client_connection_closed'))],
+    ['an empty list', () => json(200, [])],
+    ['no byte', () => whole(200, '')],
+  ])('is ok where the event that does not exist is answered with %s, and others with a header', async (_, first) => {
+    const verdict = await probe((request, count) =>
+      forEvent(request.body) ? first(request, count) : whole(200, `${HEADER}\n`),
+    );
+    expect(verdict).toMatchObject({ kind: 'ok', usable: true });
   });
 
   it('counts the second request too, and disconnects after its header', async () => {

@@ -159,3 +159,44 @@ describe('the token', () => {
     expect(JSON.stringify(answer)).not.toContain(CANARY);
   });
 });
+
+describe('an answer that cannot be read as it is', () => {
+  const refusal = async (steps: readonly Step[]) => {
+    const { answer } = await ask(steps);
+    if (answer.kind === 'data') throw new Error('data');
+    return answer;
+  };
+
+  it.each<[title: string, steps: readonly Step[], kind: string, code: string, named: RegExp]>([
+    ['a ZIP file', whole(200, 'PK\x03\x04rest', CSV_HEAD), 'config', 'zip', /a ZIP file/],
+    [
+      'another coding',
+      whole(200, CSV, { 'Content-Encoding': 'br' }),
+      'config',
+      'content_encoding',
+      /compressed .* as br/,
+    ],
+    ['another charset', whole(200, CSV, { 'Content-Type': 'text/csv; charset=x-odd' }), 'config', 'charset', /x-odd/],
+    ['header fields of 100 KB', whole(200, CSV, { Cookie: 'x'.repeat(100_000) }), 'retry', 'large_header', /64 KB/],
+  ])('is named: %s', async (_title, steps, kind, code, named) => {
+    expect(await refusal(steps)).toMatchObject({ kind, code, message: expect.stringMatching(named) });
+  });
+
+  it('is read if its header fields have 30 KB', async () => {
+    const { answer } = await ask(whole(200, CSV, { Cookie: 'x'.repeat(30_000) }));
+    expect(await bodyOf(answer)).toBe(CSV);
+  });
+});
+
+describe('a declared charset', () => {
+  it.each(['euc-kr', 'CP949', '"ks_c_5601-1987"'])('%s is decoded', async (charset) => {
+    const bytes = Buffer.from([0x61, 0x2c, 0xc7, 0xd1, 0xb1, 0xdb, 0x0a]);
+    const { answer } = await ask(whole(200, bytes, { 'Content-Type': `text/csv; charset=${charset}` }));
+    expect(await bodyOf(answer)).toBe('a,한글\n');
+  });
+
+  it('that the body does not have is refused', async () => {
+    const steps = whole(200, Buffer.from([0x61, 0x0a, 0xff, 0xff]), { 'Content-Type': 'text/csv; charset=euc-kr' });
+    expect((await ask(steps)).answer).toMatchObject({ kind: 'config', code: 'charset' });
+  });
+});

@@ -30,28 +30,34 @@ const truth = (through: string): string[] =>
   [...fixture.sim.truth({ from: START, to: through })].map((row) => row.get('df_event_detail_log_id') ?? '').sort();
 
 describe('append', () => {
-  it.each([6, 24, 72])('sends no row twice when the clock of the service is %i hours behind', async (hours) => {
-    const { ids, state } = await append({ answers: { date_skew_s: -hours * 3_600 } }, {}, 8);
-    expect(ids.length).toBeGreaterThan(100);
+  it.each([true, false])('sends each row once when exports include their end (%s)', async (inclusive) => {
+    const scenario = { days: { to_date_inclusive: inclusive }, rows: { late: { share: 0, hours: 1 } } };
+    const { ids, state } = await append(scenario, {}, 4);
     expect([...ids].sort()).toEqual(truth(addDays(String(state.from_date), -1)));
+    expect(String(state.from_date) >= '2026-01-19').toBe(true);
   });
 
-  const services = [true, false].flatMap((inclusive) =>
-    (['as_ranges', 'whole', 'empty', 'error'] as const).flatMap((form) =>
-      [1, 7].map((days) => [inclusive, form, days] as const),
-    ),
-  );
+  it('needs to know whether the end is included, and names the setting', async () => {
+    fixture = await SourceFixture.start({ days: { to_date_inclusive: false, single_days: 'error' } });
+    const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
+    const output = await fixture.read(catalog, undefined, { start_date: START });
+    expect(output.code).not.toBe(0);
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'config_error',
+      message: expect.stringMatching(/to_date_inclusive/),
+    });
+    const configured = await fixture.read(catalog, undefined, { start_date: START, to_date_inclusive: 'false' });
+    expect(configured.statuses('events').at(-1)).toBe('COMPLETE');
+  });
 
-  it.each(services)(
-    'sends each row once when ranges include their end (%s) and single days are %s, in windows of %i days',
-    async (inclusive, single, days) => {
-      const scenario = {
-        days: { to_date_inclusive: inclusive, single_days: single },
-        rows: { late: { share: 0, hours: 1 } },
-      };
-      const { ids, state } = await append(scenario, { window_days: days }, 4);
-      expect([...ids].sort()).toEqual(truth(addDays(String(state.from_date), -1)));
-      expect(String(state.from_date) >= '2026-01-19').toBe(true);
-    },
-  );
+  it('is refused with other filters than before', async () => {
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
+    const first = await fixture.read(catalog);
+    const more = { events_condition_type: 'include', events: ['df_purchase'] };
+    const output = await fixture.read(catalog, first.lastStates(), more);
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/twice/) });
+  });
 });

@@ -24,20 +24,6 @@ describe('a body whose generator was interrupted', () => {
     expect(output.records('events')).toHaveLength(fixture.sim.countRows(DAYS));
   });
 
-  it.each(forms)('is rejected for a service that never ends a body with a line end: %s', async (title, format) => {
-    fixture = await SourceFixture.start({ format: { ...format, final_newline: false } });
-    const catalog = await fixture.catalog({}, ['events']);
-    const first = await fixture.read(catalog, undefined, { ...CONFIG, end_date: '2026-01-15' });
-    expect(first.states('events').at(-1)).toMatchObject({ final_newline: false });
-    fixture.sim.setScenario({ faults: [cut([2], { at: 'between_rows', after_rows: 7 })] });
-    const before = fixture.sim.requests().length;
-    const output = await fixture.read(catalog, first.lastStates(), { ...CONFIG, lookback_days: 0 });
-    expect(output.records('events')).toHaveLength(fixture.sim.countRows({ from: '2026-01-16', to: '2026-01-20' }));
-    // Where a length is declared each export is sent once, but for the cut one.
-    const sent = fixture.sim.requests().length - before;
-    expect(sent).toBe(title === 'of a declared length' ? 6 : 12);
-  });
-
   it('does not give columns by a header line that may be truncated within a name', async () => {
     fixture = await SourceFixture.start({});
     const namesOf = async () => {

@@ -31,11 +31,11 @@ describe('columns whose names differ only in case', () => {
     const { properties } = events.json_schema;
     const names = Object.keys(properties);
     expect(names).toEqual(
-      expect.arrayContaining(['Color', withHash('color'), 'ÄRA', withHash('ära'), withHash('_KEY')]),
+      expect.arrayContaining(['color', withHash('Color'), 'ära', withHash('ÄRA'), withHash('_KEY')]),
     );
     expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
-    expect(properties[withHash('color')]).toMatchObject({ description: expect.stringContaining('"color"') });
-    expect(properties.Color).not.toHaveProperty('description');
+    expect(properties[withHash('Color')]).toMatchObject({ description: expect.stringContaining('"Color"') });
+    expect(properties.color).not.toHaveProperty('description');
     expect(properties.plain).not.toHaveProperty('description');
   });
 
@@ -45,24 +45,15 @@ describe('columns whose names differ only in case', () => {
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
-    expect(values('Color')).toEqual(new Set([null, 'upper']));
-    expect(values(withHash('color'))).toEqual(new Set(['lower']));
-    expect(values('color')).toEqual(new Set([null]));
-    expect(values(withHash('ära'))).toEqual(new Set(['small']));
-    expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
-    expect(values('DF_EVENT_NAME')).toEqual(new Set(['theirs']));
-    // The export calls the column `event_name`, the catalog never does.
-    expect(values(withHash('df_event_name'))).toContain('df_login');
-  });
-
-  it('keep the names that an older catalog has', async () => {
-    fixture = await start();
-    const catalog = await fixture.catalog();
-    const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');
-    const output = await fixture.read(JSON.parse(text));
-    const values = (name: string) => new Set(output.records('events').map((data) => data[name] ?? null));
+    expect(values(withHash('Color'))).toEqual(new Set([null, 'upper']));
     expect(values('color')).toEqual(new Set(['lower']));
     expect(values('Color')).toEqual(new Set([null]));
+    expect(values('ära')).toEqual(new Set(['small']));
+    expect(values(withHash('ÄRA'))).toEqual(new Set(['umlaut']));
+    expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
+    expect(values(withHash('DF_EVENT_NAME'))).toEqual(new Set(['theirs']));
+    // The export calls the column `event_name`, the catalog never does.
+    expect(values('df_event_name')).toContain('df_login');
   });
 
   it('leave cursor and key of the streams their names', async () => {

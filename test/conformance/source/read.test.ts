@@ -22,7 +22,7 @@ describe('read', () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
-    expect(fixture.requested(before)).toEqual(DAYS);
+    expect(fixture.requested(before).sort()).toEqual(DAYS);
     const rows = fixture.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
     expect(rows).toBeGreaterThan(100);
     const keys = output.records('events').map((data) => data._key);
@@ -128,9 +128,7 @@ describe('read', () => {
 
   it('reads for each stream its own days when the states differ', async () => {
     const whole = await fixture.read(catalog);
-    const { reading_since: _none, ...later } = whole
-      .states('events')
-      .find((one) => one.from_date === '2026-01-18') as Json;
+    const later = whole.states('events').find((one) => one.from_date === '2026-01-18') as Json;
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog, [state('event_logs', later)]);
     expect(readProblems(output, catalog)).toEqual([]);

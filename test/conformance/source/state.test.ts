@@ -85,13 +85,6 @@ describe('a saved state', () => {
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
-  it('makes the read look back instead of resuming when the clock was set back', async () => {
-    const before = fixture.sim.requests().length;
-    const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
-    await fixture.read(events, saved(since, 'events'));
-    expect(fixture.requested(before)[0]).toMatch(/^2026-01-18/);
-  });
-
   it('is dropped with a warning when the filters differ', async () => {
     const output = await fixture.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
@@ -139,14 +132,14 @@ describe('a saved state', () => {
     const middle = first.output.states('events')[2];
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
     const again = await refresh(41, saved(middle, 'events'));
-    expect(again.asked).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+    expect([...again.asked].sort()).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
     // What was read while it was not over is not read twice either: the destination keeps both.
     const open = await refresh(41, saved(first.output.states('events').at(-1) ?? {}, 'events'));
     expect(open.asked).toEqual([]);
     expect(open.output.records('events')).toEqual([]);
     const purchases = { events_condition_type: 'include', events: ['df_purchase'] };
     const filtered = await refresh(41, saved(middle, 'events'), purchases);
-    expect(filtered.asked[0]).toMatch(/^2026-01-15/);
+    expect([...filtered.asked].sort()[0]).toMatch(/^2026-01-15/);
     const next = await refresh(42, saved(middle, 'events'));
     expect(next.asked).toEqual(first.asked);
     expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });

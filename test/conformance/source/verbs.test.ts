@@ -153,7 +153,7 @@ describe('discover', () => {
         days: { to_date_inclusive: false, single_days },
         columns: { own: [{ name: 'n', values: ['1'] }] },
       });
-      const { streams } = (await discover({ discover_days: 1 })).catalog();
+      const { streams } = (await discover()).catalog();
       expect(streams[0].json_schema.properties.n).toMatchObject({ type: ['integer', 'null'] });
     },
   );
@@ -177,10 +177,10 @@ describe('discover', () => {
         return [{ send: answer('200 OK', `${[header, ...rows].join('\n')}\n`) }];
       });
       try {
-        const output = await discover({ base_url: server.url, discover_days: 5 });
-        expect(output.logs('window.gap')).toEqual([]);
+        const output = await discover({ base_url: server.url });
+        expect(output.logs('day.gap')).toEqual([]);
         expect(output.catalog().streams).toHaveLength(3);
-        const more = { base_url: server.url, start_date: '2026-01-12', window_days: 7, on_gap: 'warn' };
+        const more = { base_url: server.url, start_date: '2026-01-12', on_gap: 'warn' };
         const read = await fixture.read(catalog, undefined, more);
         expect(read.errors()).toEqual([]);
         const wanted = daysOf('2026-01-12', '2026-01-20').flatMap((day) => [`${day}a`, `${day}b`]);

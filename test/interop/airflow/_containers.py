@@ -48,7 +48,7 @@ def docker_api():
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_ping", timeout=5).read()
                 break
             time.sleep(0.2)
-        yield {"DFINERY_IMAGE": IMAGE, "DFINERY_DOCKER_URL": f"tcp://127.0.0.1:{port}", "DFINERY_DOCKER_NETWORK": "host"}
+        yield {"ELT_IMAGE": IMAGE, "ELT_DOCKER_URL": f"tcp://127.0.0.1:{port}", "ELT_DOCKER_NETWORK": "host"}
     finally:
         server.terminate()
         server.wait(30)

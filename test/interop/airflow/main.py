@@ -206,9 +206,9 @@ def main() -> None:
         return
     with docker_api() as docker:
         settings = {
-            "DFINERY_CLI": " ".join(PROGRAM),
-            "DFINERY_TARGET": str(TARGET),
-            "DFINERY_DATA": str(DATA),
+            "ELT_CLI": " ".join(PROGRAM),
+            "ELT_TARGET": str(TARGET),
+            "ELT_DATA": str(DATA),
             "DFINERY_BASE_URL": f"http://127.0.0.1:{PORT}",
             "DFINERY_SERVICE_ID": "demo-service",
             "DFINERY_EXPORT_TOKEN_FILE": str(TOKEN),
@@ -216,7 +216,6 @@ def main() -> None:
             "DFINERY_LEDGER_DIR": str(SCRATCH / "ledger"),
             "DFINERY_START_DATE": FIRST.isoformat(),
             "DFINERY_END_DATE": LAST.isoformat(),
-            "DFINERY_EXPORTS_PER_HOUR": "1000",
             "TMPDIR": str(SCRATCH),
             **docker,
         }

@@ -18,7 +18,7 @@ MODELS = [
 
 
 def build(project: Path, file: Path, *variables: str) -> None:
-    environment = {**os.environ, "DFINERY_DUCKDB": str(file), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DO_NOT_TRACK": "1"}
+    environment = {**os.environ, "ELT_DUCKDB": str(file), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DO_NOT_TRACK": "1"}
     dbt = Path(sys.executable).with_name("dbt")
     done = subprocess.run(
         [str(dbt), "build", "--profiles-dir", ".", *variables], cwd=project, env=environment, capture_output=True, text=True, timeout=300

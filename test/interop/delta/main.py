@@ -74,7 +74,7 @@ class Place:
 
     def sync(self, first: str, last: str) -> None:
         span = ["--config", str(self.config), "--from", first, "--to", last]
-        program(self.environment, "sync", "delta", self.url, "--tables", ",".join(TABLES), *span)
+        program(self.environment, "sync", "delta", self.url, *span)
         program(None, "sync", "duckdb", str(self.file), *span)
 
     def compare(self, after: str, tables=TABLES, readers=None) -> None:
@@ -107,7 +107,7 @@ def forget(place: Place, config: dict, person: str) -> None:
     destination = {"base_url": config["base_url"], "service_id": config["service_id"], "import_token": "demo-import-token"}
     path = SCRATCH / f"destination-{len(FAILED)}-{place.file.stem}.json"
     path.write_text(json.dumps({**destination, "ledger_dir": str(SCRATCH / f"ledger-{place.file.stem}")}))
-    arguments = ["forget", "--id", person, "--config", str(path), "--spool-dir", str(SCRATCH)]
+    arguments = ["forget", "--id", person, "--config", str(path)]
     purge = ["--purge", "delta", place.url, "--purge-column", "df_unified_id", "--json"]
     plan = json.loads(program(place.environment, *arguments, *purge).strip().splitlines()[-1])
     program(place.environment, *arguments, *purge, "--execute", "--confirm", plan["hash"])
@@ -139,7 +139,7 @@ def suite(place: Place, config: dict, travel: dict) -> None:
         found = objects_with(person, place.url.split("/")[2], place.environment)["found"]
     check(f"{place.label}, purge leaves no byte", found)
     page = SCRATCH / f"report-{place.file.stem}.html"
-    program(place.environment, "report", "delta", place.url, "-o", str(page), "--spool-dir", str(SCRATCH))
+    program(place.environment, "report", "delta", place.url, "-o", str(page))
     text = page.read_text()
     check(f"{place.label}, report", [] if "Runs" in text and person not in text else ["no runs, or the person in it"])
 

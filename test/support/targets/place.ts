@@ -98,6 +98,16 @@ export class Place extends Days {
     return (await this.target.maintenance()).verify(this.place, this.options());
   }
 
+  async compact() {
+    const { compact } = await this.target.maintenance();
+    if (compact === undefined) throw new Error(`${this.target.name} has no compact`);
+    return compact(this.place, this.options());
+  }
+
+  async report() {
+    return (await this.target.maintenance()).report(this.place, this.options());
+  }
+
   async prune(before: Day, execute: boolean) {
     return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
   }

@@ -1,125 +1,136 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import schema from '../../../schemas/source-config.json' with { type: 'json' };
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
-import { daysBetween } from '../../../src/base/days.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { loadSourceConfig, placeOptions, readConfiguration } from '../../../src/cli/configuration.ts';
+import { contextOf } from '../../../src/cli/context.ts';
+import { envOf } from '../../support/env.ts';
+import { refusalOf } from '../../support/failure.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-configuration-'));
 const here = process.cwd();
+beforeEach(() => process.chdir(folder));
 afterEach(() => process.chdir(here));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const SERVICE = { base_url: 'http://127.0.0.1:1', service_id: 'from-file', export_token: 'canary-1' };
 const REQUIRED = {
   DFINERY_BASE_URL: 'http://127.0.0.1:1',
   DFINERY_SERVICE_ID: 'from-environment',
   DFINERY_EXPORT_TOKEN: 'canary-token-1',
-  DFINERY_SPOOL_DIR: folder,
 };
 
-const run = (env: Readonly<Record<string, string>>, ...argv: string[]) => runHere(argv, { env });
+const run = (env: Readonly<Record<string, string>>, line: string) => runHere(line.split(' '), { env });
+
+const terminal = { result() {}, note() {}, record: async () => {}, interactive: false, columns: 80 };
+const contextFor = (env: Record<string, string> = {}) =>
+  contextOf(
+    { terminal, clock: systemClock, env: envOf(env), signal: new AbortController().signal },
+    { logLevel: 'info', logFormat: 'text' },
+  );
+
+function write(value: unknown, name = 'some/dfinery.json'): string {
+  mkdirSync(join(folder, 'some'), { recursive: true });
+  writeFileSync(join(folder, name), typeof value === 'string' ? value : JSON.stringify(value));
+  return join(folder, name);
+}
+
+const refusal = (value: unknown) => refusalOf(() => loadSourceConfig(write(value), contextFor()));
 
 describe('the configuration of the command line', () => {
-  it('comes from the environment, which overrides the file; plan --json shows the origin of each key', async () => {
-    process.chdir(folder);
-    const alone = await run(REQUIRED, 'plan', '--json');
-    expect(alone).toMatchObject({ code: 0 });
-    expect(JSON.parse(alone.stdout).configuration.service_id).toEqual({
-      value: 'from-environment',
-      from: 'environment',
-      variable: 'DFINERY_SERVICE_ID',
-    });
-
-    const config = join(folder, 'some.json');
-    const written = {
-      base_url: 'http://127.0.0.1:1',
-      service_id: 'from-file',
-      export_token: 'canary-2',
-      window_days: 1,
-    };
-    writeFileSync(config, JSON.stringify({ ...written, suppression_file: null }));
-    const given = { DFINERY_WINDOW_DAYS: '5', DFINERY_EVENTS: 'a,b', DFINERY_SPOOL_DIR: folder };
-    const both = await run(given, 'plan', '--json', '--config', config);
-    expect(both).toMatchObject({ code: 0 });
-    expect(`${both.stdout}${both.stderr}`).not.toContain('canary');
-    const { configuration, windows } = JSON.parse(both.stdout);
-    const days = windows.map(({ first, last }: Record<'first' | 'last', string>) => daysBetween(first, last) + 1);
-    expect(Math.max(...days)).toBe(5);
-    expect(configuration).toMatchObject({
-      service_id: { value: 'from-file', from: 'file' },
-      export_token: { value: '******', from: 'file' },
-      window_days: { value: 5, from: 'environment', variable: 'DFINERY_WINDOW_DAYS' },
-      events: { value: ['a', 'b'], from: 'environment', variable: 'DFINERY_EVENTS' },
-      lookback_days: { value: 1, from: 'default' },
-      suppression_file: { value: null, from: 'default' },
-    });
-    expect(Object.keys(configuration)).toEqual(Object.keys(schema.properties));
+  it('comes from the file, over which the environment wins', () => {
+    const file = write({ ...SERVICE, timezone: null, lock_wait: '5m' });
+    const config = loadSourceConfig(file, contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }));
+    expect(config).toMatchObject({ serviceId: 'from-environment', events: ['a'], lockWaitMs: 300_000 });
+    expect(loadSourceConfig(undefined, contextFor(REQUIRED)).serviceId).toBe('from-environment');
   });
 
-  it('is required: the message names init and what is missing', async () => {
-    process.chdir(folder);
-    const { code, stderr } = await run({ DFINERY_SERVICE_ID: 'x' }, 'sync', 'duckdb', 'x.duckdb');
-    expect(code).toBe(2);
-    expect(stderr).toContain('there is no dfinery.json here: make one with dfinery-elt init');
-    expect(stderr).toContain('set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN.');
-    expect(await run({}, 'forget', '--id', 'x')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('there is no dfinery-destination.json here'),
-    });
-    expect(await run(REQUIRED, 'plan', '--config', 'gone.json')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('gone.json cannot be read'),
+  it('takes relative paths as relative to the file', () => {
+    const places = [
+      { target: 'duckdb', place: 'events.duckdb' },
+      { target: 'delta', place: 's3://bucket/x' },
+    ];
+    const file = write({ ...SERVICE, spool_dir: 'spool', erasure: { ledger_dir: '../ledger', places } });
+    expect(placeOptions({ config: file }, contextFor()).spoolDir).toBe(join(folder, 'some/spool'));
+    expect(readConfiguration(file, contextFor()).erasure).toEqual({
+      ledger_dir: join(folder, 'ledger'),
+      places: [
+        { target: 'duckdb', place: join(folder, 'some/events.duckdb') },
+        { target: 'delta', place: 's3://bucket/x' },
+      ],
     });
   });
 
-  it.each([['plan'], ['check'], ['discover'], ['sync', 'parquet', 'x'], ['forget', '--id', 'x']])(
-    'refuses a misspelt variable first: %j',
-    async (...argv) => {
-      const { code, stderr } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
-      expect(code).toBe(2);
-      expect(stderr).toContain('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)');
+  it('names a key that is missing with its variable and the file that was tried', async () => {
+    const missing =
+      'base_url, export_token are missing: set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN (or …_FILE), or write';
+    expect((await run({ DFINERY_SERVICE_ID: 'x' }, 'sync duckdb x.duckdb')).stderr).toContain(
+      `${missing} them into dfinery.json, which is not here (dfinery-elt init makes it).`,
+    );
+    const file = write({ base_url: 'http://127.0.0.1:1', service_id: 'x' });
+    expect((await run({}, `check --config ${file}`)).stderr).toContain(
+      `export_token is missing: set DFINERY_EXPORT_TOKEN (or …_FILE), or write it into ${file}.`,
+    );
+  });
+
+  it.each<[string, unknown, string]>([
+    ['an unknown key', { ...SERVICE, lookbackdays: 1 }, 'unknown keys: lookbackdays (did you mean lookback_days?).'],
+    ['a key of an earlier version', { ...SERVICE, window_days: 1 }, 'unknown keys: window_days.'],
+    [
+      'an unknown key of erasure',
+      { ...SERVICE, erasure: { ledgerdir: 'x' } },
+      'erasure.ledgerdir (did you mean ledger_',
+    ],
+    ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
+    ['no JSON', '{', 'is not valid JSON.'],
+    ['a list', '[]', 'is not a JSON object'],
+  ])('refuses %s', (_what, value, sentence) => {
+    expect(refusal(value)).toContain(sentence);
+  });
+
+  it('refuses a file that is not UTF-8', () => {
+    writeFileSync(join(folder, 'cp949.json'), Buffer.from('{"service_id":"\xb0\xa1"}', 'latin1'));
+    expect(refusalOf(() => loadSourceConfig('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
+  });
+
+  it.each(['plan', 'check', 'discover', 'sync parquet x', 'verify duckdb x'])(
+    'refuses a misspelt variable first: %s',
+    async (line) => {
+      const { code, stderr } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringContaining('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)'),
+      ]);
     },
   );
 
-  it('that sync refuses is reported in its JSON, as are unknown arguments', async () => {
-    const xcom = join(folder, 'xcom.json');
-    const argv = ['sync', 'duckdb', join(folder, 'x.duckdb'), '--json', '--xcom', xcom];
-    const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, ...argv);
-    const empty = await run(REQUIRED, ...argv, '--schema', '');
-    const nowhere = await run(REQUIRED, 'sync', 'duckdb', '', '--json', '--xcom', xcom);
-    const unwritten = await run(REQUIRED, 'sync', 'parquet', folder, '--json', '--xcom', '');
-    expect(JSON.parse(unwritten.stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(/^--xcom is empty/) });
-    const unknown = await run(REQUIRED, ...argv, '--colour');
+  it('that sync refuses is reported in its JSON and its file, as are unknown options', async () => {
+    const line = 'sync duckdb x.duckdb --json --xcom xcom.json';
+    const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
+    const unknown = await run(REQUIRED, `${line} --colour`);
     for (const [{ code, stdout }, reason] of [
       [misspelt, /DFINERY_SERVICEID/],
       [unknown, /^there is no option --colour\./],
-      [empty, /^--schema is empty\./],
-      [nowhere, /^PLACE is empty\./],
+      [await run(REQUIRED, `${line} --schema=`), /^--schema is empty\./],
     ] as const) {
       expect(code).toBe(2);
       expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);
-      expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason), windows: 0 });
+      expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason) });
     }
-    expect(JSON.parse(readFileSync(xcom, 'utf8'))).toEqual(JSON.parse(unknown.stdout));
-    const stream = await run(REQUIRED, 'sync', 'arrow', '-', '--json', '--colour');
+    expect(JSON.parse(readFileSync('xcom.json', 'utf8'))).toMatchObject({ exit: 2 });
+    const stream = await run(REQUIRED, 'sync arrow - --json --colour');
     expect(stream.stdout).toBe('');
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
   });
 
-  it('keeps its secrets out of a refusal that quotes values, in whichever key they were written', async () => {
-    const secrets = ['export_token', 'suppression_key', 'hash_key'].map((key) => `canary/${key}/of 32 characters`);
-    const [export_token, suppression_key, hash_key] = secrets;
-    const suppression_file = join(folder, ...secrets, encodeURIComponent(hash_key));
-    const given = { base_url: 'http://127.0.0.1:1', service_id: 'x', export_token, suppression_key, hash_key };
-    const config = join(folder, 'secrets.json');
-    writeFileSync(config, JSON.stringify({ ...given, suppression_file, columns_hash: ['df_keyword'] }));
-    const out = join(folder, 'x.arrow');
-    const env = { DFINERY_SPOOL_DIR: folder };
-    const { code, stdout, stderr } = await run(env, 'sync', 'arrow', out, '--json', '--config', config);
-    expect(code).toBe(2);
-    expect(JSON.parse(stdout).error).toContain('The suppression file');
-    expect(`${stdout}${stderr}`).not.toContain('canary');
+  it('is shown by help config: every variable with its meaning, no secret', async () => {
+    const { code, stdout } = await run(REQUIRED, 'help config');
+    expect(code).toBe(0);
+    expect(stdout).toContain('  DFINERY_LOOKBACK_DAYS  (a whole number; 1)\n      Days before the cursor');
+    expect(stdout).toContain('DFINERY_LEDGER_DIR');
+    expect(stdout).not.toContain('canary');
   });
 });

@@ -21,10 +21,13 @@ describe('the command line', () => {
     ['sync duckdb x --colour', 'there is no option --colour. See dfinery-elt sync --help.'],
     ['verify duckdb x --place t0ken', 'there is no option --place.'],
     ['sync --token t0ken duckdb x', 'there is no option --token.'],
-    ['sync duckdb x --export-token t0ken', 'there is no option --export-token: the command line is visible to other'],
+    [
+      'sync duckdb x --export-token t0ken',
+      'there is no option --export-token: other users see the command line, so set DFINERY_EXPORT_TOKEN',
+    ],
     [
       'sync duckdb x --lookback-days 3',
-      'there is no option --lookback-days: lookback_days is a key of the configuration file, or set DFINERY_LOOKBACK_DAYS.',
+      'there is no option --lookback-days: write lookback_days into the configuration file, or set DFINERY_LOOKBACK_DAYS.',
     ],
     ['forget --id t0ken --id b', '--id is given more than once.'],
     ['forget --id', '--id is empty.'],

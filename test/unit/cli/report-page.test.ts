@@ -76,23 +76,13 @@ describe('the page of a target', () => {
     expect(page.match(/<svg /g)).toHaveLength(4);
   });
 
-  it('lists columns with fill and rescued cells, changes, runs with their causes, and deletions', async () => {
-    const deletions = [
-      { run: 'r1', began: '2026-02-01T10:00:00.000Z', done: 12, rejected: 1, undecided: 0, isClosed: true },
-    ];
-    const page = await reportPage(exampleReport(), { ...OPTIONS, deletions: { runs: deletions, problems: [] } });
+  it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
+    const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Columns')).toContain('<td class="number">25.0 %</td><td class="number">3</td>');
     expect(page).toContain('widened long → string');
     expect(section(page, 'Runs')).toContain('2 of them not ended well');
     expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
     expect(section(page, 'Runs')).toContain('began and never ended');
-    expect(section(page, 'Deletions')).toContain('<td class="number">12</td>');
-    const broken = await reportPage(exampleReport(), {
-      ...OPTIONS,
-      deletions: { runs: deletions, problems: ['line 3'] },
-    });
-    expect(section(broken, 'Deletions')).toContain('its counts prove nothing');
-    expect(section(broken, 'Deletions')).not.toContain('<td');
   });
 
   it('is a page also for a target without rows', async () => {
@@ -115,12 +105,12 @@ it('a report calls a day lost by the given history_days', async () => {
   try {
     await fixture.load([fixture.windowOf('2026-01-06')]);
     const page = `${fixture.dir}/page.html`;
-    const isLost = async (...more: string[]) => {
-      const done = await runHere(['report', 'duckdb', fixture.file, '-o', page, ...more]);
+    const isLost = async (env: Record<string, string>) => {
+      const done = await runHere(['report', 'duckdb', fixture.file, '-o', page], { env });
       expect(done.code, done.stderr).toBe(0);
       return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
     };
-    expect([await isLost(), await isLost('--history-days', '3650')]).toEqual([true, false]);
+    expect([await isLost({}), await isLost({ DFINERY_HISTORY_DAYS: '3650' })]).toEqual([true, false]);
   } finally {
     fixture.close();
   }

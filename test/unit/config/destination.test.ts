@@ -18,22 +18,16 @@ describe('the destination configuration', () => {
     });
   });
 
-  it('requires known_profiles beside a cap in percent', () => {
-    expect(() => parseDestinationConfig({ ...MINIMAL, max_deletions_percent: 5 }, NONE)).toThrow(
-      /known_profiles is missing/,
-    );
-  });
-
   it.each(['reason', 'requested_by'])('limits %s, which is written to the first line of the ledger', (name) => {
     expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_000) }, NONE)).not.toThrow();
     expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_001) }, NONE)).toThrow(
-      new RegExp(`${name} is "x+…, wanted at most 4000 characters`),
+      `${name} is not usable, wanted at most 4000 characters`,
     );
   });
 
   it('accepts no text for dry_run', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, dry_run: 'false' }, NONE)).toThrow(
-      /dry_run is "false", wanted a boolean/,
+      /dry_run is not usable, wanted a boolean/,
     );
   });
 
@@ -45,13 +39,6 @@ describe('the destination configuration', () => {
     const { config } = parseDestinationConfig(MINIMAL, env);
     expect(config.ledgerKey?.reveal()).toBe('canary-key-of-32-characters-or-so');
     expect(JSON.stringify(config)).not.toContain('canary');
-  });
-
-  it.each(['import_token', 'ledger_key'])('prints no %s, wherever it was written by mistake', (name) => {
-    const secret = 'canary-secret-of-32-characters-or-so';
-    expect(() => parseDestinationConfig({ ...MINIMAL, [name]: secret, on_rejected: secret }, NONE)).toThrow(
-      /^the configuration is not usable: on_rejected is "\*{6}", wanted one of "?fail"?, "?continue"?/,
-    );
   });
 
   it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])('refuses a token that no header can carry: %j', (token) => {

@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { type RowHandler, RowSource } from '../../../src/cells/csv/row-source.ts';
-import { MAX_COLUMNS, RowTokenizer } from '../../../src/cells/csv/tokenizer.ts';
+import { MAX_COLUMNS } from '../../../src/cells/csv/tokenizer.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { malformedOf } from '../../support/failure.ts';
 
@@ -16,38 +16,7 @@ class Rows implements RowHandler {
   }
 }
 
-afterEach(() => vi.restoreAllMocks());
-
-/** Bytes that the tokenizer was given, all calls together, while a text comes in chunks of so many bytes. */
-function bytesRead(text: string, chunkBytes: number): number {
-  const next = vi.spyOn(RowTokenizer.prototype, 'next');
-  const source = new RowSource(new Rows());
-  const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; at += chunkBytes) source.push(bytes.subarray(at, at + chunkBytes));
-  source.finish();
-  return next.mock.calls.reduce((sum, [, at, end]) => sum + end - at, 0);
-}
-
-describe('a long header', () => {
-  const names = (name: string) => `df_unified_id,${Array.from({ length: 1_000 }, () => name).join(',')}`;
-  it.each([
-    ['plain', names('x'.repeat(4_000))],
-    ['with line ends inside its names', names(`"${'ab\n'.repeat(1_300)}"`)],
-    ['with no end', names('x'.repeat(4_000)).replace(/\n.*$/, '')],
-  ])('%s is read in linear time', (_, header) => {
-    expect(header.length).toBeGreaterThan(3.5 * MIB);
-    expect(bytesRead(`${header}\n`, 1_024)).toBeLessThan(4 * header.length);
-  });
-
-  it('that begins like JSON is scanned a few times, not once a chunk', () => {
-    const comparisons = vi.spyOn(Uint8Array.prototype, 'every');
-    const source = new RowSource(new Rows());
-    const chunk = Buffer.from('{a,'.repeat(100));
-    for (let i = 0; i < 2_000; i++) source.push(chunk);
-    // Each look at a comma compares the name of a column: 200,000 commas, looked at twice on average.
-    expect(comparisons.mock.calls.length).toBeLessThan(1_000_000);
-  });
-
+describe('a header', () => {
   it('is known as soon as its line ends, in any chunks', () => {
     const rows = new Rows();
     const source = new RowSource(rows);

@@ -1,16 +1,25 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { at, type FakeRow, type FakeServiceSettings, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  at,
+  type FakeRow,
+  type FakeServiceSettings,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 /** Thirty daily runs against a truth that is kept outside: the rows of each day that the service has when it was read last. */
 const RUNS = 30;
 const FIRST = '2026-02-20';
 const START = '2026-03-01T02:00:00Z';
 
-const rows: readonly FakeRow[] = steadyRows(FIRST, '2026-04-05', 6).map((row, i) =>
-  // Every eleventh event arrives a day late.
-  i % 11 === 0 ? { ...row, arrived: row.arrived + 20 * HOUR } : row,
-);
+const rows: readonly FakeRow[] = steadyRows(FIRST, '2026-04-05', 6)
+  .map((row, i) =>
+    // Every eleventh event arrives a day late.
+    i % 11 === 0 ? { ...row, arrived: row.arrived + 20 * HOUR } : row,
+  )
+  .filter(({ id }) => !id.includes('2026-03-08') && !id.includes('2026-02-24'));
 
 const SERVICES: Readonly<Record<string, Partial<FakeServiceSettings>>> = {
   'includes its end': {},

@@ -1,7 +1,6 @@
-import { writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseSourceConfig } from '../../../src/config/source.ts';
-import { HASH_KEY, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
+import { HASH_KEY } from '../../support/privacy.ts';
 
 const BASE = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
 const parsed = (more: object) => parseSourceConfig({ ...BASE, ...more }, () => undefined).config;
@@ -25,31 +24,5 @@ describe('columns_drop and columns_hash', () => {
     expect(() => parsed({ columns_hash: ['a'], hash_key: 'canary-short-key' })).not.toThrow(/canary-short-key/);
     expect(parsed({ hash_key: 'short' }).columnsHash).toEqual([]);
     expect(String(parsed({ hash_key: HASH_KEY }).hashKey)).toBe('******');
-  });
-});
-
-describe('the hash key', () => {
-  let fixture: PrivacyFixture;
-  beforeEach(async () => {
-    fixture = await PrivacyFixture.start();
-  });
-  afterEach(() => fixture.close());
-
-  it('is read from a file that the environment names, and is never printed', async () => {
-    fixture.serve([person(1)]);
-    writeFileSync(fixture.at('key'), `${HASH_KEY}\n`);
-    const { hash_key: _, columns_hash, columns_drop } = LISTS;
-    const words = ['sync', 'duckdb', fixture.at('events.duckdb'), '--config', fixture.config({})];
-    const env = {
-      DFINERY_HASH_KEY_FILE: fixture.at('key'),
-      DFINERY_COLUMNS_HASH: columns_hash.join(','),
-      DFINERY_COLUMNS_DROP: columns_drop.join(','),
-    };
-    const done = await fixture.run([...words, '--log-level', 'debug'], env);
-    expect(done.code, done.said).toBe(0);
-    expect(done.said).not.toContain(HASH_KEY);
-    expect(fixture.holding(HASH_KEY)).toEqual([fixture.at('key')]);
-    const settings = await fixture.run(['plan', '--config', fixture.config(), '--json']);
-    expect(settings.result + settings.said).not.toContain(HASH_KEY);
   });
 });

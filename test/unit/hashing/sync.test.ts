@@ -65,14 +65,6 @@ describe('columns that are dropped or hashed', () => {
     expect(items).toEqual([{ size: hmac('XL') }]);
   });
 
-  it('leave no item position when the id that carries it is hashed; the key is the hash', async () => {
-    fixture.serve([person(1, { id: 'log-1:3', df_items_size: 'XL' })]);
-    const lists = { ...LISTS, columns_hash: ['df_event_detail_log_id'] };
-    expect((await fixture.sync(lists)).code).toBe(0);
-    const items = await query(fixture.at('events.duckdb'), 'SELECT _key, item_position, size FROM event_items');
-    expect(items).toEqual([{ _key: hmac('log-1:3'), item_position: null, size: 'XL' }]);
-  });
-
   it('are named once if no export has them', async () => {
     fixture.serve(PEOPLE);
     fixture.serve(
@@ -93,17 +85,6 @@ describe('columns that are dropped or hashed', () => {
     expect(await query(fixture.at('events.duckdb'), 'SELECT DISTINCT df_event_name AS n FROM events')).toEqual([
       { n: hmac('marked_event') },
     ]);
-  });
-
-  it('are in no file after a body that is malformed repeatedly, which is not kept', async () => {
-    const lines =
-      'df_unified_id,df_api_version,df_event_name,df_server_datetime,df_correction_datetime,df_event_detail_log_id,df_event_log_id,email,phone\nmarked,1,n,2026-01-15 10:00:00.000,2026-01-15 10:00:00.000,marked-1,l,marked@example.com,marked\nmarked,1\n';
-    fixture.serve(lines);
-    const done = await fixture.sync();
-    expect(done.code).toBe(3);
-    expect(done.said).toContain('No body is kept for inspection');
-    expect(fixture.holding('marked')).toEqual([]);
-    expect(done.said).not.toContain('marked');
   });
 });
 
@@ -128,13 +109,5 @@ describe('other column lists, or another key', () => {
     expect(done.said).toContain('keep the old form');
     const again = await fixture.sync(lists);
     expect([again.code, again.said]).toEqual([0, expect.not.stringContaining('keep the old form')]);
-  });
-
-  it('in another order, or from the environment, make the same request hash', async () => {
-    const { hash_key, ...lists } = LISTS;
-    const path = fixture.config({ ...lists, columns_hash: [...LISTS.columns_hash].reverse() });
-    const words = ['sync', 'duckdb', fixture.at('events.duckdb'), '--config', path];
-    expect((await fixture.run(words, { DFINERY_HASH_KEY: hash_key })).code).toBe(0);
-    expect((await fixture.run(words)).said).toContain('hash_key (DFINERY_HASH_KEY) is missing');
   });
 });

@@ -48,6 +48,25 @@ describe('dropped and hashed columns', () => {
     expect(edited([], ['who'], 'who\nnull\n').rows[1]).toEqual([KEY.hashOf('null')]);
   });
 
+  it('are found in whichever form of Unicode their names are written', () => {
+    const [nfc, nfd] = ['전화', '이메일']
+      .map((name) => name.normalize('NFC'))
+      .map((name) => [name, name.normalize('NFD')]);
+    for (const [listed, sent] of [
+      [0, 1],
+      [1, 0],
+    ]) {
+      const { result, rows } = edited([nfc[listed]], [nfd[listed]], `${nfc[sent]},${nfd[sent]},n\n1,2,3\n`);
+      expect(rows).toEqual([
+        [nfd[sent], 'n'],
+        [KEY.hashOf('2'), '3'],
+      ]);
+      expect(unlisted(columnEdits([nfc[listed]], [nfd[listed]], KEY) ?? expect.fail(), new Set(result.listed))).toEqual(
+        [],
+      );
+    }
+  });
+
   it('mean the event name by df_event_name, under either of its names', () => {
     for (const drop of [['df_event_name'], ['event_name']]) {
       const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ColumnScan, mergeColumns } from '../../../src/cells/columns/scan.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, NULL_TEXT, STRING } from '../../../src/cells/types/evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, NULL_TEXT } from '../../../src/cells/types/evidence.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, timezone?: string) =>
@@ -37,11 +37,6 @@ describe('the merged columns of several exports', () => {
     expect(withoutSeen(merged(header, ...parts))).toEqual(whole);
   });
 
-  it('are unchanged for one export', () => {
-    const columns = scan('a,a\n1,x\n');
-    expect(mergeColumns([columns], false)).toBe(columns);
-  });
-
   it('are the union by name, in order of first occurrence', () => {
     const columns = mergeColumns([scan('b,a\n1,2\n'), scan('a,c,b,b\n1,2,3,4\n'), scan('d\n5\n')], false);
     expect(columns.map(({ source, filled }) => [source, filled])).toEqual([
@@ -70,26 +65,6 @@ describe('the merged columns of several exports', () => {
     expect(empty).not.toHaveProperty('seen');
     expect(empty).not.toHaveProperty('type');
     expect(empty).not.toHaveProperty('hashed');
-  });
-
-  it('have ranges of datetimes for a datetime column only', () => {
-    const [text] = merged('t', ['2026-01-02 03:04:05'], ['x']);
-    expect(text).toMatchObject({ type: 'string', evidence: DATETIME_DASH | STRING });
-    expect(text).not.toHaveProperty('first');
-    expect(text).not.toHaveProperty('last');
-    const [day] = merged('t', ['2026-01-02'], ['2026-01-03']);
-    expect(day).toMatchObject({ type: 'date', evidence: DATE });
-    expect(day).not.toHaveProperty('first');
-  });
-
-  it('read a time with a zone as one when a zone is configured', () => {
-    const parts = ['2026-01-02T03:04:05Z', '2026-01-03 03:04:05'].map((time) => scan(`t\n${time}\n`, 'Asia/Seoul'));
-    expect(mergeColumns(parts, true)[0]).toMatchObject({
-      type: 'datetime',
-      first: '2026-01-02T12:04:05.000',
-      last: '2026-01-03T03:04:05.000',
-    });
-    expect(mergeColumns(parts, false)[0]).toMatchObject({ type: 'string' });
   });
 
   it('stay marked as hashed', () => {

@@ -38,47 +38,10 @@ describe('the first and the last datetime of a column', () => {
     }
   });
 
-  it('may have their own zone if one is configured', () => {
-    const csv = 'df_server_datetime\n2026-01-02T03:04:05Z\n';
-    const [misfit] = scan(csv).result.columns;
-    expect(misfit).toMatchObject({ type: 'datetime', misfits: 1 });
-    const [column] = scan(csv, { timezone: 'Asia/Seoul' }).result.columns;
-    expect(column).toMatchObject({ type: 'datetime', misfits: 0, first: '2026-01-02T12:04:05.000' });
-  });
-
   it('are times that a text without a zone can have', () => {
     const csv = 't\n9999-12-31T23:59:59.5Z\n2026-01-02 03:04:05\n';
     const [column] = scan(csv, { timezone: 'Asia/Seoul' }).result.columns;
     expect([column.first, column.last]).toEqual(['2026-01-02T03:04:05.000', '9999-12-31T23:59:59.500']);
-  });
-
-  it('are equal for one cell', () => {
-    expect(at(early)).toEqual([wanted[0], wanted[0]]);
-  });
-});
-
-describe('the example cells of a column', () => {
-  it('are the first of each kind, for any number of columns', () => {
-    for (const columns of [1, 3_000]) {
-      const more = ','.repeat(columns - 1);
-      const rows = ['"[1]"', '"[2]"', 'null', '"[1.5]"', 'null', '"[3]"'].map((cell) => `${cell}${more}\n`);
-      const names = Array.from({ length: columns }, (_, n) => `c${n}`);
-      const [column] = scan(`${names}\n${rows.join('')}`).result.columns;
-      expect(column.seen?.map(({ row, shape }) => [row, shape])).toEqual([
-        [2, '[9]'],
-        [4, 'aaaa'],
-        [5, '[9.9]'],
-      ]);
-    }
-  });
-});
-
-describe('datetimes of a zone', () => {
-  it('are recognised in a header of very many columns, too', () => {
-    const names = Array.from({ length: 3_000 }, (_, n) => `c${n}`);
-    const csv = `${names}\n2026-03-29 01:30:00${','.repeat(2_999)}\n2026-03-29 02:30:00${','.repeat(2_999)}\n`;
-    const [column] = scan(csv, { timezone: 'Europe/Berlin' }).result.columns;
-    expect(column).toMatchObject({ filled: 2, first: '2026-03-29T01:30:00.000', last: '2026-03-29T02:30:00.000' });
   });
 });
 
@@ -100,10 +63,6 @@ describe('cells that are not UTF-8', () => {
     expect(bad('a,b\nx,y\n')).toEqual({ cells: 0 });
     expect(bad('a,b\nx,y\n,##x#\n#,#\n')).toEqual({ cells: 3, first: { row: 3, column: 'b' } });
     expect(bad('a,b,c\n,"#,""#",#\n')).toEqual({ cells: 2, first: { row: 2, column: 'b' } });
-  });
-
-  it('may be names of the header', () => {
-    expect(bad('a,b#\n1,2\n')).toMatchObject({ cells: 1, first: { row: 1 } });
   });
 
   it('do not count in rows that are left out', () => {
@@ -170,14 +129,5 @@ describe('rows of suppressed people', () => {
       ],
       suppressed: 2,
     });
-  });
-
-  it('do not exist without a suppression list', () => {
-    const { result } = scan('a,df_unified_id\n1,gone\n2,\n');
-    expect(result).toMatchObject({ rows: 2, suppressed: 0 });
-  });
-
-  it('do not exist when there is no id column', () => {
-    expect(kept('a,z\ngone,gone\n')).toEqual({ rows: [['gone', 'gone']], suppressed: 0 });
   });
 });

@@ -1,35 +1,42 @@
 import { describe, expect, it } from 'vitest';
+import { DELETION_OUTCOMES, deletionFacts } from '../../../src/service/delete/outcomes.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/outcome.ts';
 
-const exportOutcome = (facts: AnswerFacts) => firstMatch(EXPORT_OUTCOMES, facts);
+type ExportCase = [
+  status: number,
+  reason: string | undefined,
+  content: AnswerFacts['content'],
+  kind: string,
+  code?: string,
+];
 
-const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
-  status,
-  content,
-  reason,
-  host: 'api.example',
-  location: undefined,
-});
-
-describe('the outcome of an export', () => {
-  const rows: [number, string | undefined, AnswerFacts['content'], string, string | undefined][] = [
-    [200, 'client_connection_closed', 'json', 'retry', undefined],
-    [200, 'exceed_date_range_limit', 'json', 'gone', undefined],
-    [200, 'unauthorized_token', 'json', 'config', undefined],
-    [200, 'invalid_parameter', 'json', 'invalid', undefined],
-    [200, 'too_many_api_requests', 'json', 'wait', undefined],
-    [200, 'query_error', 'json', 'retry_or_split', undefined],
+describe('the answer to an export', () => {
+  const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
+    status,
+    content,
+    reason,
+    host: 'api.example',
+    location: undefined,
+  });
+  const rows: ExportCase[] = [
+    [200, 'client_connection_closed', 'json', 'retry'],
+    [200, 'exceed_date_range_limit', 'json', 'gone'],
+    [200, 'unauthorized_token', 'json', 'config'],
+    [200, 'invalid_parameter', 'json', 'invalid'],
+    [200, 'too_many_api_requests', 'json', 'wait'],
+    [200, 'query_error', 'json', 'retry_or_split'],
     [200, 'something_new', 'json', 'retry', 'json_200'],
+    [200, undefined, 'empty_list', 'retry', 'empty_list'],
     [200, undefined, 'html', 'retry', 'html_200'],
-    [204, undefined, 'empty', 'retry', 'odd_status'],
+    [200, undefined, 'zip', 'config', 'zip'],
+    [204, undefined, 'empty', 'retry', 'no_content'],
+    [206, undefined, 'other', 'retry', 'odd_status'],
     [302, undefined, 'empty', 'config', 'redirect'],
-    [304, undefined, 'empty', 'config', 'redirect'],
-    [400, 'invalid_parameter', 'json', 'invalid', undefined],
-    [400, 'exceed_date_range_limit', 'json', 'gone', undefined],
+    [400, 'invalid_parameter', 'json', 'invalid'],
+    [400, 'exceed_date_range_limit', 'json', 'gone'],
     [400, undefined, 'html', 'invalid', 'bad_request'],
-    [400, 'unauthorized_token', 'json', 'config', undefined],
-    [401, 'unauthorized_token', 'json', 'config', undefined],
+    [401, 'unauthorized_token', 'json', 'config'],
     [401, undefined, 'html', 'config', 'unauthorized'],
     [403, undefined, 'html', 'config', 'forbidden'],
     [404, undefined, 'html', 'config', 'not_here'],
@@ -40,61 +47,109 @@ describe('the outcome of an export', () => {
     [413, undefined, 'html', 'retry_or_split', 'too_large'],
     [418, undefined, 'html', 'config', 'refused_request'],
     [422, undefined, 'json', 'invalid', 'bad_request'],
-    [425, undefined, 'empty', 'retry', 'busy'],
-    [429, 'too_many_api_requests', 'json', 'wait', 'too_many_api_requests'],
     [429, 'unauthorized_token', 'html', 'wait', 'too_many_api_requests'],
-    [500, 'unknown_error', 'json', 'retry_or_split', undefined],
-    [500, 'exceed_date_range_limit', 'json', 'retry_or_split', undefined],
-    [500, undefined, 'html', 'retry_or_split', undefined],
-    [502, undefined, 'html', 'retry', 'unavailable'],
+    [499, undefined, 'html', 'retry', 'closed'],
+    [500, 'exceed_date_range_limit', 'json', 'retry_or_split'],
+    [500, undefined, 'html', 'retry_or_split'],
     [503, undefined, 'html', 'retry', 'unavailable'],
     [504, undefined, 'html', 'retry_or_split', 'gateway_timeout'],
     [524, undefined, 'html', 'retry_or_split', 'gateway_timeout'],
-    [599, undefined, 'empty', 'retry', 'unavailable'],
     [799, undefined, 'empty', 'retry', 'odd_status'],
   ];
-  it.each(rows)('for %i %s %s is %s', (status, reason, content, kind, code) => {
-    const row = exportOutcome(facts(status, reason, content));
-    expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
-  });
 
-  it('has a row, and a message that names the host, for every status', () => {
-    for (let status = 100; status < 1_000; status++) {
-      for (const content of ['empty', 'json', 'html', 'other'] as const) {
-        const at = facts(status, undefined, content);
-        expect(exportOutcome(at).message(at)).toMatch(status === 407 ? /proxy/ : /api\.example/);
-      }
-    }
+  it.each(rows)('%i %s %s is %s %s', (status, reason, content, kind, code) => {
+    const given = facts(status, reason, content);
+    const row = firstMatch(EXPORT_OUTCOMES, given);
+    expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
+    // A clause follows "because".
+    expect(row.message(given)).toMatch(/^retry/.test(kind) ? /[^.]$/ : /[.?]$/);
+    if (status !== 407) expect(row.message(given)).toContain('api.example');
   });
 
   it('uses every row of the table', () => {
-    const used = new Set<unknown>();
-    const reasons = [undefined, ...rows.flatMap(([, reason]) => reason ?? [])];
-    for (let status = 100; status < 601; status++) {
-      for (const reason of reasons) {
-        for (const content of ['json', 'html'] as const) used.add(exportOutcome(facts(status, reason, content)));
-      }
-    }
+    const used = new Set(
+      rows.map(([status, reason, content]) => firstMatch(EXPORT_OUTCOMES, facts(status, reason, content))),
+    );
     expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ kind, code }) => [kind, code])).toEqual([]);
   });
 
-  it('names the reason in the body, or that there was none', () => {
-    const said = (status: number, reason?: string) =>
-      exportOutcome(facts(status, reason)).message(facts(status, reason));
-    expect([said(500, 'query_error'), said(503)]).toEqual([
-      'api.example answered 500 (query_error)',
-      'api.example answered 503',
+  it('may mean a day without rows: 204, 404 and an empty list', () => {
+    const emptyAs = (...given: Parameters<typeof facts>) => firstMatch(EXPORT_OUTCOMES, facts(...given)).emptyAs;
+    expect([emptyAs(204), emptyAs(404), emptyAs(200, undefined, 'empty_list')]).toEqual([
+      '204',
+      '404',
+      'an empty list',
     ]);
-    expect(said(400, 'odd')).toContain('(400, odd)');
-    expect(said(400)).toContain('(400, no reason that is known)');
-    expect(said(200, 'odd')).toContain('200 (odd) in place of CSV');
+    expect([emptyAs(405), emptyAs(200), emptyAs(404, 'unauthorized_token')]).toEqual(Array(3).fill(undefined));
+  });
+});
+
+describe('the answer to a deletion', () => {
+  const OK = { status: true, code: '20000', message: 'OK', data: true };
+  const failure = (code: unknown) => ({ status: false, code, message: 'x', data: null });
+  const outcome = (status: number, body: unknown, hasDeleted = false) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const facts = deletionFacts(status, text, { host: 'api.example', hasDeleted });
+    const row = firstMatch(DELETION_OUTCOMES, facts);
+    return { kind: row.kind, message: row.message(facts), code: facts.code };
+  };
+
+  it('is a success under any HTTP status if all four fields say so', () => {
+    for (const status of [200, 204, 400, 401, 429, 500]) expect(outcome(status, { ...OK, extra: 1 }).kind).toBe('done');
   });
 
-  it('explains a wrong token, and has no full stop after a clause', () => {
-    expect(exportOutcome(facts(401)).message(facts(401))).toMatch(/reissued .* replaces the old one/);
-    for (const { kind, message } of EXPORT_OUTCOMES) {
-      if (kind === 'retry' || kind === 'retry_or_split') expect(message(facts(500))).not.toMatch(/\.$/);
-      else expect(message(facts(400))).toMatch(/[.?]$/);
-    }
+  it.each([
+    ['status', false],
+    ['status', 'true'],
+    ['code', 20000],
+    ['code', undefined],
+    ['message', 'Ok'],
+    ['data', 'true'],
+    ['data', null],
+  ])('is not a success if %s is %j', (key, value) => {
+    expect(['undecided', 'retry']).toContain(outcome(200, { ...OK, [key]: value }).kind);
+  });
+
+  it.each<[status: number, body: unknown, kind: string]>([
+    [200, failure('40000'), 'rejected'],
+    [400, failure('40001'), 'rejected'],
+    [200, failure(40001), 'rejected'],
+    [200, failure('40402'), 'rejected'],
+    [404, failure('40403'), 'rejected'],
+    [404, failure('40404'), 'rejected'],
+    [200, failure('49999'), 'rejected'],
+    [200, failure('somebody@example.com'), 'rejected'],
+    [302, failure('40000'), 'stop'],
+    [401, failure('40000'), 'stop'],
+    [403, failure('40001'), 'stop'],
+    [429, failure('40000'), 'wait'],
+    [503, failure('40000'), 'retry'],
+    [200, failure('40101'), 'stop'],
+    [200, failure('40201'), 'stop'],
+    [200, failure('40401'), 'wait'],
+    [429, '<html>', 'wait'],
+    [200, failure('50000'), 'retry'],
+    [200, failure('50321'), 'retry'],
+    [200, '<html>', 'retry'],
+    [200, '[]', 'retry'],
+    [204, '', 'retry'],
+    [301, '', 'stop'],
+    [400, '<html>', 'undecided'],
+    [401, '', 'stop'],
+    [404, '<html>', 'stop'],
+    [405, '', 'stop'],
+    [407, '', 'stop'],
+    [408, '', 'retry'],
+    [502, '<html>', 'retry'],
+  ])('%i %j is %s', (status, body, kind) => {
+    const found = outcome(status, body);
+    expect(found.kind).toBe(kind);
+    expect(`${found.message}${found.code}`).not.toContain('somebody');
+    expect(found.message).toMatch(/[.?]$/);
+  });
+
+  it('404 without a code is a rejection once a deletion was confirmed', () => {
+    expect(outcome(404, '', true).kind).toBe('rejected');
+    expect(outcome(404, '').message).toContain('Is base_url right?');
   });
 });

@@ -10,7 +10,7 @@ import { lastSettledDay, mayStillArrive } from '../../../extract/plan/days.ts';
 import { nameDays } from '../../../extract/plan/name-days.ts';
 import type { Plan } from '../../../extract/plan/plan.ts';
 import { type ImplausibleDay, implausible } from '../../../extract/plausible.ts';
-import { stateAfter } from '../../../extract/state.ts';
+import { stateAfter, unreadState } from '../../../extract/state.ts';
 import type { StreamName } from '../../../targets/records/property-names.ts';
 import type { RecordStream } from '../../../targets/records/record-plan.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, type StateInput, savedState } from '../../protocol/input.ts';
@@ -33,7 +33,10 @@ const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: StreamO
 });
 
 /** What the run knows of the service when a day is delivered. */
-export type KnownFacts = Pick<RunFacts, 'now' | 'toDateInclusive' | 'finalNewline'>;
+export interface KnownFacts extends Pick<RunFacts, 'now' | 'toDateInclusive' | 'finalNewline'> {
+  /** True once the run has tried to find out whether an export includes its `to_date`. */
+  readonly isEndDayAsked: boolean;
+}
 
 /** One stream while it is read, with a cursor of its own, which never goes backward. */
 export class StreamRun {
@@ -84,10 +87,13 @@ export class StreamRun {
   }
 
   /** Throws if this stream must not get the day: plain append needs settled days, and to know the end of an export. */
-  checkDay(day: Day, { now, toDateInclusive }: KnownFacts): void {
+  checkDay(day: Day, { now, toDateInclusive, isEndDayAsked }: KnownFacts): void {
     const { appends, settleHours, toDateInclusive: configured } = this.plan;
     if (!appends) return;
-    if (configured === undefined && toDateInclusive === undefined) {
+    const isUnknown = configured === undefined && toDateInclusive === undefined;
+    if (isUnknown && !isEndDayAsked)
+      throw transientError(`Whether an export includes its to_date could not be found out yet.`);
+    if (isUnknown) {
       throw configError(
         `Whether an export includes its to_date is not known, and the destination of ${this.name} appends every record: rows ` +
           'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
@@ -107,7 +113,9 @@ export class StreamRun {
     for (const old of [...this.#receipts.keys()].sort().slice(0, -KEPT_DAYS)) this.#receipts.delete(old);
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: day };
     const { hashes, hashing, appends } = this.plan;
-    const facts = { ...known, start: this.#start, hashes, hashing, isMixed: false, gaps: this.#gaps, appends };
+    const { now, toDateInclusive, finalNewline } = known;
+    const found = { now, toDateInclusive, finalNewline };
+    const facts = { ...found, start: this.#start, hashes, hashing, isMixed: false, gaps: this.#gaps, appends };
     const days = Object.fromEntries([...this.#receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
     this.#state = { ...stateAfter(this.#state, this.#receipts, facts), days, ...this.#refresh };
     await this.repeat(records);
@@ -162,7 +170,7 @@ export class StreamRun {
 
   /** Before the first day of a first run the state has the cursor alone: nothing was read under any filters. */
   #shownState(): object {
-    return this.#state ?? { version: 1, from_date: this.plan.cursor, ...this.#refresh };
+    return this.#state ?? { ...unreadState(this.plan.cursor), ...this.#refresh };
   }
 }
 

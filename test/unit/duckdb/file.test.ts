@@ -1,0 +1,207 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { duckdb } from '../../../src/targets/duckdb/target.ts';
+import { Place } from '../../support/targets/place.ts';
+import { attachElsewhere } from '../../support/targets/query.ts';
+
+const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
+
+describe('a DuckDB file', () => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place('duckdb');
+  });
+  afterEach(() => place.close());
+
+  it('has tables and columns with comments, and nothing but what is documented', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', note: 'x' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b', more: 'x' }])]]);
+    const tables = await place.read(
+      'SELECT table_name AS name, comment FROM duckdb_tables() WHERE NOT internal ORDER BY 1',
+    );
+    const names = [
+      '_dfinery_changes',
+      '_dfinery_columns',
+      '_dfinery_days',
+      '_dfinery_runs',
+      '_dfinery_state',
+      'events',
+    ];
+    expect(tables.map(({ name }) => name)).toEqual(names);
+    const columns = await place.read(
+      "SELECT column_name AS name, comment FROM duckdb_columns() WHERE table_name = 'events'",
+    );
+    expect([...tables, ...columns].filter(({ comment }) => comment === null)).toEqual([]);
+    expect(columns.slice(0, 3).map(({ name }) => name)).toEqual(['_key', 'event_date', '_rescued']);
+    expect(statSync(place.place).mode & 0o777).toBe(0o600);
+  });
+
+  it('can be opened by others between two commits, and a commit waits for it', async () => {
+    const sink = await duckdb.open(place.place, place.options({ lockWaitMs: 60_000 }));
+    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1), place.signal);
+    expect(attachElsewhere(place.place)).toBe('');
+    const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
+    await once(holder.stdout, 'data');
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    holder.stdin.end();
+    await committing;
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+    await sink.close();
+  });
+
+  it('that stays open elsewhere ends the wait with a failure that passes (exit 3)', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const sink = await duckdb.open(place.place, place.options());
+    const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
+    await once(holder.stdout, 'data');
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    await expect(committing).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('is in use'),
+    });
+    holder.stdin.end();
+    await once(holder, 'exit');
+    expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
+  it('keeps other tables and is refused if one of them has a name of ours', async () => {
+    await place.read('CREATE TABLE other AS SELECT 1 AS x');
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    expect(await place.read('SELECT x FROM other')).toEqual([{ x: 1 }]);
+    place.close();
+    place = new Place('duckdb');
+    await place.read('CREATE TABLE events AS SELECT 1 AS x');
+    const loading = place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await expect(loading).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('not ours') });
+    expect(await place.read('FROM events')).toEqual([{ x: 1 }]);
+  });
+
+  it('is refused if it is none, of a later version, or a path that leads elsewhere', async () => {
+    writeFileSync(place.place, 'a,b\n1,2\n');
+    await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
+    place.close();
+    place = new Place('duckdb');
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await place.read('UPDATE _dfinery_state SET v = 99');
+    await expect(place.load([])).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('later version'),
+    });
+    for (const path of ['md:events', 's3:/x', 's3://x/y', 'postgres:dbname=x', 'sqlite:x.db', 'https://x']) {
+      await expect(duckdb.open(path, place.options())).rejects.toMatchObject({ kind: 'config' });
+    }
+  });
+
+  it('that cannot be written is named before anything is downloaded', async () => {
+    const missing = duckdb.open(join(place.dir, 'missing', 'x.duckdb'), place.options());
+    await expect(missing).rejects.toMatchObject({ kind: 'config' });
+    if (process.getuid?.() === 0) return;
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    chmodSync(place.place, 0o400);
+    await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('of another time zone is refused', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]], { timezone: 'Asia/Seoul' });
+    await expect(place.load([])).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('timezone'),
+    });
+  });
+
+  it('whose table another program changed takes no day, with a sentence that says so', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', note: 'x' }])]]);
+    await place.read('ALTER TABLE events DROP COLUMN note');
+    const loading = place.load([[place.of(D2, [{ id: 'b', note: 'y' }])]]);
+    await expect(loading).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('another program'),
+    });
+    expect(await place.verify()).toMatchObject({ differences: [{ check: 'columns' }] });
+  });
+
+  it('records runs, oldest first', async () => {
+    const sink = await duckdb.open(place.place, place.options());
+    const run = {
+      began: '2026-02-01T00:00:00.000Z',
+      ended: '2026-02-01T00:01:00.000Z',
+      exitCode: 0,
+      cause: null,
+      version: '1',
+      rows: 1,
+      days: 1,
+      exports: 1,
+      bytes: 9,
+    };
+    await sink.recordRun(run);
+    expect(existsSync(place.place)).toBe(false);
+    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1), place.signal);
+    await sink.recordRun(run);
+    await sink.recordRun({ ...run, began: '2026-02-02T00:00:00.000Z', exitCode: 3, cause: 'no network.' });
+    await sink.close();
+    expect((await place.state())?.lastRun).toEqual({
+      ...run,
+      began: '2026-02-02T00:00:00.000Z',
+      exitCode: 3,
+      cause: 'no network.',
+    });
+    expect(await place.read('SELECT exit_code FROM _dfinery_runs')).toEqual([{ exit_code: 0 }, { exit_code: 3 }]);
+  });
+
+  it('does not reach other files by views that others left in it', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const secret = join(place.dir, 'secret.csv');
+    writeFileSync(secret, 'x\n1\n');
+    await place.read(`CREATE OR REPLACE VIEW event_logs AS SELECT * FROM read_csv('${secret}')`);
+    await expect(place.verify()).resolves.toMatchObject({ differences: [] });
+  });
+
+  it('gives back the space of removed rows', async () => {
+    const many = Array.from({ length: 20_000 }, (_, i) => ({ id: `${i}`, note: `${Math.sin(i)}` }));
+    await place.load([[place.of(D1, many)], [place.of(D2, [{ id: 'b' }])]]);
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const { bytesBefore, bytesAfter, rows } = await place.compact();
+    expect([bytesAfter < bytesBefore, rows]).toEqual([true, 2]);
+    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
+    const columns = await place.read("SELECT comment FROM duckdb_columns() WHERE table_name = 'events'");
+    expect(columns.filter(({ comment }) => comment === null)).toEqual([]);
+  });
+
+  it('that is damaged in any block is named by verify', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, i) => ({
+      id: `${i}`,
+      note: `${Math.sin(i)}`,
+      more: `${Math.cos(i)}`,
+    }));
+    await place.load([[place.of(D1, rows)]]);
+    const whole = readFileSync(place.place);
+    const block = 262_144;
+    const found: boolean[] = [];
+    for (let at = 3 * 4096 + block / 2; at < whole.length; at += block) {
+      const damaged = Buffer.from(whole);
+      damaged[at] ^= 1;
+      writeFileSync(place.place, damaged);
+      found.push(
+        await place.verify().then(
+          ({ differences }) => differences.length > 0,
+          () => true,
+        ),
+      );
+    }
+    // A free block may be left at the end.
+    expect(found.filter((isFound) => !isFound).length).toBeLessThanOrEqual(1);
+    expect(found.length).toBeGreaterThan(2);
+    writeFileSync(place.place, whole);
+    truncateSync(place.place, whole.length - block);
+    await expect(place.verify()).rejects.toMatchObject({ kind: 'config' });
+  });
+});
+
+const HOLD = `
+  import { DuckDBInstance } from '@duckdb/node-api';
+  const instance = await DuckDBInstance.create(process.argv[1]);
+  console.log('open');
+  process.stdin.resume().on('end', () => { instance.closeSync(); process.exit(); });`;

@@ -1,0 +1,352 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { addDays, type Day } from '../../../src/base/days.ts';
+import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import {
+  at,
+  type FakeServiceSettings,
+  type Fault,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
+
+const NOW = '2026-01-20T14:00:00Z';
+const START = '2026-01-15';
+const SETTINGS = { startDate: START, toDateInclusive: 'true' } as const;
+const rows = steadyRows('2026-01-01', '2026-01-31', 4);
+
+let fixture: Fixture;
+afterEach(() => fixture.close());
+
+function start(settings: Partial<FakeServiceSettings> = {}): Fixture {
+  fixture = new Fixture(NOW, { rows, ...settings });
+  return fixture;
+}
+
+/** The service answers requests of one day in its own way; others as ever. */
+const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)) => {
+  let nth = 0;
+  return ({ from }: ExportRequest) => {
+    if (from !== day) return undefined;
+    return typeof fault === 'function' ? fault(++nth) : fault;
+  };
+};
+const requestsOf = (day: Day) => fixture.service.requests.filter(({ from }) => from === day).length;
+const without = (count: number) => (csv: string) => {
+  const lines = csv.trimEnd().split('\n');
+  return `${lines.slice(0, lines.length - count).join('\n')}\n`;
+};
+
+describe('the last line', () => {
+  it('without a line end is downloaded once more, and then this is how the service ends its files', async () => {
+    const { target, service } = await start({ finalNewline: false }).run({ ...SETTINGS, lookbackDays: 0 });
+    expect(target.state?.final_newline).toBe(false);
+    expect(target.days.size).toBe(6);
+    // The first download of a run goes alone; the others already know.
+    expect(service.sent).toBe(7);
+    await fixture.run({ ...SETTINGS, lookbackDays: 0 });
+    expect(service.sent).toBe(8);
+  });
+
+  it('is accepted with another body each time, as for a day that grows', async () => {
+    start({ finalNewline: false, shuffles: true });
+    await fixture.run(SETTINGS);
+    const first = fixture.target.days.get('2026-01-20')?.length;
+    fixture.clock.time += 6 * HOUR;
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-20')?.length).toBe((first ?? 0) + 1);
+  });
+
+  it('that was cut once does not cost a row', async () => {
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined));
+    const { target } = await start({ fault }).run(SETTINGS);
+    expect(target.days.get('2026-01-17')).toHaveLength(4);
+    expect(target.state).not.toHaveProperty('final_newline');
+  });
+});
+
+describe('a day without rows', () => {
+  const empty = rows.filter(({ occurred }) => new Date(occurred).toISOString().slice(0, 10) !== '2026-01-17');
+
+  it.each(['header', '204', '404', 'no byte', 'an empty list'] as const)(
+    'answered with %s is empty',
+    async (noRows) => {
+      const { target } = await start({ rows: empty, noRows }).run(SETTINGS);
+      expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 0, is_over: true });
+      expect(target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-17'] });
+      expect(requestsOf('2026-01-17')).toBe(noRows === 'header' ? 1 : 2);
+      expect(fixture.events('day.empty_answer')).toHaveLength(noRows === 'header' ? 0 : 1);
+    },
+  );
+
+  it.each([
+    ['404', 2],
+    ['204', 3],
+    ['no byte', 3],
+  ] as const)('proves nothing where every day is answered with %s: exit %i', async (noRows, exitCode) => {
+    const failure = await start({ rows: [], noRows }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(exitCode);
+    if (exitCode === 2) expect(failure.message).toMatch(/base_url/);
+    expect(fixture.service.sent).toBeLessThanOrEqual(10);
+    expect(fixture.target.state).toBeUndefined();
+  });
+
+  it('never replaces rows by such an answer', async () => {
+    await start({ noRows: '404' }).run(SETTINGS);
+    fixture.service.settings = { ...fixture.service.settings, rows: [] };
+    const failure = await fixture.failure(SETTINGS);
+    expect(failure.exitCode).toBe(3);
+    expect(failure.message).toMatch(/stored rows stay/);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+  });
+
+  it('replaces rows by two headers alone', async () => {
+    await start().run(SETTINGS);
+    fixture.service.settings = { ...fixture.service.settings, rows: empty.filter(({ id }) => !id.includes('01-19')) };
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-19')).toEqual([]);
+    expect(fixture.events('day.fewer_rows')).toHaveLength(1);
+  });
+});
+
+describe('a day that has fewer rows than are stored', () => {
+  const again = async (fault: FakeServiceSettings['fault']) => {
+    await start().run(SETTINGS);
+    fixture.service.settings = { ...fixture.service.settings, fault };
+    fixture.service.requests.length = 0;
+  };
+
+  it('is downloaded once more, and the whole one is taken', async () => {
+    await again(onDay('2026-01-19', (nth) => (nth === 1 ? { body: without(2) } : undefined)));
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+    expect(requestsOf('2026-01-19')).toBe(2);
+  });
+
+  it('is taken with a warning if two downloads agree', async () => {
+    await again(onDay('2026-01-19', { body: without(1) }));
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
+    expect(fixture.events('day.fewer_rows')).toHaveLength(1);
+  });
+
+  it('keeps the stored rows and ends with exit 3 if two downloads differ; other days are loaded', async () => {
+    await again(onDay('2026-01-19', (nth) => ({ body: without(nth) })));
+    fixture.clock.time += 24 * HOUR;
+    const failure = await fixture.failure(SETTINGS);
+    expect(failure.exitCode).toBe(3);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+    expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
+  });
+
+  it('that is not over keeps the stored rows with a warning', async () => {
+    await again(onDay('2026-01-20', (nth) => ({ body: without(nth) })));
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-20')).toHaveLength(2);
+    expect(fixture.events('day.open')).toHaveLength(1);
+  });
+
+  it('compares downloads of the same span alone', async () => {
+    start({ inclusive: false });
+    await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    const receipt = fixture.target.receipts.get('2026-01-19');
+    if (receipt !== undefined)
+      fixture.target.receipts.set('2026-01-19', { ...receipt, to_date: '2026-01-19', rows: 99 });
+    await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
+    expect(fixture.events('day.fewer_rows')).toEqual([]);
+  });
+});
+
+describe('a day that is not over', () => {
+  it.each<[string, Fault]>([
+    ['500', { refuse: 'retry_or_split' }],
+    ['400', { refuse: 'invalid' }],
+    ['exceed_date_range_limit', { refuse: 'gone' }],
+    ['404', { refuse: 'config' }],
+    ['a broken body', { body: () => 'no export' }],
+  ])('never fails a run: %s', async (_, fault) => {
+    const { target } = await start({ fault: onDay('2026-01-20', fault) }).run(SETTINGS);
+    expect(target.state).toMatchObject({ from_date: '2026-01-20' });
+    expect(target.state).not.toHaveProperty('gaps');
+    expect(fixture.events('day.open')).toHaveLength(1);
+    expect(requestsOf('2026-01-20')).toBeLessThanOrEqual(2);
+  });
+
+  it('is read by the next run', async () => {
+    await start({ fault: onDay('2026-01-20', { refuse: 'retry_or_split' }) }).run(SETTINGS);
+    fixture.service.settings = { ...fixture.service.settings, fault: () => undefined };
+    fixture.clock.time += 24 * HOUR;
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
+    expect(fixture.target.state?.from_date).toBe('2026-01-21');
+  });
+
+  it('is counted as open if the caller named it', async () => {
+    await start().run(SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
+    expect(fixture.counts.openDays).toEqual(['2026-01-20']);
+  });
+});
+
+describe('a broken body', () => {
+  it('that another download mends costs one more export', async () => {
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: (csv) => csv.replace(',u-', '') } : undefined));
+    await start({ fault }).run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+    expect(requestsOf('2026-01-17')).toBe(2);
+  });
+
+  it.each<[string, (csv: string) => string, number]>([
+    ['a row that is too short, twice', (csv) => csv.replace(',u-', ''), 2],
+    ['no system columns', () => 'a,b\n1,2\n', 1],
+  ])('fails its day alone: %s', async (_, body, sent) => {
+    const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(3);
+    expect(failure.message).toContain('2026-01-17');
+    expect(requestsOf('2026-01-17')).toBe(sent);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+    expect(fixture.target.state?.from_date).toBe('2026-01-17');
+  });
+});
+
+describe('a day that is too large', () => {
+  const many = [...rows, ...steadyRows('2026-01-17', '2026-01-17', 30, 'own_event')];
+  const most = 32;
+
+  it('is requested in parts by event name, and stored whole', async () => {
+    const { target } = await start({ rows: many, most }).run(SETTINGS);
+    expect(target.days.get('2026-01-17')).toHaveLength(34);
+    expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 34 });
+    expect(target.state?.from_date).toBe('2026-01-20');
+    const parts = fixture.service.requests.filter(({ events }) => events.length > 0);
+    expect(parts.at(-1)?.eventsCondition).toBe('exclude');
+  });
+
+  it('asks the place for the names that it knows', async () => {
+    start({ rows: many, most });
+    const deps = { ...fixture.deps(), eventNames: async () => ['own_event'] };
+    const { extractDays } = await import('../../../src/extract/extract.ts');
+    const { planFor } = await import('../../support/extract/extraction.ts');
+    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
+    for await (const batch of extractDays(plan, deps)) await fixture.target.commit(batch);
+    expect(fixture.service.requests.some(({ events }) => events.join() === 'own_event')).toBe(true);
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
+  });
+
+  it('with a single name that is too large is named, and the other days are loaded', async () => {
+    const failure = await start({ rows: many, most: 20 }).failure({
+      ...SETTINGS,
+      events: ['own_event', 'df_login'],
+      eventsCondition: 'include',
+    });
+    expect(failure.exitCode).toBe(3);
+    expect(failure.message).toMatch(/own_event of 2026-01-17/);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+  });
+
+  it('is not divided where the service exports nothing', async () => {
+    const failure = await start({ fault: () => ({ refuse: 'retry_or_split' }) }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(3);
+    expect(fixture.service.requests.every(({ events }) => events.length === 0)).toBe(true);
+    expect(fixture.service.sent).toBeLessThanOrEqual(18);
+  });
+});
+
+describe('days that are no longer exported', () => {
+  const late = async (settings: object) => {
+    await start().run(SETTINGS);
+    fixture.clock.time += 40 * 24 * HOUR;
+    fixture.service.settings = { ...fixture.service.settings, rows: steadyRows('2026-01-01', '2026-03-05', 2) };
+    fixture.service.requests.length = 0;
+    return { ...SETTINGS, ...settings };
+  };
+
+  it('are gaps under on_gap fail: all others are loaded, exit 4 names them, and the cursor stays', async () => {
+    const settings = await late({});
+    const failure = await fixture.failure(settings);
+    expect(failure.exitCode).toBe(4);
+    expect(failure.message).toContain('2026-01-20 to 2026-01-29');
+    expect(fixture.target.days.get('2026-01-30')).toHaveLength(2);
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
+    // The newest of them shows that those before it are lost, too.
+    expect(fixture.service.requests.filter(({ from }) => from < '2026-01-30')).toHaveLength(1);
+  });
+
+  it('are recorded under on_gap warn, and the cursor goes on', async () => {
+    const settings = await late({ onGap: 'warn' });
+    await fixture.run(settings);
+    expect(fixture.target.state?.gaps).toHaveLength(10);
+    expect(fixture.target.state?.from_date).toBe('2026-03-01');
+    await fixture.run(settings);
+    expect(fixture.counts.gaps).toEqual([]);
+  });
+
+  it('are no gaps while the service still exports them, whatever history_days says', async () => {
+    const settings = await late({});
+    fixture.service.settings = { ...fixture.service.settings, historyDays: 90 };
+    await fixture.run(settings);
+    expect(fixture.target.state?.from_date).toBe('2026-03-01');
+  });
+
+  it('only shorten a first run, with a warning', async () => {
+    const { target } = await start({ historyDays: 3 }).run({ startDate: '2026-01-10', toDateInclusive: 'true' });
+    expect(target.state).toMatchObject({ start_date: '2026-01-17', from_date: '2026-01-20' });
+    expect(target.state).not.toHaveProperty('gaps');
+    expect(fixture.events('plan.shortened')).toHaveLength(1);
+  });
+
+  it('end a run with exit 4 if the caller named them, and the others are loaded', async () => {
+    const failure = await start({ historyDays: 3 }).failure(
+      { onGap: 'warn' },
+      { from: '2026-01-16', to: '2026-01-17' },
+    );
+    expect(failure.exitCode).toBe(4);
+    expect(fixture.target.days.has('2026-01-17')).toBe(true);
+  });
+});
+
+describe('an implausible day', () => {
+  const usual = steadyRows('2025-12-20', '2026-01-31', 120);
+  const few = usual.filter(({ id }) => !id.includes('2026-01-18') || id.endsWith('-1'));
+  const settings = { startDate: '2025-12-25', toDateInclusive: 'true' } as const;
+
+  it('is warned about and read again until it is whole', async () => {
+    await start({ rows: few }).run(settings);
+    expect(fixture.counts.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
+    fixture.service.settings = { ...fixture.service.settings, rows: usual };
+    fixture.clock.time += 24 * HOUR;
+    await fixture.run(settings);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(120);
+    expect(fixture.target.state?.read_again).toEqual([]);
+  });
+
+  it('stops the run under on_implausible fail: it is stored, nothing after it', async () => {
+    const failure = await start({ rows: few }).failure({ ...settings, onImplausible: 'fail' });
+    expect(failure.exitCode).toBe(3);
+    expect(fixture.target.receipts.has('2026-01-18')).toBe(true);
+    expect(fixture.target.receipts.has('2026-01-19')).toBe(false);
+    fixture.clock.time = at('2026-01-26T12:00:00Z');
+    await fixture.run({ ...settings, onImplausible: 'fail' });
+    expect(fixture.target.state?.from_date).toBe('2026-01-26');
+  });
+
+  it('without rows that arrive days later is not lost', async () => {
+    const lagging = (ms: number) => usual.map((row) => ({ ...row, arrived: row.occurred + ms }));
+    start({ rows: lagging(0), selects: 'occurred' });
+    await fixture.run(settings);
+    fixture.service.settings = {
+      ...fixture.service.settings,
+      rows: lagging(3.5 * 24 * HOUR).map((row) =>
+        row.id.includes('2026-01-2') ? row : { ...row, arrived: row.occurred },
+      ),
+    };
+    for (let day = 0; day < 8; day++) {
+      fixture.clock.time += 24 * HOUR;
+      await fixture.run(settings);
+    }
+    expect(fixture.target.days.get('2026-01-21')).toHaveLength(120);
+    expect(fixture.target.days.get('2026-01-23')).toHaveLength(120);
+    expect(fixture.target.state?.from_date).toBe(addDays('2026-01-20', 8));
+  });
+});

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Day } from '../../../src/base/days.ts';
+import {
+  at,
+  type FakeRow,
+  type FakeServiceSettings,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
+
+const NOW = '2026-01-20T14:00:00Z';
+const SETTINGS = { startDate: '2026-01-16' } as const;
+const rows = steadyRows('2026-01-10', '2026-01-31', 5);
+
+let fixture: Fixture;
+afterEach(() => fixture.close());
+
+/** One first run; returns the requests that it began with. */
+async function firstRun(settings: Partial<FakeServiceSettings>, now = NOW): Promise<readonly string[]> {
+  fixture = new Fixture(now, { rows, ...settings });
+  await fixture.run(SETTINGS);
+  return fixture.service.ranges;
+}
+
+const PROBES = {
+  alone: '2026-01-19..2026-01-19',
+  withNext: '2026-01-19..2026-01-20',
+  nextAlone: '2026-01-20..2026-01-20',
+};
+
+describe('whether an export includes its to_date', () => {
+  it('is proved by the rows of one day: one export a day, of that day', async () => {
+    const ranges = await firstRun({});
+    expect(fixture.target.state?.to_date_inclusive).toBe(true);
+    expect([...ranges].sort()).toEqual(['16', '17', '18', '19', '20'].map((day) => `2026-01-${day}..2026-01-${day}`));
+    expect(ranges[0]).toBe(PROBES.alone);
+  });
+
+  it('is disproved with three exports of one day: then every day asks for the next one', async () => {
+    const ranges = await firstRun({ inclusive: false });
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    expect(ranges.slice(0, 3)).toEqual(Object.values(PROBES));
+    expect(ranges).toHaveLength(3 + 4);
+    expect(fixture.target.receipts.get('2026-01-17')).toMatchObject({ to_date: '2026-01-18' });
+  });
+
+  it.each<[string, Partial<FakeServiceSettings>]>([
+    ['the service compares with midnight', { daysAreInstants: true, rows: withMidnights(rows), selects: 'arrived' }],
+    ['single days are refused', { singleDays: 'refused' }],
+    ['the day has a single row', { rows: rows.filter(({ id }) => !id.includes('2026-01-19') || id.endsWith('-2')) }],
+  ])('stays open where %s, and no row is missing or there twice', async (_, settings) => {
+    await firstRun(settings);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    const ids = fixture.target.ids();
+    expect(new Set(ids).size).toBe(ids.length);
+    const wanted = fixture.service.selected({ from: '2026-01-16', to: '2026-01-20' });
+    expect(wanted.map(({ id }) => id).filter((id) => !ids.includes(id))).toEqual([]);
+  });
+
+  it('is found out by a later run if the first could not', async () => {
+    const single = rows.filter(({ id }) => !id.includes('2026-01-19') || id.endsWith('-2'));
+    await firstRun({ rows: single });
+    fixture.clock.time += 24 * HOUR;
+    await fixture.run(SETTINGS);
+    expect(fixture.target.state?.to_date_inclusive).toBe(true);
+  });
+
+  it('is not asked again once it is known', async () => {
+    await firstRun({ inclusive: false });
+    fixture.service.requests.length = 0;
+    await fixture.run(SETTINGS);
+    expect(fixture.service.ranges).toEqual(['2026-01-19..2026-01-20', '2026-01-20..2026-01-21']);
+  });
+
+  it('is not asked where the configuration says it, and not stored', async () => {
+    fixture = new Fixture(NOW, { rows, inclusive: false });
+    await fixture.run({ ...SETTINGS, toDateInclusive: 'false' });
+    expect(fixture.service.sent).toBe(5);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+  });
+
+  it('is found out again after the provider has changed its rule', async () => {
+    fixture = new Fixture('2026-01-20T14:00:00Z', { rows: steadyRows('2025-12-20', '2026-03-31', 5) });
+    const settings = { startDate: '2025-12-25' };
+    await fixture.run(settings);
+    expect(fixture.target.state?.to_date_inclusive).toBe(true);
+    fixture.service.settings = { ...fixture.service.settings, inclusive: false };
+    for (let day = 0; day < 4; day++) {
+      fixture.clock.time += 24 * HOUR;
+      await fixture.run(settings);
+    }
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    expect(fixture.target.days.get('2026-01-21')).toHaveLength(5);
+    expect(fixture.target.days.get('2026-01-22')).toHaveLength(5);
+  });
+});
+
+describe('plain append', () => {
+  it.each([true, false])('delivers each row once when the end is included (%s)', async (inclusive) => {
+    fixture = new Fixture(NOW, { rows, inclusive });
+    for (let run = 0; run < 10; run++) {
+      await fixture.run(SETTINGS, { appends: true });
+      fixture.clock.time += 7 * HOUR;
+    }
+    const { appended } = fixture.target;
+    const last = lastSettled(fixture.clock.time - 7 * HOUR);
+    const wanted = rows.filter(({ id }) => dayOf(id) >= SETTINGS.startDate && dayOf(id) <= last).map(({ id }) => id);
+    expect([...appended].sort()).toEqual(wanted.sort());
+  });
+});
+
+const dayOf = (id: string): Day => /\d{4}-\d{2}-\d{2}/.exec(id)?.[0] ?? '';
+const lastSettled = (now: number): Day => new Date(now - 15 * HOUR - 24 * HOUR).toISOString().slice(0, 10);
+
+/** Adds a row at midnight of each day. */
+function withMidnights(some: readonly FakeRow[]): FakeRow[] {
+  const days = new Set(some.map(({ id }) => dayOf(id)));
+  const midnights = [...days].map((day) => {
+    const occurred = at(`${day}T00:00:00Z`);
+    return { id: `midnight-${day}`, event: 'df_login', occurred, arrived: occurred };
+  });
+  return [...some, ...midnights];
+}

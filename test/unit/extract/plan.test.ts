@@ -1,0 +1,231 @@
+import { describe, expect, it } from 'vitest';
+import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
+import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/day.ts';
+import { hashesOf } from '../../../src/extract/export-request.ts';
+import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import { at, SETTINGS } from '../../support/extract/extraction.ts';
+
+/** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
+const NOW = at('2026-01-20T14:00:00Z');
+const HASHES = hashesOf({ ...SETTINGS });
+
+type Stored = Partial<StoredReceiptFacts>;
+
+/** Receipts of days, each over and with 100 rows unless `other` says something else. */
+const receipts = (first: Day, last: Day, other: Readonly<Record<Day, Stored>> = {}) =>
+  new Map(
+    [...daysOf(first, last), ...Object.keys(other)].map((day) => [
+      day,
+      { rows: 100, to_date: day, is_over: true, requested_at: '2026-01-20T00:00:00.000Z', ...other[day] },
+    ]),
+  );
+
+const state = (more: Partial<ExportState>): ExportState => ({
+  version: 1,
+  from_date: '2026-01-19',
+  start_date: '2026-01-10',
+  ...HASHES,
+  to_date_inclusive: true,
+  ...more,
+});
+
+const loaded = (other: Readonly<Record<Day, Stored>> = {}, more: Partial<ExportState> = {}): PriorLoads => ({
+  state: state(more),
+  receipts: receipts('2026-01-10', '2026-01-18', other),
+});
+
+function plan(prior: Partial<PriorLoads> = {}, settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
+  return planRun({
+    settings: { ...SETTINGS, ...settings },
+    prior: { state: undefined, receipts: new Map(), ...prior },
+    now: NOW,
+    ...more,
+  });
+}
+
+const events = (warnings: readonly { readonly event: string }[]) => warnings.map(({ event }) => event);
+
+describe('the days of a first run', () => {
+  it('are those from start_date through today in UTC', () => {
+    expect(plan({}, { startDate: '2026-01-15' }).days).toEqual(daysOf('2026-01-15', '2026-01-20'));
+  });
+
+  it('are all that are exported without a start_date', () => {
+    expect(plan().days).toEqual(daysOf('2025-12-21', '2026-01-20'));
+  });
+
+  it('begin with the oldest exported day after an earlier start_date, with a warning', () => {
+    const { days, start, warnings } = plan({}, { startDate: '2025-11-01' });
+    expect([days[0], start]).toEqual(['2025-12-21', '2025-12-21']);
+    expect(events(warnings)).toEqual(['plan.shortened']);
+  });
+
+  it('end with today in the time zone', () => {
+    const late = at('2026-01-20T20:00:00Z');
+    const last = (timezone: string) => plan({}, { timezone }, { now: late }).days.at(-1);
+    expect([last('Asia/Seoul'), last('America/Los_Angeles')]).toEqual(['2026-01-21', '2026-01-20']);
+  });
+
+  it('end with end_date', () => {
+    expect(plan({}, { startDate: '2026-01-15', endDate: '2026-01-16' }).days).toEqual(['2026-01-15', '2026-01-16']);
+  });
+
+  it('find out the end of an export on the newest day that is over, unless it is configured', () => {
+    expect(plan().endDayOn).toBe('2026-01-19');
+    expect(plan({}, { toDateInclusive: 'false' })).toMatchObject({ endDayOn: undefined, toDateInclusive: false });
+  });
+});
+
+describe('the days of a later run', () => {
+  it('are those from the cursor on, with one day of lookback', () => {
+    expect(plan(loaded()).days).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+
+  it.each([
+    [0, '2026-01-19'],
+    [3, '2026-01-16'],
+    [30, '2026-01-10'],
+  ])('look back %i days from the first missing day, never before the start', (lookbackDays, first) => {
+    expect(plan(loaded(), { lookbackDays }).days[0]).toBe(first);
+  });
+
+  it('leave out days after the cursor that are loaded and over', () => {
+    const prior = loaded({}, { from_date: '2026-01-12' });
+    const holed = { ...prior, receipts: new Map([...prior.receipts].filter(([day]) => day !== '2026-01-12')) };
+    expect(plan(holed).days).toEqual(['2026-01-11', '2026-01-12', '2026-01-19', '2026-01-20']);
+  });
+
+  it('include a day that was not over when it was loaded', () => {
+    const prior = loaded({ '2026-01-19': { is_over: false } });
+    expect(plan(prior).days).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+
+  it('include empty days for a week after they were over', () => {
+    const empty = { '2026-01-12': { rows: 0 }, '2026-01-13': { rows: 0 } };
+    const { days, readAgain } = plan(loaded(empty));
+    expect(days).toEqual(['2026-01-13', '2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(readAgain).toEqual(['2026-01-13']);
+  });
+
+  it('leave out pruned days and gaps', () => {
+    const pruned = loaded({ '2026-01-17': { rows: 0, pruned: true }, '2026-01-18': { pruned: true } });
+    expect(plan(pruned, { lookbackDays: 3 }).days).toEqual(['2026-01-16', '2026-01-19', '2026-01-20']);
+    expect(plan(loaded({}, { gaps: ['2026-01-18'] })).days).toEqual(['2026-01-19', '2026-01-20']);
+  });
+
+  it('keep the start when start_date changes', () => {
+    expect(plan(loaded(), { startDate: '2026-01-01' }).days[0]).toBe('2026-01-18');
+  });
+
+  it('warn when days will be lost within a week', () => {
+    const old = { state: state({ from_date: '2025-12-25', start_date: '2025-12-20' }), receipts: new Map() };
+    const { warnings } = plan(old);
+    expect(events(warnings)).toEqual(['plan.retention_limit']);
+    expect(warnings[0].message).toContain('in 4 days');
+  });
+});
+
+describe('named days', () => {
+  it('are read whatever the cursor is, and are not shortened', () => {
+    const { days, isNamed } = plan(loaded(), {}, { from: '2025-11-30', to: '2025-12-01' });
+    expect(days).toEqual(['2025-11-30', '2025-12-01']);
+    expect(isNamed).toBe(true);
+  });
+
+  it('that are not over are read, with a warning', () => {
+    const { days, warnings } = plan(loaded(), {}, { from: '2026-01-20', to: '2026-01-20' });
+    expect(days).toEqual(['2026-01-20']);
+    expect(events(warnings)).toEqual(['plan.open_day']);
+  });
+
+  it('are refused in the wrong order', () => {
+    expect(() => plan({}, {}, { from: '2026-01-02', to: '2026-01-01' })).toThrow(/nothing lies between/);
+  });
+});
+
+describe('plain append', () => {
+  it('reads days that have been over for settle_hours, each once', () => {
+    const { days } = plan(loaded({}, { from_date: '2026-01-17' }), {}, { appends: true });
+    expect(days).toEqual([]);
+    const settled = plan(loaded(), { settleHours: 0 }, { appends: true });
+    expect(settled.days).toEqual(['2026-01-19']);
+  });
+
+  it('reads an empty day again, but none that has few rows', () => {
+    const weeks: Record<Day, Stored> = {};
+    for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-17', -7 * week)] = { rows: 1000 };
+    const few = loaded({ ...weeks, '2026-01-17': { rows: 5 }, '2026-01-16': { rows: 0 } });
+    expect(plan(few, {}, { appends: true }).days).toEqual(['2026-01-16']);
+    expect(plan(few).readAgain).toEqual(['2026-01-16', '2026-01-17']);
+  });
+});
+
+describe('a full refresh', () => {
+  const refresh = { fullRefresh: true };
+
+  it('reads every day from the start that is still exported, and names older ones', () => {
+    const prior = { state: state({ start_date: '2025-12-10' }), receipts: receipts('2025-12-10', '2026-01-18') };
+    const { days, warnings } = plan(prior, {}, refresh);
+    expect(days).toEqual(daysOf('2025-12-21', '2026-01-20'));
+    expect(warnings.map(({ message }) => message).join()).toContain('2025-12-10 to 2025-12-20');
+  });
+
+  it('takes other filters', () => {
+    const prior = loaded({}, { filters: 'a'.repeat(64) });
+    expect(() => plan(prior)).toThrow(/--full-refresh/);
+    expect(plan(prior, {}, refresh).isMixed).toBe(true);
+  });
+
+  it('that was not finished is gone on with, whatever the filters are', () => {
+    const prior = loaded({}, { filters: 'mixed' });
+    expect(() => plan(prior)).toThrow(/not finished/);
+    expect(plan(prior, {}, refresh).days[0]).toBe('2026-01-10');
+  });
+
+  it('is refused for named days', () => {
+    expect(() => plan(loaded(), {}, { ...refresh, from: '2026-01-12' })).toThrow(/--full-refresh reads all days/);
+  });
+});
+
+describe('a stored state', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['of another service', state({ service: 'b'.repeat(64) }), /another service/],
+    ['of a newer version', { ...state({}), version: 2 }, /newer program/],
+    ['with an impossible day', state({ from_date: '2026-02-30' }), /cannot be used/],
+    ['that is a list', [], /not a JSON object/],
+    ['with a cursor in the future', state({ from_date: '2026-01-25' }), /lies in the future/],
+  ])('%s is refused with exit 2', (_, stored, message) => {
+    expect(() => plan({ state: stored })).toThrow(
+      expect.objectContaining({ exitCode: 2, message: expect.stringMatching(message) }),
+    );
+  });
+
+  it.each<[string, Partial<PlanSettings>, boolean]>([
+    ['names in another order', { events: ['b', 'a', 'a'], eventsCondition: 'include' }, true],
+    ['another condition', { events: ['a', 'b'], eventsCondition: 'exclude' }, false],
+    ['other properties', { properties: ['p'], propertiesCondition: 'include' }, false],
+    ['a dropped column', { columnsDrop: ['phone'] }, false],
+  ])('goes on with the same filters alone: %s', (_, more, isSame) => {
+    const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
+    const prior = {
+      state: state({ ...hashesOf({ ...SETTINGS, ...settings }) }),
+      receipts: receipts('2026-01-10', '2026-01-18'),
+    };
+    const run = () => plan(prior, { ...settings, ...more });
+    if (isSame) expect(run().days).toHaveLength(3);
+    else expect(run).toThrow(/other filters or columns/);
+  });
+
+  it('with a cursor alone is that of an earlier run', () => {
+    const { days, cursor } = plan({ state: { version: 1, from_date: '2026-01-18' } }, { startDate: '2026-01-10' });
+    expect([cursor, ...days]).toEqual(['2026-01-18', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+  });
+});
+
+describe('an empty day where rows are usual', () => {
+  it('makes the run find out the end of an export again, on the newest day that had rows', () => {
+    const weeks: Record<Day, Stored> = { '2026-01-18': { rows: 0 } };
+    for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-18', -7 * week)] = { rows: 50 };
+    expect(plan(loaded(weeks))).toMatchObject({ toDateInclusive: true, endDayOn: '2026-01-17' });
+  });
+});

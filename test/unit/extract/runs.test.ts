@@ -1,0 +1,149 @@
+import { existsSync, mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
+import { extractDays } from '../../../src/extract/extract.ts';
+import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
+
+const NOW = '2026-01-20T14:00:00Z';
+const SETTINGS = { startDate: '2026-01-11', toDateInclusive: 'true' } as const;
+const rows = steadyRows('2026-01-01', '2026-01-31', 4);
+
+let fixture: Fixture;
+afterEach(() => fixture.close());
+const start = (settings: Partial<FakeServiceSettings> = {}): Fixture => {
+  fixture = new Fixture(NOW, { rows, ...settings });
+  return fixture;
+};
+
+describe('batches', () => {
+  it('hold all days that are ready, in order', async () => {
+    const { target } = await start().run(SETTINGS);
+    expect(target.commits.flat()).toEqual(daysOf('2026-01-11', '2026-01-20'));
+    expect(target.commits.length).toBeLessThan(5);
+  });
+
+  it('end with the day that reaches the most rows', async () => {
+    start();
+    const sizes: number[] = [];
+    const limits = { rows: 9, bytes: 1e9, waitMs: 10_000 };
+    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
+    for await (const { days } of extractDays(plan, fixture.deps(), limits)) sizes.push(days.length);
+    expect(sizes).toEqual([3, 3, 3, 1]);
+  });
+
+  it('hold one day each if days may share rows', async () => {
+    const { target } = await start({ inclusive: false }).run({ ...SETTINGS, toDateInclusive: 'false' });
+    expect(target.commits.every((days) => days.length === 1)).toBe(true);
+  });
+
+  it('give the same place as one commit a day', async () => {
+    const together = (await start({ finalNewline: false }).run(SETTINGS)).target;
+    fixture.close();
+    start({ finalNewline: false });
+    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
+    const one = { rows: 0, bytes: 0, waitMs: 0 };
+    for await (const batch of extractDays(plan, fixture.deps(), one)) await fixture.target.commit(batch);
+    expect(fixture.target.state).toEqual(together.state);
+    expect(fixture.target.ids()).toEqual(together.ids());
+  });
+});
+
+describe('a run', () => {
+  it('exports at most max_concurrent_exports days at once', async () => {
+    await start().run(SETTINGS);
+    expect(fixture.service.busiest).toBeGreaterThan(1);
+    expect(fixture.service.busiest).toBeLessThanOrEqual(3);
+  });
+
+  it('that dies loses what was not committed, nothing else', async () => {
+    start();
+    const one = { rows: 0, bytes: 0, waitMs: 0 };
+    let commits = 0;
+    for await (const batch of extractDays(
+      planFor(fixture.clock, fixture.target.prior(), SETTINGS),
+      fixture.deps(),
+      one,
+    )) {
+      if (++commits > 4) break;
+      await fixture.target.commit(batch);
+    }
+    expect(fixture.target.state?.from_date).toBe('2026-01-15');
+    await fixture.run(SETTINGS);
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
+    expect(fixture.target.ids()).toHaveLength(
+      rows.filter(({ id }) => id >= 'df_login-2026-01-11' && id < 'df_login-2026-01-20').length + 2,
+    );
+  });
+
+  it('that was stopped ends with the reason of the signal', async () => {
+    start();
+    const reason = new Error('stopped');
+    const running = fixture.run(SETTINGS);
+    fixture.controller.abort(reason);
+    await expect(running).rejects.toBe(reason);
+  });
+
+  it('ends at once when the token is wrong, with exit 2', async () => {
+    const failure = await start({ fault: () => ({ refuse: 'config' }) }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(2);
+    expect(fixture.service.sent).toBeLessThanOrEqual(4);
+  });
+
+  it('gives up after three days that fail, and keeps those before them', async () => {
+    const fault = ({ from }: { readonly from: string }) =>
+      from >= '2026-01-14' && from < '2026-01-19' ? ({ refuse: 'retry', code: 'closed' } as const) : undefined;
+    const failure = await start({ fault }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(3);
+    expect(fixture.target.state?.from_date).toBe('2026-01-14');
+  });
+
+  it('takes days in any order by five processes at once', async () => {
+    start();
+    const days = daysOf('2026-01-11', '2026-01-18');
+    const shuffled = days.map((_, i) => days[(i * 5) % days.length]);
+    await Promise.all(
+      [0, 1, 2, 3].map(async (of) => {
+        for (const day of shuffled.filter((_, i) => i % 4 === of)) {
+          const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS, { from: day, to: day });
+          for await (const batch of extractDays(plan, fixture.deps())) await fixture.target.commit(batch);
+        }
+      }),
+    );
+    await fixture.run(SETTINGS);
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
+    expect([...fixture.target.days.keys()].sort()).toEqual(daysOf('2026-01-11', '2026-01-20'));
+  });
+});
+
+describe('the folder of a run', () => {
+  it('is private, and gone with the run', async () => {
+    start();
+    const batches = fixture.batches(SETTINGS);
+    await batches.next();
+    const [folder] = readdirSync(fixture.spoolDir);
+    expect(statSync(join(fixture.spoolDir, folder)).mode & 0o777).toBe(0o700);
+    await batches.return();
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
+
+  it('holds the files of a batch until the next one is requested', async () => {
+    start();
+    const batches = fixture.batches({ ...SETTINGS, toDateInclusive: 'false' });
+    const first = await batches.next();
+    const [path] = first.value?.days.flatMap(({ files }) => files.map((file) => file.path)) ?? [];
+    expect(existsSync(path)).toBe(true);
+    await batches.next();
+    expect(existsSync(path)).toBe(false);
+    await batches.return();
+  });
+
+  it('of a dead run is removed by the next', async () => {
+    start();
+    const dead = mkdtempSync(join(fixture.spoolDir, 'dfinery-spool-'));
+    writeFileSync(join(dead, '1.csv'), 'rows');
+    fixture.clock.time = Date.now() + 3_600_000;
+    await fixture.run({ ...SETTINGS, startDate: undefined }).catch(() => {});
+    expect(existsSync(dead)).toBe(false);
+  });
+});

@@ -1,0 +1,147 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
+import type { ExportState, RunFacts, StoredReceiptFacts } from '../../../src/extract/day.ts';
+import { hashesOf } from '../../../src/extract/export-request.ts';
+import { implausible, implausibleDays } from '../../../src/extract/plausible.ts';
+import { parseState, stateAfter } from '../../../src/extract/state.ts';
+import { at, SETTINGS } from '../../support/extract/extraction.ts';
+
+const receipt = (more: Partial<StoredReceiptFacts> = {}): StoredReceiptFacts => ({
+  rows: 100,
+  to_date: '2026-01-01',
+  is_over: true,
+  requested_at: '2026-01-20T00:00:00.000Z',
+  ...more,
+});
+const receipts = (days: readonly Day[], more: Partial<StoredReceiptFacts> = {}) =>
+  new Map(days.map((day) => [day, receipt(more)]));
+
+const facts = (more: Partial<RunFacts> = {}): RunFacts => ({
+  now: at('2026-01-20T14:00:00Z'),
+  start: '2026-01-10',
+  hashes: hashesOf({ ...SETTINGS }),
+  hashing: { columns: [], key_check: null },
+  isMixed: false,
+  toDateInclusive: undefined,
+  finalNewline: undefined,
+  gaps: [],
+  appends: false,
+  ...more,
+});
+
+describe('the cursor after a commit', () => {
+  const cursor = (days: readonly Day[], before?: Partial<ExportState>, more: Partial<RunFacts> = {}) =>
+    stateAfter(before && { version: 1, from_date: '2026-01-10', ...before }, receipts(days), facts(more)).from_date;
+
+  it('is the first day that is not both loaded and over', () => {
+    expect(cursor(['2026-01-10', '2026-01-11', '2026-01-13'])).toBe('2026-01-12');
+    expect(stateAfter(undefined, receipts(['2026-01-10'], { is_over: false }), facts()).from_date).toBe('2026-01-10');
+  });
+
+  it('goes on over days that were loaded in any order', () => {
+    expect(cursor(['2026-01-12', '2026-01-11', '2026-01-10'])).toBe('2026-01-13');
+  });
+
+  it('passes gaps and pruned days', () => {
+    expect(cursor(['2026-01-10', '2026-01-12'], undefined, { gaps: ['2026-01-11'] })).toBe('2026-01-13');
+    const pruned = new Map([...receipts(['2026-01-10'], { pruned: true }), ...receipts(['2026-01-11'])]);
+    expect(stateAfter(undefined, pruned, facts()).from_date).toBe('2026-01-12');
+  });
+
+  it('keeps the start of the first commit', () => {
+    const before = { start_date: '2026-01-12', from_date: '2026-01-12' };
+    expect(cursor(['2026-01-10'], before)).toBe('2026-01-12');
+  });
+
+  it('never moves back, whatever is loaded in whatever order', () => {
+    const days = daysOf('2026-01-10', '2026-01-18');
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...days), { maxLength: 30 }), (order) => {
+        const stored = new Map<Day, StoredReceiptFacts>();
+        let before: ExportState | undefined;
+        for (const [i, day] of order.entries()) {
+          stored.set(day, receipt({ is_over: i % 5 !== 0 || stored.get(day)?.is_over === true }));
+          const after = stateAfter(before, stored, facts());
+          expect(after.from_date >= (before?.from_date ?? '2026-01-10')).toBe(true);
+          for (const passed of daysOf('2026-01-10', addDays(after.from_date, -1))) {
+            expect(stored.get(passed)?.is_over).toBe(true);
+          }
+          before = after;
+        }
+      }),
+    );
+  });
+});
+
+describe('the state after a commit', () => {
+  it('is a state by its schema, and keeps unknown keys', () => {
+    const before = { version: 1, from_date: '2026-01-10', start_date: '2026-01-10', new_key: { a: 1 } } as const;
+    const state = stateAfter(before, receipts(['2026-01-10']), facts({ toDateInclusive: false, finalNewline: false }));
+    expect(parseState(JSON.parse(JSON.stringify(state)))).toMatchObject({
+      from_date: '2026-01-11',
+      to_date_inclusive: false,
+      final_newline: false,
+      new_key: { a: 1 },
+    });
+  });
+
+  it('keeps what was proved until the contrary is', () => {
+    const first = stateAfter(undefined, receipts([]), facts({ toDateInclusive: true, finalNewline: false }));
+    const second = stateAfter(first, receipts([]), facts());
+    expect(second).toMatchObject({ to_date_inclusive: true, final_newline: false });
+    const third = stateAfter(second, receipts([]), facts({ toDateInclusive: false, finalNewline: true }));
+    expect(third.to_date_inclusive).toBe(false);
+    expect(third).not.toHaveProperty('final_newline');
+  });
+
+  it('names the days that are read again', () => {
+    const days = new Map([...receipts(['2026-01-12', '2026-01-14'], { rows: 0 }), ...receipts(['2026-01-15'])]);
+    expect(stateAfter(undefined, days, facts()).read_again).toEqual(['2026-01-14']);
+  });
+
+  it('says that filters are mixed until a full refresh has changed them', () => {
+    expect(stateAfter(undefined, receipts([]), facts({ isMixed: true })).filters).toBe('mixed');
+    expect(stateAfter(undefined, receipts([]), facts()).filters).toBe(facts().hashes.filters);
+  });
+
+  it('remembers every set of hashed columns', () => {
+    const hashing = { columns: ['phone'], key_check: '0123456789abcdef' };
+    const plain = stateAfter(undefined, receipts([]), facts());
+    expect(plain).not.toHaveProperty('hashed');
+    expect(stateAfter(plain, receipts([]), facts({ hashing })).hashed).toEqual([
+      { columns: [], key_check: null },
+      hashing,
+    ]);
+  });
+});
+
+describe('an implausible day', () => {
+  const DAY = '2026-02-01';
+  const history = (rows: readonly number[], of: number) =>
+    new Map([
+      [DAY, receipt({ rows: of })],
+      ...rows.map((count, i) => [addDays(DAY, -7 * (i + 1)), receipt({ rows: count })] as const),
+    ]);
+
+  it.each<[string, readonly number[], number, boolean]>([
+    ['a fifth of the median is usual', [100, 100, 100, 100], 20, false],
+    ['less than a fifth of the median is not', [100, 100, 100, 100], 19, true],
+    ['one large week does not count', [100, 100, 100, 10_000], 20, false],
+    ['one week before is too few', [1_000], 1, false],
+    ['two weeks before are enough', [1_000, 1_000], 1, true],
+    ['small services vary', [99, 99, 99, 99], 1, false],
+    ['no rows where there always were some', [3, 2, 1, 4], 0, true],
+    ['no rows where there sometimes were none', [300, 0, 100, 400], 0, false],
+  ])('%s', (_, weeks, rows, isImplausible) => {
+    expect(implausible(DAY, history(weeks, rows)) !== undefined).toBe(isImplausible);
+  });
+
+  it('is over, and its rows were not removed', () => {
+    const days = history([1_000, 1_000], 1);
+    expect(implausibleDays(days)).toEqual([{ day: DAY, rows: 1, usual: 1_000 }]);
+    for (const more of [{ is_over: false }, { pruned: true }]) {
+      expect(implausibleDays(new Map(days).set(DAY, receipt({ rows: 1, ...more })))).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,184 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { originOf, reasonIn } from '../../../src/service/export/content.ts';
+import { headerText, readDate, readLimits } from '../../../src/service/http/headers.ts';
+import { networkProblem } from '../../../src/service/http/network.ts';
+import { proxyFor } from '../../../src/service/http/proxy.ts';
+import { Transport } from '../../../src/service/http/transport.ts';
+import { startFaultyServer, whole } from '../../support/service/faulty-server.ts';
+import { ManualClock, settle } from '../../support/service/service.ts';
+import { until } from '../../support/wait.ts';
+
+const NOW = Date.UTC(2026, 0, 20, 3);
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+const NEVER = new AbortController().signal;
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+describe('limit headers', () => {
+  it.each<
+    [
+      title: string,
+      headers: Record<string, string>,
+      remaining?: number | undefined,
+      resetAt?: number | undefined,
+      retryAt?: number,
+    ]
+  >([
+    ['milliseconds', { 'x-ratelimit-remaining': '7', 'x-ratelimit-reset': `${NOW + MINUTE}` }, 7, NOW + MINUTE],
+    ['seconds', { 'x-rate-limit-remaining': '0', 'x-rate-limit-reset': `${NOW / 1e3 + 60}` }, 0, NOW + MINUTE],
+    ['a header that came twice', { 'x-ratelimit-remaining': 'soon, 5' }, 5],
+    ['a reset that is over', { 'x-ratelimit-reset': `${NOW}` }],
+    ['nonsense', { 'x-ratelimit-remaining': '-1', 'x-ratelimit-reset': 'soon', 'retry-after': 'later' }],
+    ['Retry-After in seconds', { 'retry-after': '60' }, undefined, undefined, NOW + MINUTE],
+    [
+      'Retry-After as a date',
+      { 'retry-after': new Date(NOW + MINUTE).toUTCString() },
+      undefined,
+      undefined,
+      NOW + MINUTE,
+    ],
+  ])('are read: %s', (_title, headers, remaining, resetAt, retryAt) => {
+    expect(readLimits(headers, NOW)).toEqual({ remaining, resetAt, retryAt });
+  });
+});
+
+it('a Date header is ignored if it is more than a day away', () => {
+  const dated = (ms: number) => readDate({ date: new Date(NOW + ms).toUTCString() }, NOW);
+  expect([dated(DAY), dated(-DAY)]).toEqual([NOW + DAY, NOW - DAY]);
+  expect([dated(DAY + 1_000), dated(-400 * DAY), readDate({}, NOW), readDate({ date: 'noon' }, NOW)]).toEqual(
+    Array(4).fill(undefined),
+  );
+});
+
+it('a token is sent unchanged, or not at all', () => {
+  expect(headerText(new Secret('a token~'), 'export_token')).toBe('a token~');
+  for (const wrong of ['', 'a\nb', '토큰']) {
+    expect(() => headerText(new Secret(wrong), 'export_token')).toThrow(/^export_token is empty/);
+  }
+  expect(() => headerText(new Secret('Bearer abc'), 'export_token')).toThrow(/begins with "Bearer "/);
+});
+
+describe('the proxy for an address', () => {
+  const PROXY = 'http://proxy.example:3128';
+  const proxyOf = (url: string, values: Record<string, string>) => proxyFor(url, (name) => values[name])?.href;
+
+  it.each<[url: string, values: Record<string, string>, proxy: string | undefined]>([
+    ['https://api.example', { HTTPS_PROXY: PROXY }, `${PROXY}/`],
+    ['https://api.example', { https_proxy: PROXY, HTTPS_PROXY: 'http://other' }, `${PROXY}/`],
+    ['https://api.example', { HTTPS_PROXY: ' proxy.example:3128 ' }, `${PROXY}/`],
+    ['https://api.example', { HTTP_PROXY: PROXY }, undefined],
+    ['http://127.0.0.1:8080', { HTTPS_PROXY: PROXY }, undefined],
+    ['https://localhost', { HTTPS_PROXY: PROXY }, undefined],
+  ])('%s with %j', (url, values, proxy) => {
+    expect(proxyOf(url, values)).toBe(proxy);
+  });
+
+  it.each<[url: string, list: string, isExempt: boolean]>([
+    ['https://api.example', 'other, API.EXAMPLE', true],
+    ['https://api.example', '.example', true],
+    ['https://api.example', '*.example', true],
+    ['https://api.example', '*', true],
+    ['https://api.example', 'api.example:443', true],
+    ['https://api.example', 'api.example:8443', false],
+    ['https://api.example', 'xample', false],
+    ['https://a.api.example', 'a.api', false],
+  ])('%s is exempt by NO_PROXY %j: %s', (url, list, isExempt) => {
+    expect(proxyOf(url, { HTTPS_PROXY: PROXY, NO_PROXY: list }) === undefined).toBe(isExempt);
+  });
+
+  it.each(['socks5://proxy:1080', 'http://', 'http://a b'])('%s is refused without printing it', (text) => {
+    expect(() => proxyOf('https://api.example', { HTTPS_PROXY: text })).toThrow(/^HTTPS_PROXY is not the address/);
+  });
+});
+
+describe('the reason of a failure', () => {
+  it.each([
+    ['{"result":"fail","message":"QUERY_ERROR"}', 'query_error'],
+    ['{"message":"two words","code":"a_code"}', 'a_code'],
+    ['{"error":{"code":"exceed_date_range_limit","message":"Too old."}}', 'exceed_date_range_limit'],
+    ['\uFEFF "Query_Error"\r\n', 'query_error'],
+    ['{"message":"Row 17 of user kim@example.com"}', undefined],
+    ['{"message":"token_secret_x"}', undefined],
+    [`{"message":"${'a'.repeat(61)}"}`, undefined],
+    ['[null]', undefined],
+    ['query_error and more', undefined],
+  ])('is read from %s', (text, reason) => {
+    expect(reasonIn(text, 'secret')).toBe(reason);
+  });
+
+  it('names of a redirect its origin alone', () => {
+    const origin = (location: string) => originOf(location, 'https://api.example/x');
+    expect(origin('https://login.example:8443/?t=1')).toBe('https://login.example:8443');
+    expect([origin('/login'), origin('mailto:someone'), origin('http://')]).toEqual([
+      'https://api.example',
+      'mailto:',
+      undefined,
+    ]);
+  });
+});
+
+it.each<[code: string, kind: string, isConfig: boolean]>([
+  ['ENOTFOUND', 'dns', false],
+  ['ECONNREFUSED', 'refused', false],
+  ['EHOSTUNREACH', 'unreachable', false],
+  ['EPROTO', 'tls', false],
+  ['CERT_HAS_EXPIRED', 'certificate', true],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate', true],
+  ['HPE_HEADER_OVERFLOW', 'large_header', false],
+  ['HPE_INVALID_CONSTANT', 'protocol', false],
+  ['EPIPE', 'reset', false],
+  ['ODD', 'network', false],
+])('the network error %s is %s', (code, kind, isConfig) => {
+  const problem = networkProblem(Object.assign(new Error('x'), { code }), 'api.example');
+  expect(problem).toMatchObject({ code: kind, config: isConfig });
+  expect(problem.message).toContain('api.example');
+  expect(problem.message.endsWith('.')).toBe(isConfig);
+});
+
+describe('a connection', () => {
+  const POST = { path: '/x', headers: {}, body: '{}' };
+  const transport = (baseUrl: string, keptConnections: number, clock = systemClock) => {
+    const made = new Transport({ baseUrl, env: () => undefined, clock, keptConnections });
+    closing.push(() => made.close());
+    return made;
+  };
+
+  it('that is not established within thirty seconds fails', async () => {
+    const server = createServer(() => {}).listen(0, '127.0.0.1');
+    closing.push(() => server.close());
+    await once(server, 'listening');
+    const clock = new ManualClock();
+    const { port } = server.address() as AddressInfo;
+    // Taken, but TLS never begins.
+    const sending = transport(`https://127.0.0.1:${port}`, 0, clock).send(POST, NEVER);
+    const failed = expect(sending).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+    await until(() => clock.pending === 1);
+    clock.pass(29_999);
+    await settle();
+    expect(clock.pending).toBe(1);
+    clock.pass(1);
+    await failed;
+  });
+
+  it.each([
+    [0, 2],
+    [2, 1],
+  ])('is kept for the next request if %i may be kept', async (kept, connections) => {
+    const server = await startFaultyServer(() => whole(200, 'ok'));
+    closing.push(() => server.close());
+    const made = transport(`${server.url}/below//`, kept);
+    for (let i = 0; i < 2; i++) {
+      for await (const _ of (await made.send(POST, NEVER)).body);
+      await settle();
+    }
+    expect(new Set(server.requests.map(({ connection }) => connection)).size).toBe(connections);
+    expect(server.requests[0].line).toBe('POST /below/x HTTP/1.1');
+  });
+});

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TYPES } from '../../../src/cells/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { ORDERS_OF_THREE } from '../../support/orders.ts';
+import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+import { VECTORS } from '../../support/vectors.ts';
+
+const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+const [D1, D2, D3] = DAYS;
+
+/** Cells of columns on three days, which become another type from day to day. */
+const CHANGING = [
+  { a: '5', b: '1', c: '2026-01-01', d: 'TRUE', e: '7', f: 'null', g: '' },
+  { a: '1.5', b: 'null', c: '2026-01-01 10:00:00.000', d: 'true', e: '["x"]', f: '3', g: '2026.1.2 3:04' },
+  { a: '7', b: 'x', c: 'y', d: 'FALSE', e: 'null', f: 'text', g: '1' },
+];
+
+describe.each(TARGET_NAMES)('the columns of %s', (name) => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place(name);
+  });
+  afterEach(() => place.close());
+
+  const all = (columns = '*') => place.read(`SELECT ${columns} FROM events ORDER BY event_date, _key`);
+  const texts = (columns: string) => all(`${columns}`);
+
+  it('hold the same values whether days come together or alone', async () => {
+    const days = () => DAYS.map((day, i) => place.of(day, [{ id: day, ...CHANGING[i] }]));
+    await place.load([days()]);
+    const together = await texts('_key, a, b, c, d, e, f, g, _rescued');
+    place.close();
+    place = new Place(name);
+    await place.load(days().map((day) => [day]));
+    expect(await texts('_key, a, b, c, d, e, f, g, _rescued')).toEqual(together);
+  });
+
+  it.each(ORDERS_OF_THREE)('have the same types and values in every order of days: %j', async (...order) => {
+    const [cells] = [CHANGING.map(({ a, c, d, e, g }) => ({ a, c, d, e, g }))];
+    await place.load(order.map((i) => [place.of(DAYS[i], [{ id: DAYS[i], ...cells[i] }])]));
+    expect(await all('_key, a, c, d, g')).toEqual([
+      { _key: D1, a: 5, c: '2026-01-01', d: 'TRUE', g: null },
+      { _key: D2, a: 1.5, c: '2026-01-01 10:00:00.000', d: 'TRUE', g: '2026-01-02 03:04:00.000' },
+      { _key: D3, a: 7, c: 'y', d: 'FALSE', g: '1' },
+    ]);
+  });
+
+  it.each([undefined, 'Asia/Seoul'])('have each type, and may become text (zone %s)', async (timezone) => {
+    const columns = COLUMN_TYPES.map((type, i) => ({
+      name: `c${i}`,
+      type,
+      cells: VECTORS.columns.find((vector) => vector.type === type && vector.timezone === undefined)?.cells ?? [],
+    }));
+    const most = Math.max(...columns.map(({ cells }) => cells.length));
+    const rows = Array.from({ length: most }, (_, row) => ({
+      id: `${row}`,
+      ...Object.fromEntries(columns.map((column) => [column.name, column.cells[row] ?? ''])),
+    }));
+    const types = async () => {
+      const [row] = await place.read(
+        `SELECT ${columns.map((column) => `typeof(any_value(${column.name})) AS ${column.name}`).join(', ')} FROM events`,
+      );
+      return columns.map((column) => String(row[column.name]).replace('TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ'));
+    };
+    await place.load([[place.of(D1, rows)]], { timezone });
+    expect(await types()).toEqual(columns.map(({ type }) => TYPES[type].duckdb(timezone !== undefined)));
+    const text = { id: 'text', ...Object.fromEntries(columns.map((column) => [column.name, 'a text'])) };
+    await place.load([[place.of(D2, [text])]], { timezone });
+    expect(await types()).toEqual(columns.map(() => 'VARCHAR'));
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('keep a name once it is given; names that are the same but for case get a number', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', Zone: '1', zone: '2', _key: '3', event_date: '4' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b', zone: '5', ZONE: '6' }])]]);
+    expect(await all('"Zone", "zone_2", "_key_2", "event_date_2", "ZONE_3"')).toEqual([
+      { Zone: '1', zone_2: '2', _key_2: '3', event_date_2: '4', ZONE_3: null },
+      { Zone: null, zone_2: '5', _key_2: null, event_date_2: null, ZONE_3: '6' },
+    ]);
+  });
+
+  it('may have any name and any text', async () => {
+    const names = ["it's", 'a"b', 'c;DROP TABLE events', '주소', 'x.y', '$1', '{{ a }}'];
+    await place.load([[place.of(D1, [{ id: 'a', ...Object.fromEntries(names.map((one) => [one, `${one}'"\n,`])) }])]]);
+    const [row] = await all();
+    const values = Object.values(row);
+    for (const one of names) expect(values).toContain(`${one}'"\n,`);
+  });
+
+  it('that are declared or configured keep their type; a cell that does not fit is in _rescued', async () => {
+    const columnTypes = new Map<string, ColumnType>([['n', 'long']]);
+    const commits = await place.load(
+      [
+        [
+          place.of(D1, [
+            { id: 'a', n: '5', df_discount: 'much' },
+            { id: 'b', n: 'x', df_discount: '1.5' },
+          ]),
+        ],
+      ],
+      { columnTypes },
+    );
+    expect(commits[0].rescued).toEqual(
+      new Map([
+        ['df_discount', 1],
+        ['n', 1],
+      ]),
+    );
+    const rows = await all('n::VARCHAR AS n, df_discount::VARCHAR AS d, _rescued::VARCHAR AS r');
+    expect(rows).toEqual([
+      { n: '5', d: null, r: '{"df_discount":"much"}' },
+      { n: null, d: '1.5', r: '{"n":"x"}' },
+    ]);
+  });
+
+  it('refuse a configured type that stored values may not fit', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: 'x' }])]]);
+    const columnTypes = new Map<string, ColumnType>([['n', 'long']]);
+    const loading = place.load([[place.of(D2, [{ id: 'b', n: '5' }])]], { columnTypes });
+    await expect(loading).rejects.toThrow('column n is stored as string');
+    expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
+  it('stay as the first day made them under freeze', async () => {
+    const days = [place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x', m: 'new' }])];
+    await place.load([days], { schemaMode: 'freeze' });
+    expect(await all('n::VARCHAR AS n, _rescued::VARCHAR AS r')).toEqual([
+      { n: '5', r: null },
+      { n: null, r: expect.stringContaining('"m":"new"') },
+    ]);
+  });
+
+  it('end the run under fail, with what came before kept', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]], { schemaMode: 'fail' });
+    const loading = place.load([[place.of(D2, [{ id: 'b', m: 'new' }])]], { schemaMode: 'fail' });
+    await expect(loading).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('schema_mode is fail'),
+    });
+    expect(await place.keys()).toEqual([`${D1} a`]);
+  });
+
+  it('are recorded with the day that changed them', async () => {
+    await place.load([
+      [place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x' }]), place.of(D3, [{ id: 'c' }])],
+    ]);
+    await place.load([[place.of(D3, [{ id: 'c', n: 'y', m: '1' }])]]);
+    const changes = (await place.state())?.changes.filter(({ sourceName }) => ['n', 'm'].includes(sourceName));
+    expect(changes).toMatchObject([
+      { sourceName: 'n', change: 'added', toType: 'string', day: D1 },
+      { sourceName: 'm', change: 'added', toType: 'long', day: D3 },
+    ]);
+  });
+});
