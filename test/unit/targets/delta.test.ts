@@ -7,7 +7,7 @@ import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
-type Action = Record<string, Record<string, unknown>>;
+type Action = Record<string, Record<string, unknown> | undefined>;
 
 describe('a Delta table on a disk', () => {
   let place: Place;
@@ -23,7 +23,8 @@ describe('a Delta table on a disk', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-  const actions = (version: number, kind: string) => entry(version).flatMap((action) => action[kind] ?? []);
+  const actions = (version: number, kind: string): Record<string, unknown>[] =>
+    entry(version).flatMap((action): Record<string, unknown>[] => (action[kind] === undefined ? [] : [action[kind]]));
   const append = (version: number, ...lines: readonly unknown[]) =>
     writeFileSync(entryPath(version), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
