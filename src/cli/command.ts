@@ -102,13 +102,6 @@ const choice = <T extends string>(describe: string, choices: readonly T[]) =>
     choices.find((one) => one === word),
   );
 
-export const texts = (describe: string): Option<readonly string[]> => ({
-  describe,
-  words: 1,
-  isList: true,
-  read: (words) => words,
-});
-
 /** An option of two words, `TARGET PLACE`, that may be given several times. */
 export const places = (describe: string): Option<readonly (readonly [target: string, place: string])[]> => ({
   describe,

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import destinationSchema from '../../schemas/destination-config.json' with { type: 'json' };
 import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json' };
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
@@ -18,7 +17,7 @@ import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
 /** Every key that a command reads, which is also a variable. */
-export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema, destinationSchema];
+export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema];
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -84,7 +83,8 @@ function withPaths(given: Values, folder: string): Values {
   };
 }
 
-function requireKeys(keys: readonly string[], given: Values, place: string): void {
+/** Throws a configuration failure that names each missing key with its variable. */
+export function requireKeys(keys: readonly string[], given: Values, place: string): void {
   const missing = keys.filter((key) => (given[key] ?? '') === '');
   if (missing.length === 0) return;
   const names = missing.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);

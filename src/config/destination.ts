@@ -4,9 +4,6 @@ import type { Env } from '../base/env.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 
-/** Default maximum length of an id (bytes of UTF-8). */
-export const DEFAULT_MAX_ID_LENGTH: number = schema.properties.max_id_length.default;
-
 /** Converts what the schema cannot express: a choice, and a value that becomes another. */
 const configOf = (values: ValuesOf<typeof schema>) => ({
   ...values,
@@ -17,14 +14,5 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 /** The destination's configuration: frozen, every default filled in. */
 export type DestinationConfig = Readonly<ReturnType<typeof configOf>>;
 
-export const parseDestinationConfig = (
-  value: unknown,
-  env: Env,
-  names?: ReadonlyMap<string, string>,
-): ParsedConfig<DestinationConfig> =>
-  parseConfig(
-    { schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') },
-    value,
-    env,
-    names,
-  );
+export const parseDestinationConfig = (value: unknown, env: Env): ParsedConfig<DestinationConfig> =>
+  parseConfig({ schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') }, value, env);

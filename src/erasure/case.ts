@@ -1,310 +1,249 @@
-// This folder: the case of a deletion, from its list to its proof. `input/` is what it reads, `ledger/` its proof,
-// `destination/` the Airbyte connector that runs it.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it.
 
-import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
+import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
-import type { Logger } from '../base/log.ts';
-import { plainCount } from '../base/quantities.ts';
+import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { DestinationConfig } from '../config/destination.ts';
-import { DeletionList, type EmitState } from './input/deletion-list.ts';
-import type { LedgerKey } from './ledger/key.ts';
-import { type Ledger, LedgerStore } from './ledger/ledger.ts';
-import type { LedgerOutput } from './ledger/line.ts';
-import type { RestQuery } from './ledger/unfinished.ts';
-import { placeName } from './place-purge.ts';
-import { isListPlace, Purge, type PurgeRequest } from './purge.ts';
-import { type DeletionReport, deletionFailure, nothingAccepted, reportOf, worstOf } from './report.ts';
-import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
+import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { DeletionList, type ListedId, refusedSentence } from './list.ts';
+import { type Mapping, readMapping } from './mapping.ts';
+import { Purge, type PurgeRequest, placeName } from './purge.ts';
+import type { RateLimits } from './rate-limiter.ts';
+import { codesOf, type DeletionReport, reportOf } from './report.ts';
+import { newCounts, type ProfileDeleter, type Requested, sendRequests } from './requests.ts';
 
-export interface RunContext extends Omit<Runtime, 'env'> {
-  /** Receives the ledger's lines when no ledger folder is configured. */
-  readonly lines: LedgerOutput | undefined;
+/** The settings of an erasure, from either configuration. */
+interface ErasureSettings extends LedgerSettings, RateLimits {
+  readonly maxDeletionsPerSync: number;
+  readonly onRejected: 'continue' | 'fail';
+  readonly requestedAtField: string | undefined;
 }
 
-export interface CaseOptions {
-  readonly config: DestinationConfig;
-  readonly io: RunContext;
+export interface ErasureOptions {
+  readonly settings: ErasureSettings;
+  readonly io: Omit<Runtime, 'env'>;
   /** Fills the list with the whole input. */
   readonly read: (list: DeletionList) => Promise<void>;
-  /**
-   * Undefined: a plan, which sends and changes nothing. `configured`: the configuration is the consent, as on a
-   * platform.
-   */
+  /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   readonly deleter: ProfileDeleter;
   readonly purge?: PurgeRequest | undefined;
-  readonly emitState?: EmitState;
+  /** File with the columns external_id and df_unified_id. */
+  readonly mapping?: string | undefined;
+  /** True if no request is sent. */
+  readonly isPurgeOnly?: boolean;
+  /** True to request also those whom the ledger knows as deleted. */
+  readonly isAgain?: boolean;
   /** Called before the first request. */
-  readonly onBegin?: (forecast: DeletionReport) => void;
+  readonly onPlanned?: (report: DeletionReport) => void;
+  /** Called when an id is decided, in the ledger too. `isTrusted`: this service has confirmed some deletion. */
+  readonly onDecided?: (id: ListedId, isTrusted: boolean) => void;
 }
 
-export interface CaseResult {
+export interface ErasureResult {
   readonly report: DeletionReport;
-  /** Hash of exactly this list, this service and this purge, which a confirmation repeats. */
-  readonly hash: string;
   /** The failure that the case ends with; undefined on success. */
   readonly failure: UserError | undefined;
 }
 
-/** What is known of a case before anything is sent or removed. */
-type DeletionPlan = Awaited<ReturnType<typeof planCase>>;
-
-/** Why people are still in a place after the purge; undefined if nobody is, or nobody was to be purged. */
-type OpenPurge = UserError | 'not begun' | undefined;
-
 /**
- * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan
- * or the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside
- * what was done before it.
+ * Erases the people of a list, in five steps: plan, consent, request, purge, prove. Without a consent it ends after the
+ * plan. Rejects for what makes a plan impossible, for a stop by the signal, and for defects; any other failure is part
+ * of the result, beside what was done before it.
  */
-export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
-  const { config, io, consent } = options;
-  const { clock, signal } = io;
-  const began = clock.now();
-  const ledgers = await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines: io.lines });
-  try {
-    // Plan: whom the list names, what an unfinished run has done of it, and whom the places hold. Then the guards.
-    const plan = await planCase(ledgers, options);
-    const { list, hash, isPurgeOnly } = plan;
-    const forecast = reportOf(plan, clock.now() - began);
-    if (consent === undefined) return { report: forecast, hash, failure: worstOf(plan.purge?.failures ?? []) };
-    const failure = refusalOf(forecast, hash, consent, config);
-    if (failure !== undefined) return { report: forecast, hash, failure };
+export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
+  const { settings, io, consent, onPlanned = () => {}, onDecided = () => {} } = options;
 
-    // Try all that the purge needs, before anybody is deleted.
-    await plan.purge?.trial();
-    options.onBegin?.(forecast);
+  // 1. Plan: everything that the execution will do, short of changing anything.
+  const plan = await planErasure(options);
+  const { ledger, wanted, purge, report } = plan;
 
-    // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An
-    // input without ids leaves no run behind.
-    const { resumes } = plan.unfinished;
-    const { listName, isRest, wanted, purge } = plan;
-    const start = { list: listName, consent: plan.rest?.consent, resumes, ids: wanted.length, places: purge?.names };
-    const run = plan.counts.ids === 0 && !isRest ? undefined : await ledgers.start(start);
-    const failures: UserError[] = [];
-    try {
-      // Delete at the service. The purge may take long: the last answers are proof before it begins.
-      const sent = newCounts();
-      await keepingFailure(failures, () => deleteAtService(plan, run, sent, options));
-      await keepingFailure(failures, () => list.emitted());
-      await keepingFailure(failures, async () => run?.sync());
-      const isStopped = sent.stoppedBy !== undefined || (signal.aborted && sent.undecided > 0);
-      const isWorkedThrough = !isStopped && (isPurgeOnly || list.idsWith(undefined).length === 0);
-
-      // Purge those whom the service has deleted.
-      const open = await purgePlaces(plan, isWorkedThrough ? run : undefined, failures, options);
-
-      // Prove: a run that is complete gets its closing line; one without it is resumed.
-      const isComplete = isWorkedThrough && failures.length === 0 && open === undefined;
-      await keepingFailure(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
-      const report = reportOf(plan, clock.now() - began, sent, run);
-      for (const { message } of failures.slice(1)) io.logger.warn('deletion.failure', message);
-      const broken = failures[0] ?? (sent.stoppedBy && configError(sent.stoppedBy.message));
-      return { report, hash, failure: caseFailure(report, broken, open, config) };
-    } catch (error) {
-      if (run !== undefined) await logHead(run, io.logger);
-      throw error;
-    }
-  } finally {
-    await ledgers.close();
+  // 2. Consent: the guards hold, and what was planned is what was confirmed.
+  if (consent === undefined || plan.refusal !== undefined) return { report: report(), failure: plan.refusal };
+  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
+    throw configError(
+      `Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. Its hash is ${plan.hash}.`,
+    );
   }
-}
+  onPlanned(report());
+  if (plan.hasPeople) await ledger.begin(wanted.length, purge?.names ?? []);
 
-async function planCase(ledgers: LedgerStore, options: CaseOptions) {
-  const { config, io } = options;
-  const list = new DeletionList(async (text, stats) => {
-    await ledgers.sync();
-    await options.emitState?.(text, stats);
+  // 3. Request: ask the service for everybody whom it has not deleted yet.
+  let isTrusted = ledger.hasConfirmed;
+  const requested = await requestAll(plan, options, (listed) => {
+    isTrusted ||= listed.decision === 'done';
+    onDecided(listed, isTrusted);
   });
+  const { counts, stoppedBy } = requested;
+  io.signal.throwIfAborted();
+  if (stoppedBy !== undefined) {
+    const sentence = `${stoppedBy.message} ${grouped(counts.done)} of ${count(wanted.length, 'ID')} are deleted.`;
+    return { report: report(requested), failure: configError(sentence) };
+  }
+
+  // 4. Purge: everybody on the list leaves all places, whatever the service answered.
+  const failures = (await purge?.run(ledger)) ?? [];
+
+  // 5. Prove: every claim of the report is a line of the ledger by now.
+  const done = report(requested);
+  const isWrongField = isProbablyWrongField(done, ledger);
+  if (isWrongField && !ledger.isKept) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
+  const failure = requestFailure(done, isWrongField && ledger.isKept, settings.onRejected);
+  return { report: done, failure: worstOf([...failures, failure]) };
+}
+
+/** What is known before anything is sent or removed. Throws UserError for what makes the execution impossible. */
+async function planErasure(options: ErasureOptions) {
+  const { settings, io, consent, isPurgeOnly = false } = options;
+  const began = io.clock.now();
+  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
+  const list = new DeletionList();
   await options.read(list);
-  const listHash = sha256(['dfinery-elt forget v2', config.baseUrl, config.serviceId, list.digest]);
-  const isPurgeOnly = options.purge?.isPurgeOnly === true;
-  // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
-  const listName = ledgers.key.listHash(isPurgeOnly ? sha256(['dfinery-elt purge v1', listHash]) : listHash);
-  const rest = restOf(list, options, ledgers.key);
-  const unfinished = await ledgers.findUnfinished(listName, rest);
-  const { notice, decisions, purging } = unfinished;
-  if (notice !== undefined) io.logger.warn('ledger.unfinished', notice);
-  for (const { id } of decisions.size > 0 ? list.ids() : []) {
-    const decision = decisions.get(ledgers.key.idHash(id));
-    if (decision !== undefined) list.decide(id, decision);
+  const ids = list.ids();
+  const mapping = options.mapping === undefined ? undefined : await readMapping(options.mapping, ids);
+  const { wanted, doneBefore, memory } = requestsOf(ids, ledger, options);
+  const hasPeople = ids.length > 0 || options.purge?.isSuppressed === true;
+  const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, mapping, settings) : undefined;
+  const guard = guardProblem(wanted, ledger, settings) ?? purge?.problem;
+  const hash = consentHash(list, mapping, options);
+  const before = [refusedSentence(list.counts) ?? [], list.warnings(), memory].flat();
+  const report = (requested?: Requested) =>
+    reportOf(
+      {
+        counts: list.counts,
+        wanted: wanted.length,
+        doneBefore: doneBefore.length,
+        isPurgeOnly,
+        guard,
+        places: purge?.reports ?? [],
+        warnings: [...before, ...(purge?.warnings ?? [])],
+        hash,
+        seconds: Math.round(io.clock.now() - began) / 1_000,
+      },
+      requested && {
+        sent: requested.counts,
+        stoppedBy: requested.stoppedBy?.code,
+        run: ledger.run,
+        head: ledger.isKept ? ledger.head : undefined,
+      },
+    );
+  const refusal = nothingAccepted(list) ?? (guard === undefined ? undefined : guardError(guard));
+  return { ledger, wanted, doneBefore, hasPeople, purge, hash, refusal, report };
+}
+
+async function requestAll(
+  { ledger, wanted, doneBefore }: Awaited<ReturnType<typeof planErasure>>,
+  { io, settings, deleter }: ErasureOptions,
+  onDecided: (listed: ListedId) => void,
+): Promise<Requested> {
+  for (const listed of doneBefore) listed.decision = 'done';
+  for (const listed of doneBefore) onDecided(listed);
+  if (wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
+  return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
+}
+
+/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
+const MIN_REJECTED = 10;
+
+const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
+  done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
+
+/** Whom the service is asked for, and whom the ledger knows as deleted; `memory` says so. */
+function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
+  const { isPurgeOnly, isAgain, settings } = options;
+  if (isPurgeOnly || options.purge?.isSuppressed) return { wanted: [], doneBefore: [], memory: [] };
+  const memory = ledger.isKept
+    ? []
+    : ['There is no ledger_dir: nothing is remembered, nothing can be proved, and each run requests every ID again.'];
+  const wanted: ListedId[] = [];
+  const doneBefore: ListedId[] = [];
+  const times: number[] = [];
+  for (const listed of ids) {
+    const known = isAgain ? undefined : ledger.remembered(listed.id);
+    const isLater = listed.requestedAt !== undefined && known !== undefined && listed.requestedAt > known.at;
+    if (known?.outcome === 'done' && !isLater) {
+      doneBefore.push(listed);
+      times.push(known.at);
+    } else wanted.push(listed);
   }
-  // An earlier run has deleted the people, or begun to purge them: no place has to wait for another any more.
-  const isDeletionDecided = isPurgeOnly
-    ? unfinished.resumes !== undefined
-    : (list.idsWith('done').length > 0 || unfinished.wholeList !== undefined) && list.idsWith(undefined).length === 0;
-  const purge = options.purge && (await Purge.open(options.purge, list.ids(), config, { isDeletionDecided }));
-  const others = [...purging.keys()].filter((place) => !purge?.names.includes(place));
-  if (others.length > 0) io.logger.warn('purge.left', otherPlacesSentence(others));
-  const wanted = isPurgeOnly ? [] : list.idsWith(undefined);
-  const guard = guardProblem(wanted.length, config) ?? purge?.problem;
-  const ownHash = purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]);
-  // What a mapping says of the rest may be another thing by now than what was confirmed.
-  const isRest = unfinished.wholeList !== undefined && purge?.mapped.length === 0;
-  return {
-    list,
-    /** Those before the first request. */
-    counts: list.counts,
-    wanted,
-    unfinished,
-    purge,
-    isPurgeOnly,
-    /** Names the limit that the deletion or the purge exceeds. */
-    guard,
-    rest,
-    isRest,
-    listName: unfinished.wholeList ?? listName,
-    hash: (isRest ? confirmedBy(options.consent) : undefined) ?? ownHash,
-  };
-}
-
-/**
- * The run of which a list may be the rest: one that was confirmed by the same hash, for the same purge. Undefined
- * unless the list is read from a place that is purged, since any other list stays as it was confirmed.
- */
-function restOf(list: DeletionList, { consent, purge }: CaseOptions, key: LedgerKey): RestQuery | undefined {
-  const confirmed = confirmedBy(consent);
-  const listPlaces = purge?.places.filter((place) => isListPlace(place, purge)) ?? [];
-  if (confirmed === undefined || purge === undefined || listPlaces.length === 0) return undefined;
-  const { isPurgeOnly, places, column = null } = purge;
-  const facts = ['dfinery-elt rest v1', confirmed, isPurgeOnly, places.map(placeName).sort(), column];
-  const ids = list.ids().map(({ id }) => key.idHash(id));
-  return { consent: key.listHash(sha256(facts)), ids, places: listPlaces.map(placeName) };
-}
-
-/** The hash that was confirmed; undefined if none was. */
-const confirmedBy = (consent: CaseOptions['consent']): string | undefined =>
-  consent === undefined || consent === 'configured' ? undefined : consent.confirm.trim().toLowerCase();
-
-/** Runs a part of a step, and keeps the UserError that it throws; rejects with any other error. */
-async function keepingFailure(failures: UserError[], work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    failures.push(error);
-  }
-}
-
-/**
- * Requests the deletion of all who are wanted, counted in `sent`; of a purge alone it only records whom it is about.
- */
-async function deleteAtService(
-  { list, counts, wanted, isPurgeOnly }: DeletionPlan,
-  ledger: Ledger | undefined,
-  sent: RequestCounts,
-  { config, io, deleter }: CaseOptions,
-): Promise<void> {
-  for (const { id } of isPurgeOnly ? list.ids() : []) ledger?.add({ kind: 'purge_only', id: ledger.key.idHash(id) });
-  if (counts.received === 0 || counts.done_before > 0) list.start();
-  if (ledger === undefined || wanted.length === 0) return;
-  await sendRequests({ ...io, list, counts: sent, ledger, limits: config, deleter });
-}
-
-/** `run` is undefined if the list was not worked through: then nobody is purged. Warns of a purge that is not done. */
-async function purgePlaces(
-  { list, purge, isPurgeOnly, isRest, unfinished }: DeletionPlan,
-  run: Ledger | undefined,
-  failures: UserError[],
-  { config, io: { logger, signal } }: CaseOptions,
-): Promise<OpenPurge> {
-  const people = isPurgeOnly ? list.ids().map(({ id }) => id) : list.idsWith('done');
-  // Of the rest of a list perhaps nobody is left, but what the run before has left open, such as copies for readers.
-  if (purge === undefined || (people.length === 0 && !isRest)) return undefined;
-  let open = 'not begun' as OpenPurge;
-  try {
-    if (run === undefined || failures.length > 0 || signal.aborted) return open;
-    await keepingFailure(failures, async () => {
-      open = worstOf(await purge.run(people, run, unfinished.purging));
-    });
-    return open;
-  } finally {
-    const why = open === 'not begun' ? (failures[0] ?? open) : open;
-    if (why !== undefined) logger.warn('purge.open', openSentence(why, isPurgeOnly, config));
-  }
-}
-
-const closingLine = ({ done, rejected, undecided, requests }: RequestCounts) =>
-  ({ kind: 'close', counts: { done, rejected, undecided, requests } }) as const;
-
-/** The failure that the case ends with: `broken`, which ended a step early, or what service or places left open. */
-function caseFailure(
-  report: DeletionReport,
-  broken: UserError | undefined,
-  open: OpenPurge,
-  config: DestinationConfig,
-): UserError | undefined {
-  const ending = deletionFailure(report, config, broken);
-  return open === 'not begun' ? (ending ?? notPurged(config)) : worstOf([open, ending]);
-}
-
-/** Logs the head of the ledger: this is the only message that has it when a run ends without a report. */
-async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
-  await ledger.sync().catch(() => {});
-  const { head } = ledger;
-  logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
-}
-
-/** Why a plan is not executed; undefined if it is. */
-function refusalOf(
-  forecast: DeletionReport,
-  hash: string,
-  consent: Exclude<CaseOptions['consent'], undefined>,
-  config: DestinationConfig,
-): UserError | undefined {
-  if (consent !== 'configured' && confirmedBy(consent) !== hash) {
-    return configError(
-      `Nothing was deleted: the list, the service or the purge is not what was confirmed. Its hash is ${hash}; look at the plan again.`,
+  if (doneBefore.length > 0) {
+    times.sort((a, b) => a - b);
+    const field = settings.requestedAtField ?? 'requested_at_field, which is not set';
+    memory.push(
+      `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${isoDays(times)}) and ` +
+        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. A later time in the field ${field} requests ` +
+        'them again.',
     );
   }
-  const { guard } = forecast;
-  const stopped = guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
-  return nothingAccepted(forecast, config) ?? stopped;
+  return { wanted, doneBefore, memory };
 }
 
-type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;
+function isoDays(times: readonly number[]): string {
+  const [first, last] = [times[0], times.at(-1) ?? times[0]].map((at) => new Date(at).toISOString().slice(0, 10));
+  return first === last ? first : `${first} to ${last}`;
+}
 
-/** A percentage has no exact binary form: with this factor 0.57 % of 10,000 does not come out below 57. */
-const ROUNDING = 1 + 2 ** -40;
+/** The hash of what an officer confirms; never of what the ledger knows, so that it stays valid for a second run. */
+function consentHash(list: DeletionList, mapping: Mapping | undefined, options: ErasureOptions): string {
+  const { settings, purge, isPurgeOnly = false, isAgain = false } = options;
+  const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
+  return sha256([
+    'dfinery-elt erasure v1',
+    [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
+    [list.digest, isPurgeOnly, isAgain],
+    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, purge?.isSuppressed ?? false],
+    [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
+  ]);
+}
 
-/** The limit that `count`, the ids about to be requested in this run, exceeds, as a sentence; undefined if none. */
-export function guardProblem(count: number, limits: GuardLimits): string | undefined {
-  const { maxDeletionsPerSync: most, maxDeletionsPercent: percent, knownProfiles: known } = limits;
-  if (count > most) {
-    return (
-      `${plainCount(count, 'profile')} would be deleted, more than max_deletions_per_sync allows (${most}). If that ` +
-      `is meant, raise max_deletions_per_sync to ${count} or more and run again.`
-    );
-  }
-  if (percent === undefined || known === undefined || count * 100 <= percent * known * ROUNDING) return undefined;
-  const share = ((count * 100) / known).toFixed(2);
+/** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
+function guardProblem(wanted: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: most }: ErasureSettings) {
+  const n = wanted.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
+  if (n <= most) return undefined;
   return (
-    `${plainCount(count, 'profile')} would be deleted, ${share} % of known_profiles (${known}), more than ` +
-    `max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`
+    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${grouped(most)}). If that is ` +
+    `meant, set max_deletions_per_sync to ${n} or more.`
   );
 }
 
-/** The failure of a run whose ids are all decided and whose purge did not take place. */
-const notPurged = ({ ledgerDir }: DestinationConfig): UserError =>
-  transientError(
-    `The run was stopped after its last request: the purge that was to follow it was not done. Run again with the same list: ${
-      ledgerDir === undefined
-        ? 'all of it is asked for again, since the ledger is in the log'
-        : 'nobody is asked for twice'
-    }.`,
-  );
+const guardError = (guard: string) => configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
 
-/** The sentence about a failed purge. It also says what was done before it and cannot be taken back. */
-function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
-  const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
-  const again =
-    ledgerDir === undefined && !isPurgeOnly
-      ? 'run again with --purge-only, which sends no further request'
-      : 'run again with the same list; who is deleted at the service is not asked for again';
-  return `${before}the purge is not done: ${why === 'not begun' ? 'the run ended before.' : why.message} To finish it, ${again}.`;
+/** A failure if all rows were refused, which is most likely a mistake. */
+function nothingAccepted(list: DeletionList): UserError | undefined {
+  const { received, ids } = list.counts;
+  if (received === 0 || ids > 0) return undefined;
+  return configError(`Nothing was deleted. ${refusedSentence(list.counts)} Is the ID field the right one?`);
 }
 
-const otherPlacesSentence = (places: readonly string[]): string =>
-  `The unfinished run that this one goes on with did not finish its purge of ${places.join(', ')}, which this one does ` +
-  'not purge: the people may still be there. Give --purge for it, too.';
+/** The failure of the requests, if any. */
+function requestFailure(report: DeletionReport, isWrongField: boolean, on: ErasureSettings['onRejected']) {
+  const { done, undecided, rejected, to_request: wanted } = report;
+  if (undecided > 0) {
+    const codes = codesOf(report.undecided_codes);
+    return transientError(
+      `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service, and ${grouped(undecided)} are undecided` +
+        `${codes && ` (${codes})`}. Run the same command again: it goes on with those.`,
+    );
+  }
+  if (isWrongField) {
+    return configError(
+      `The service rejected all ${grouped(rejected)} IDs (${codesOf(report.rejected_codes)}), and has confirmed none ` +
+        'before: the field with the IDs is probably wrong.',
+    );
+  }
+  if (on === 'continue' || rejected === 0) return undefined;
+  return configError(`The service rejected ${count(rejected, 'ID')} (${codesOf(report.rejected_codes)}).`, {
+    exitCode: EXIT.guard,
+  });
+}
+
+/** All these failures as one, which ends the run as the most severe of them does; undefined if there are none. */
+function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
+  const all = failures
+    .filter((failure) => failure !== undefined)
+    .sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode));
+  const [worst] = all;
+  if (all.length < 2) return worst;
+  const { kind, exitCode } = worst;
+  return new UserError(kind, all.map(({ message }) => message).join(' '), { exitCode });
+}

@@ -1,108 +1,100 @@
-import { transientError, type UserError } from '../base/errors.ts';
-import { grouped } from '../base/quantities.ts';
+import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
+import { count, grouped } from '../base/quantities.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import { serviceHash } from '../extract/export-request.ts';
-import { sweepRunFolders } from '../extract/spool/run-folder.ts';
-import { foreignSpoolFolders, liveFolders, purgeSpools, spoolFolders } from '../extract/spool/spool-folders.ts';
-import type { ListedId } from './input/deletion-list.ts';
-import { type Mapping, readMapping } from './input/mapping.ts';
-import type { Ledger } from './ledger/ledger.ts';
-import type { Counts } from './ledger/line.ts';
-import type { ServiceName } from './ledger/unfinished.ts';
+import { unnamedDiskError } from '../fs/disk-failure.ts';
+import { realPath, schemeOf } from '../fs/local-path.ts';
+import type { PlaceOptions, StatefulTarget } from '../targets/contract.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type PurgeResult } from '../targets/contract.ts';
+import type { Ledger, ServiceName } from './ledger/ledger.ts';
+import { type ListedId, rowsText } from './list.ts';
+import type { Mapping } from './mapping.ts';
 import {
-  MAX_NAMED,
-  PlacePurge,
-  type PlaceReport,
-  type PurgeRules,
-  placeName,
-  type Removed,
-  type StoredPlace,
-} from './place-purge.ts';
-import { PurgeWarnings } from './purge-warnings.ts';
-import { suppress } from './suppression/list.ts';
+  type Forgotten,
+  requireSuppression,
+  type SuppressionFile,
+  type SuppressionList,
+  suppress,
+  suppressionToAppend,
+} from './suppression.ts';
 
-export interface PurgeRequest extends Omit<PurgeRules, 'mapping'> {
-  readonly places: readonly StoredPlace[];
-  /** File with the columns external_id and df_unified_id. */
-  readonly mapping: string | undefined;
-  /** Every folder where downloads may lie. */
-  readonly spoolDirs: readonly string[];
-  /** True if no request is sent. */
-  readonly isPurgeOnly: boolean;
+/** A place as a user names it. */
+export interface StoredPlace {
+  readonly target: StatefulTarget;
+  readonly path: string;
 }
 
-/** True for the place that the list is read from: once it is purged it gives only the rest of the list. */
-export const isListPlace = (place: StoredPlace, { listFile }: PurgeRequest): boolean =>
-  listFile !== undefined && placeName(place) === placeName({ ...place, path: listFile });
+/** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
+export function placeName({ target, path }: StoredPlace): string {
+  return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
+}
 
-/** The removal of people from all places: a forecast, which `open` makes, a trial, and the purge itself. */
+export interface PurgeRequest {
+  readonly places: readonly StoredPlace[];
+  /** Column of the places with the external ids; undefined if a mapping names the people. */
+  readonly column: string | undefined;
+  readonly hashKey: HashKey | undefined;
+  readonly suppression: SuppressionFile | undefined;
+  /** True to purge everybody on the suppression list, in place of a list of ids. */
+  readonly isSuppressed: boolean;
+  /** Undefined for three for each id, ten at least. */
+  readonly maxPeople: number | undefined;
+  readonly allowsShared: boolean;
+  readonly options: PlaceOptions;
+  /** Removes the downloads that dead runs left; returns those that it cannot remove. */
+  readonly sweep: () => Promise<readonly string[]>;
+}
+
+const PEOPLE_PER_ID = 3;
+const MIN_PEOPLE = 10;
+const MAX_ROWS = 100;
+
+/** What the purge found and removed in one place; with the names of the report. */
+export type PlaceReport = ReturnType<PlacePurge['report']>;
+
+/** The purge of all places: `plan` looks and tries, `run` removes. */
 export class Purge {
   readonly #request: PurgeRequest;
-  readonly #mapping: Mapping | undefined;
-  readonly #listed: readonly ListedId[];
+  readonly #ids: readonly ListedId[];
   readonly #places: readonly PlacePurge[];
-  readonly #warnings: PurgeWarnings;
-  /** True if nobody is left to be deleted at the service: then a place that fails keeps no other from its purge. */
-  readonly #isDeletionDecided: boolean;
-  /** Who is looked for: first the whole list, then those who are deleted. */
-  #ids: readonly string[];
+  readonly #warnings: string[] = [];
 
-  private constructor(
-    request: PurgeRequest,
-    mapping: Mapping | undefined,
-    listed: readonly ListedId[],
-    service: ServiceName,
-    isDeletionDecided: boolean,
-  ) {
+  private constructor(request: PurgeRequest, ids: readonly ListedId[], places: readonly PlacePurge[]) {
     this.#request = request;
-    this.#mapping = mapping;
-    this.#listed = listed;
-    this.#isDeletionDecided = isDeletionDecided;
-    this.#ids = listed.map(({ id }) => id);
-    this.#warnings = new PurgeWarnings(request.options.logger);
-    const [rules, warnings] = [{ ...request, mapping }, this.#warnings];
-    const context = { rules, listed: listed.length, service: serviceHash(service), warnings };
-    this.#places = request.places.map((place) => new PlacePurge(place, context));
+    this.#ids = ids;
+    this.#places = places;
   }
 
   /**
-   * Counts what each place holds now. Throws UserError for a place that cannot be looked into, unless
-   * `isDeletionDecided`: an earlier run has decided all ids, or begun to purge them.
+   * Finds the people in each place, and does all that their removal does but its last step. Throws UserError for a place
+   * that cannot be read or written, and for another suppression list than a place was purged with.
    */
-  static async open(
+  static async plan(
     request: PurgeRequest,
-    listed: readonly ListedId[],
+    ids: readonly ListedId[],
+    mapping: Mapping | undefined,
     service: ServiceName,
-    { isDeletionDecided = false } = {},
   ): Promise<Purge> {
-    const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    const purge = new Purge(request, mapping, listed, service, isDeletionDecided);
-    await purge.#forecast();
-    return purge;
-  }
-
-  async #forecast(): Promise<void> {
-    for (const place of this.#places) await this.#beforePurge(place, () => place.forecast(this.#ids));
-    const isNobodyThere = this.#places.every(({ found, failure }) => found.rows === 0 && failure === undefined);
-    if (this.#ids.length > 0 && isNobodyThere) {
-      const how = this.#request.mapping === undefined ? '--purge-column' : '--mapping';
-      this.#warnings.warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
+    const { column, hashKey, suppression, options } = request;
+    const list = suppression && suppressionToAppend(suppression);
+    if (request.isSuppressed && (list === undefined || list.entries.length === 0)) {
+      throw configError('--suppressed needs a suppression_file with people on it. Nothing was done.');
     }
-    this.#warnOfUnlisted();
-  }
-
-  /**
-   * The values that a consent covers beside the list: places, column, mapping, and whether nobody is deleted at the
-   * service.
-   */
-  get consent(): readonly unknown[] {
-    const { column, isPurgeOnly } = this.#request;
-    return [isPurgeOnly, [...this.names].sort(), column ?? null, this.mapped];
-  }
-
-  /** What the mapping says of the ids, as sorted texts. */
-  get mapped(): readonly string[] {
-    const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
-    return pairs.map((pair) => JSON.stringify(pair)).sort();
+    const suppressed = request.isSuppressed && list ? { key: new HashKey(list.key), entries: list.entries } : undefined;
+    const query = { ids: ids.map(({ id }) => id), column, mapping, hashKey, suppressed };
+    const size = suppressed?.entries.length ?? ids.length;
+    const maxPeople = request.maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * size);
+    const places = request.places.map(
+      (place) => new PlacePurge(place, { request, query, ids, list, maxPeople, mapping }),
+    );
+    for (const [i, place] of places.entries()) {
+      options.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${places.length}) …`);
+      await place.plan(serviceHash(service));
+    }
+    const purge = new Purge(request, ids, places);
+    purge.#warn();
+    return purge;
   }
 
   /** The limit that a place exceeds, of people or of shared rows, as a sentence; undefined if none does. */
@@ -110,134 +102,208 @@ export class Purge {
     return this.#places.map(({ problem }) => problem).find((problem) => problem !== undefined);
   }
 
-  /**
-   * Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is
-   * deleted.
-   */
-  async trial(): Promise<void> {
-    for (const place of this.#places) await this.#beforePurge(place, () => place.try(this.#ids));
-    await this.#warnOfForeignSpools();
-    const { suppression, options } = this.#request;
-    if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);
-  }
-
-  /** Does work on a place before its purge. Its failure is that of the place once it can stop no deletion any more. */
-  async #beforePurge(place: PlacePurge, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      this.#request.options.signal?.throwIfAborted();
-      if (!this.#isDeletionDecided) throw error;
-      place.fail(error);
-    }
-  }
-
-  /**
-   * Removes the people of these ids from every place, one after the other; after a failure in one place the others are
-   * still purged. Returns the failures that leave people somewhere. Throws UserError when the ledger cannot be written.
-   */
-  async run(
-    ids: readonly string[],
-    ledger: Ledger,
-    unfinished: ReadonlyMap<string, Counts>,
-  ): Promise<readonly UserError[]> {
-    this.#ids = ids;
-    const areSpoolsLeft = (await this.#purgeSpools()) !== undefined;
-    const { options } = this.#request;
-    const isList = ({ place }: PlacePurge) => isListPlace(place, this.#request);
-    for (const place of [...this.#places].sort((a, b) => Number(isList(a)) - Number(isList(b)))) {
-      options.signal?.throwIfAborted();
-      const isRestOpen = areSpoolsLeft || this.#places.some((one) => one !== place && one.failure !== undefined);
-      if (isList(place) && isRestOpen) place.holdBack();
-      else await place.run(ids, ledger);
-      await place.record(ledger, unfinished.get(place.name));
-    }
-    this.#warnOfUnlisted();
-    // A run that is under way may have verified downloads since.
-    const spoolFailure = await this.#purgeSpools();
-    return [...this.failures, ...(spoolFailure ? [spoolFailure] : [])];
-  }
-
-  /**
-   * Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. Returns the
-   * failure to remove some.
-   */
-  async #purgeSpools(): Promise<UserError | undefined> {
-    await this.#warnOfForeignSpools();
-    const { spoolDirs, options } = this.#request;
-    const now = options.clock.now();
-    const unremoved: string[] = [];
-    for (const root of spoolDirs) {
-      unremoved.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
-      this.#warnings.warnOfLiveRuns(await liveFolders(root));
-    }
-    if (unremoved.length === 0) return undefined;
-    return transientError(
-      'Downloads of earlier runs could not be removed and may name the people: ' +
-        `${unremoved.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
-    );
-  }
-
-  /** Warns of spool folders that this user cannot look into. */
-  async #warnOfForeignSpools(): Promise<void> {
-    const foreign = (await Promise.all(this.#request.spoolDirs.map(foreignSpoolFolders))).flat();
-    if (foreign.length === 0) return;
-    this.#warnings.warnUnreached(
-      `Spool folders of other users, or that cannot be read, are out of reach and may name the people: ${foreign.join(', ')}.`,
-    );
-  }
-
-  /** Warns of the people who are not on the suppression list afterwards, since nothing says their df_unified_id. */
-  #warnOfUnlisted(): void {
-    if (this.#request.suppression === undefined || this.failures.length > 0) return;
-    const unlisted = this.#idsWithoutRows.filter((id) => !this.#mapping?.has(id)).length;
-    if (unlisted === 0) return;
-    this.#warnings.warn(
-      'purge.unlisted',
-      `Nothing here says the df_unified_id of ${grouped(unlisted)} of these IDs, by which alone the ` +
-        'suppression list knows people. Unless an earlier run has listed them, a later sync may bring their rows ' +
-        'while the service exports them: purge again after it, or name them in a --mapping.',
-    );
-  }
-
-  /** The places, as the ledger names them. */
   get names(): readonly string[] {
     return this.#places.map(({ name }) => name);
   }
 
-  /** Why places could not be looked into or purged. */
-  get failures(): readonly UserError[] {
-    return this.#places.flatMap(({ failure }) => failure ?? []);
+  get reports() {
+    return this.#places.map((place) => place.report());
   }
 
-  /** Sentences about what may still hold the people and is out of reach. */
-  get unreached(): readonly string[] {
-    return this.#warnings.unreached;
+  /** What the officer should know before anybody is deleted. */
+  get warnings(): readonly string[] {
+    return [...this.#warnings, ...this.#places.flatMap(({ warnings }) => warnings)];
   }
 
-  get reports(): readonly PlaceReport[] {
-    const wanted = new Set(this.#ids);
-    const listed = this.#listed.filter(({ id }) => wanted.has(id));
-    return this.#places.map((place) => place.reportOf(listed));
+  /** Removes the people from each place. A failure in one leaves the others to be purged. Returns the failures. */
+  async run(ledger: Ledger): Promise<UserError[]> {
+    const { options, sweep } = this.#request;
+    const somewhere = new Set(this.#places.flatMap(({ found }) => idsWithPeople(found)));
+    const failures: UserError[] = [];
+    for (const [i, place] of this.#places.entries()) {
+      options.signal?.throwIfAborted();
+      options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${this.#places.length}) …`);
+      failures.push(...(await place.run(ledger, somewhere)));
+    }
+    const left = await sweep();
+    if (left.length === 0) return failures;
+    const names = left.slice(0, MAX_ROWS).join(', ');
+    return [
+      ...failures,
+      transientError(`Downloads of dead runs may name the people, and stay: ${names}. Remove them.`),
+    ];
   }
 
-  /** The sums over all places of what they hold, and of what was removed; with the names of the report. */
-  get sums() {
-    const isPurged = this.#places.some(({ removed, failure }) => removed !== undefined && failure === undefined);
-    const removed = this.#places.flatMap((place) => place.removed ?? []);
-    const sum = (of: keyof Removed) => removed.reduce((all, one) => all + one[of], 0);
-    const [people, rows, files_rewritten] = [sum('people'), sum('rows'), sum('files_rewritten')];
-    const [bytes_before, bytes_after] = [sum('bytes_before'), sum('bytes_after')];
+  #warn(): void {
+    const { suppression, isSuppressed } = this.#request;
+    const warnings = this.#warnings;
+    if (suppression === undefined) {
+      warnings.push(
+        'There is no suppression_file: the people return with the next sync while the service still exports them.',
+      );
+    }
+    const found = new Set(this.#places.flatMap((place) => [...place.found.rowsOf.keys()]));
+    const near = new Set(this.#places.flatMap((place) => place.found.near));
+    const missed = this.#ids.filter(({ id }) => near.has(id) && !found.has(id));
+    if (missed.length > 0) {
+      warnings.push(
+        `${rowsText(missed)}: no place holds this ID, but one that differs only in blanks at its edges, capitals or ` +
+          'Unicode form. Is it spelt right?',
+      );
+    }
+    if (this.#places.every((place) => place.found.rows === 0)) {
+      warnings.push(isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.');
+    }
+  }
+}
+
+/** The ids of a list that rows give a person. */
+const idsWithPeople = ({ rowsOf, idsWithoutUnifiedId }: PeopleFound): string[] =>
+  [...rowsOf.keys()].filter((id) => !idsWithoutUnifiedId.includes(id));
+
+interface PlaceContext {
+  readonly request: PurgeRequest;
+  readonly query: PeopleQuery;
+  readonly ids: readonly ListedId[];
+  readonly list: SuppressionList | undefined;
+  readonly maxPeople: number;
+  readonly mapping: Mapping | undefined;
+}
+
+class PlacePurge {
+  readonly name: string;
+  readonly warnings: string[] = [];
+  readonly #place: StoredPlace;
+  readonly #context: PlaceContext;
+  #found: PeopleFound = NOBODY;
+  #result: PurgeResult | undefined;
+  #failure: UserError | undefined;
+
+  constructor(place: StoredPlace, context: PlaceContext) {
+    this.#place = place;
+    this.#context = context;
+    this.name = placeName(place);
+  }
+
+  /** The people as they were found last. */
+  get found(): PeopleFound {
+    return this.#found;
+  }
+
+  get problem(): string | undefined {
+    const { people, shared } = this.#found;
+    const { maxPeople, request } = this.#context;
+    if (people > maxPeople) {
+      return (
+        `${this.name} holds ${count(people, 'person', 'people')} of these IDs, more than --max-people allows ` +
+        `(${grouped(maxPeople)}). If that is meant, give --max-people ${people}.`
+      );
+    }
+    if (shared === 0 || request.allowsShared) return undefined;
+    return (
+      `${this.name} also has other IDs in the rows of ${count(shared, 'of these people', 'of these people')}, and those ` +
+      'rows would leave, too. If that is meant, give --allow-shared.'
+    );
+  }
+
+  async plan(service: string): Promise<void> {
+    const { target, path } = this.#place;
+    const { request, query, list } = this.#context;
+    const people = await target.people();
+    const { found, foreignTables } = await people.tryPurge(path, query, request.options);
+    this.#found = found;
+    if (found.service !== undefined && found.service !== service) {
+      throw configError(
+        `${this.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
+      );
+    }
+    requireSuppression(this.name, found.suppression, list);
+    this.warnings.push(...found.warnings);
+    if (foreignTables.length === 0) return;
+    this.warnings.push(
+      `${this.name} also has ${foreignTables.join(', ')}, not made here: they stay, and may name the people.`,
+    );
+  }
+
+  /** Removes the people; `somewhere`: the ids that rows of any place give a person. Returns what went wrong. */
+  async run(ledger: Ledger, somewhere: ReadonlySet<string>): Promise<UserError[]> {
+    const { target, path } = this.#place;
+    const { request, query } = this.#context;
+    const { options } = request;
+    try {
+      const people = await target.people();
+      const onFound = (found: PeopleFound) => this.#begin(found, ledger, somewhere);
+      this.#result = await people.purge(path, query, { ...options, onFound });
+      this.#found = this.#result.found;
+      const { rowsRemoved: rows, unreached } = this.#result;
+      await ledger.write({ kind: 'purged', place: this.name, rows });
+      if (unreached.length > 0) this.#failure = transientError(unreached.join(' '));
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      this.#failure = this.#failureOf(error);
+    }
+    return this.#failure === undefined ? [] : [this.#failure];
+  }
+
+  /** Under the lock of the place: checks the guards anew, writes the ledger's lines and the suppression list. */
+  async #begin(
+    found: PeopleFound,
+    ledger: Ledger,
+    somewhere: ReadonlySet<string>,
+  ): Promise<SuppressionMark | undefined> {
+    const { request, ids, list, mapping } = this.#context;
+    this.#found = found;
+    const { problem, name: place } = this;
+    if (problem !== undefined) throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
+    requireSuppression(place, found.suppression, list);
+    if (request.isSuppressed) await ledger.write({ kind: 'purge', id: null, place, rows: found.rows });
+    else {
+      const rowsOf = (id: string) => found.rowsOf.get(id) ?? 0;
+      await ledger.write(
+        ...ids.map(({ id }) => ({ kind: 'purge', id: ledger.key.idHash(id), place, rows: rowsOf(id) }) as const),
+      );
+    }
+    if (request.suppression === undefined || request.isSuppressed) return list?.mark();
+    const known = new Set([...somewhere, ...idsWithPeople(found)]);
+    const { column } = found;
+    const unnamed = ids.filter(({ id }) => !known.has(id) && !mapping?.has(id));
+    const people: Forgotten[] = [
+      ...found.unifiedIds,
+      ...ids.flatMap(({ id }) => mapping?.get(id) ?? []).map((text) => ({ text })),
+      ...(column === undefined ? [] : unnamed.map(({ id }) => ({ text: id, column }))),
+    ];
+    return suppress(request.suppression, people, request.options);
+  }
+
+  /** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
+  #failureOf(thrown: unknown): UserError {
+    const error = unnamedDiskError(thrown);
+    if (error instanceof UserError) return error;
+    this.#context.request.options.logger.error('purge.defect', `${this.name}: ${defectText(error)}`);
+    return internalError(`${this.name} could not be purged by a defect of dfinery-elt: please report it.`, {
+      cause: error,
+    });
+  }
+
+  report() {
+    const { people, rows, shared, rowsOf } = this.#found;
+    const lacking = this.#context.ids.filter(({ id }) => !rowsOf.has(id));
+    const { rowsRemoved: rows_removed = null, bytesBefore = null, bytesAfter = null } = this.#result ?? {};
     return {
-      people_to_purge: this.#places.reduce((all, { found }) => all + found.people, 0),
-      ids_without_match: this.#idsWithoutRows.length,
-      ...(isPurged && { purged: { people, rows, files_rewritten, bytes_before, bytes_after } }),
+      target: this.#place.target.name,
+      place: this.#place.path,
+      people,
+      rows,
+      shared,
+      ids_without_rows: lacking.length,
+      /** The rows of the list whose ids have no row in the place; a hundred at most. */
+      row_numbers: lacking.slice(0, MAX_ROWS).map(({ row }) => row),
+      /** Null: nothing was removed, or a failure leaves open how many were. */
+      rows_removed,
+      bytes_before: bytesBefore,
+      bytes_after: bytesAfter,
+      /** Why the people are, or may be, still there. */
+      error: this.#failure?.message ?? null,
     };
-  }
-
-  /** The ids that have a row in no place. */
-  get #idsWithoutRows(): readonly string[] {
-    const found = new Set(this.#places.flatMap((place) => place.found.ids));
-    return this.#ids.filter((id) => !found.has(id));
   }
 }

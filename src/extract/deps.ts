@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
-import type { Suppression } from '../erasure/suppression/list.ts';
+import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { OnWait } from '../service/export/retry.ts';
 import type { WaitLimits } from '../service/quota/wait-limits.ts';

@@ -1,9 +1,8 @@
 import type { Runtime } from '../base/runtime.ts';
 import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
-import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
+import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { loadSuppression } from '../erasure/suppression/list.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { OnWait } from '../service/export/retry.ts';
@@ -40,8 +39,9 @@ export function extractDeps(
   config: SourceConfig,
   service: ExportService,
   { clock, random, logger, signal }: Runtime,
+  suppression?: Suppression,
 ): ExtractDeps {
-  const options = extractOptions(config);
+  const options = extractOptions(config, suppression);
   return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, counts: newExtractCounts() };
 }
 
@@ -50,16 +50,13 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** Reads the suppression file; throws a UserError if it cannot. */
-function extractOptions(config: SourceConfig): ExtractOptions {
-  const { suppressionFile: file, suppressionKey: key } = config;
+function extractOptions(config: SourceConfig, suppression: Suppression | undefined): ExtractOptions {
   const edits = editsOf(config);
-  const idKey = edits?.hash.has(UNIFIED_ID) ? edits.key : undefined;
   return {
     maxConcurrentExports: config.maxConcurrentExports,
     timezone: config.timezone,
     ...(edits !== undefined && { edits }),
-    ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),
+    suppression,
   };
 }
 

@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
-  fsyncSync,
   openSync,
   readSync,
   realpathSync,
@@ -16,10 +15,10 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { type FileHandle, link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
-import { diskError, isDiskFull } from './disk-failure.ts';
+import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 
 /** The mode of a file that its owner alone may read. */
@@ -34,37 +33,20 @@ export const temporaryPathOf = (path: string): string =>
 
 /**
  * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of
- * them. One with a later time stays, since it may be that of a live writer whose clock differs. One that is the file
- * itself goes at any age: its writer has named it and died, or is about to remove this name.
+ * them. Throws the system's error; a file of another user that need not go stays.
  */
 export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
-  const file = await lstat(path).catch(() => undefined);
   for (const name of await readdir(dirname(path)).catch(() => [])) {
     if (!name.startsWith(prefix) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length))) continue;
     const temporary = join(dirname(path), name);
-    const found = await lstat(temporary).catch(() => undefined);
-    if (found === undefined) continue;
-    const isFile = found.ino === file?.ino && found.dev === file.dev;
-    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await removeTemporary(temporary, ageMs === 0);
-  }
-}
-
-/**
- * Removes a temporary file. The file of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then
- * it is a configuration failure.
- */
-async function removeTemporary(path: string, mustGo: boolean): Promise<void> {
-  try {
-    await unlink(path);
-  } catch (error) {
-    const code = codeOf(error);
-    if (code !== 'ENOENT' && code !== 'EPERM' && code !== 'EACCES') throw error;
-    if (code === 'ENOENT' || !mustGo) return;
-    throw configError(
-      `${path} was left by a killed run and cannot be removed by this user (${code}): remove it, or give this user the ` +
-        'right to.',
-    );
+    try {
+      if (ageMs === 0 || now - (await lstat(temporary)).mtimeMs > ageMs) await unlink(temporary);
+    } catch (error) {
+      const code = codeOf(error);
+      const isOthers = code === 'EPERM' || code === 'EACCES';
+      if (code !== 'ENOENT' && (ageMs === 0 || !isOthers)) throw error;
+    }
   }
 }
 
@@ -77,19 +59,6 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     await rm(temporary, { force: true });
   }
   await syncFolder(dirname(path));
-}
-
-/** Replaces a small file without syncing it: readers see the old text or the new one, a power cut may lose it. */
-export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE): void {
-  const temporary = temporaryPathOf(path);
-  try {
-    writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
-    // The umask must not decide the mode.
-    if (mode !== OWNER_FILE) chmodSync(temporary, mode);
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
 }
 
 /**
@@ -107,52 +76,42 @@ export function replaceablePath(path: string): string | undefined {
   return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
 }
 
-/** What a DuckDB database has after its first checksum. */
-const DATABASE = { at: 8, mark: 'DUCK' } as const;
-
-/** False for a file that this user may not read: then it is no place that was loaded. */
-function isDatabase(path: string): boolean {
-  let file: number;
+/** A DuckDB database has this mark after its first checksum. */
+const isDatabase = (path: string): boolean => {
+  const bytes = Buffer.alloc(12);
+  const file = openSync(path, 'r');
   try {
-    file = openSync(path, 'r');
-  } catch (error) {
-    if (codeOf(error) === 'EACCES') return false;
-    throw error;
-  }
-  try {
-    const bytes = Buffer.alloc(DATABASE.mark.length);
-    return readSync(file, bytes, 0, bytes.length, DATABASE.at) > 0 && bytes.toString('latin1') === DATABASE.mark;
+    return readSync(file, bytes, 0, bytes.length, 0) === bytes.length && bytes.toString('latin1', 8) === 'DUCK';
   } finally {
     closeSync(file);
   }
-}
+};
 
 /**
  * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old
- * text or the new one, whole; a device, a pipe or a file mounted alone is written as it is. Throws a UserError, which
- * calls the file `what`.
+ * text or the new one, whole; a device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
 export function writeNamedFile(path: string, text: string, what: string): void {
   try {
-    replaceOrWrite(path, text);
+    const replaced = replaceablePath(path);
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? NAMED_FILE;
+    if (replaced === undefined) writeFileSync(path, text);
+    else replaceSmallFile(replaced, text, mode & PERMISSIONS);
   } catch (error) {
     throw diskError(error, { what, path });
   }
 }
 
-function replaceOrWrite(path: string, text: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  const replaced = replaceablePath(path);
-  if (replaced === undefined) {
-    writeFileSync(path, text);
-    return;
-  }
+/** Replaces a small file without syncing it. */
+function replaceSmallFile(path: string, text: string, mode: number): void {
+  const temporary = temporaryPathOf(path);
   try {
-    replaceSmallFile(replaced, text, (found?.mode ?? NAMED_FILE) & PERMISSIONS);
-  } catch (error) {
-    // A full disk would take a part of the new text and the old one would be gone.
-    if (found === undefined || isDiskFull(error)) throw error;
-    writeFileSync(path, text);
+    writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
+    // The umask must not decide the mode.
+    chmodSync(temporary, mode);
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
   }
 }
 
@@ -234,28 +193,10 @@ export async function syncFile(path: string): Promise<void> {
 
 /** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
-  let folder: FileHandle | undefined;
   try {
-    folder = await open(path, 'r');
-    await folder.sync();
+    await syncFile(path);
   } catch (error) {
     if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
-  } finally {
-    await folder?.close();
-  }
-}
-
-/** Syncs the names in a folder synchronously; a folder that this user may not read is left to the system. */
-export function syncFolderAtOnce(path: string): void {
-  let folder: number | undefined;
-  try {
-    folder = openSync(path, 'r');
-    fsyncSync(folder);
-  } catch (error) {
-    const code = codeOf(error) ?? '';
-    if (code !== 'EACCES' && !CANNOT_SYNC.has(code)) throw error;
-  } finally {
-    if (folder !== undefined) closeSync(folder);
   }
 }
 
@@ -264,4 +205,4 @@ const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTS
 /** True for the error of a file system without hard links for a second name. */
 export const hasNoLinks = (error: unknown): boolean => WITHOUT_LINKS.has(codeOf(error) ?? '');
 
-const CANNOT_SYNC = new Set(['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOENT']);
+const CANNOT_SYNC: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);

@@ -1,8 +1,7 @@
 import { constants, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { codeOf, configError } from '../base/errors.ts';
-import { syncFolderAtOnce } from './atomic-file.ts';
+import { configError } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
 
 const OWNER_FOLDER = 0o700;
@@ -53,33 +52,47 @@ export function makePrivateFolder(path: string, what: string): void {
 }
 
 /**
- * Makes a folder and those above it for this user alone, as far as they are missing; their names are on the disk when
- * this returns. Throws the system's error, and a configuration failure for an address. Node's own recursion never ends
- * where a parent exists and still nothing can be made in it, as under /proc.
+ * Makes a folder and those above it for this user alone, as far as they are missing. Throws the system's error, and a
+ * configuration failure for an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
 export function makeFolders(path: string): void {
   checkLocalPath(path);
   if (isFolder(path)) return;
   const parent = dirname(path);
-  // Below a file the system reports ENOTDIR.
-  if (parent !== path && statsOf(parent) === undefined) makeFolders(parent);
+  if (parent !== path) makeFolders(parent);
   try {
     mkdirSync(path, { mode: OWNER_FOLDER });
   } catch (error) {
     // Another process was quicker.
     if (!isFolder(path)) throw error;
   }
-  syncFolderAtOnce(parent);
 }
 
-const isFolder = (path: string): boolean => statsOf(path)?.isDirectory() === true;
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Stats of a path; undefined if there is nothing. Node 20 throws ENOTDIR below a file, Node 24 does not. */
-function statsOf(path: string): Stats | undefined {
+const PRIVATE = 0o077;
+let holders = 0;
+let before: number | undefined;
+
+/**
+ * Sets the umask so that only their owner may read the files that this process makes, while at least one caller holds
+ * it: for an engine that creates files by itself. Returns a function that releases the hold, once. In a worker thread,
+ * where the umask cannot be set, that of the process stays.
+ */
+export function holdPrivateUmask(): () => void {
+  if (holders++ === 0) before = setUmask(PRIVATE);
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    if (--holders === 0 && before !== undefined) setUmask(before);
+  };
+}
+
+function setUmask(mask: number): number | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch (error) {
-    if (codeOf(error) === 'ENOTDIR') return undefined;
-    throw error;
+    return process.umask(mask);
+  } catch {
+    return undefined;
   }
 }

@@ -8,7 +8,7 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Name of the host, for messages; two containers may share one. */
   readonly host: string;
-  /** Boot and namespaces in which `pid` means this process; empty if the system does not provide it. */
+  /** Boot and namespace in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
   /** Start time in the system's ticks, since a process id is used again; empty if the system does not provide it. */
   readonly started: string;
@@ -63,19 +63,10 @@ function statusOf(pid: string): { readonly started: string; readonly isOver: boo
   }
 }
 
-/** Identifies boot and namespaces, that of time too if there is one, since start times are counted in it. */
+/** Identifies the boot and the namespace of process ids. */
 function processSpace(): string {
   try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-    return `${boot} ${readlinkSync('/proc/self/ns/pid')} ${linkAt('/proc/self/ns/time')}`.trim();
-  } catch {
-    return '';
-  }
-}
-
-function linkAt(path: string): string {
-  try {
-    return readlinkSync(path);
+    return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
     return '';
   }

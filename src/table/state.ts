@@ -1,11 +1,11 @@
 import type { Day } from '../base/days.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/day.ts';
 import { stateAfter } from '../extract/state.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
 import { type Receipts, receiptsOf } from './receipts.ts';
 import type { RunRecord } from './runs.ts';
-import type { SuppressionMark } from './suppression.ts';
 
 /** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
 export interface TableState {

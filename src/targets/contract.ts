@@ -6,13 +6,13 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import type { DayDownload, RunFacts } from '../extract/day.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Difference } from '../table/differences.ts';
 import type { Rules } from '../table/plan.ts';
 import type { RunRecord } from '../table/runs.ts';
 import type { TableState } from '../table/state.ts';
-import type { SuppressionList, SuppressionMark } from '../table/suppression.ts';
 import type { TargetReport } from './report.ts';
 
 /** The descriptor of a target, which every command line loads, and the way to open a place of it for loading. */
@@ -33,8 +33,7 @@ export interface Target {
   isStdout?(place: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
-   * failure for a place of another program, for a configured time zone that is not the stored one, and for a
-   * suppression list that is not that of the place (`checkSuppression`).
+   * failure for a place of another program, and for a configured time zone that is not the stored one.
    */
   open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }
@@ -61,8 +60,6 @@ export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> 
 export interface OpenOptions extends PlaceOptions, Rules {
   /** Time that files removed from a table are kept for its readers (ms); of Delta. */
   readonly retentionMs: number;
-  /** The suppression list of the run. */
-  readonly suppression?: SuppressionList | undefined;
   /** The stream for a place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;
@@ -193,6 +190,14 @@ export interface PeopleQuery {
   readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
+  /** Everybody on a suppression list, in place of ids. */
+  readonly suppressed?: SuppressedPeople | undefined;
+}
+
+/** The people of a suppression list: HMACs of a `df_unified_id`, or of `COLUMN U+0000 ID`, under a key. */
+export interface SuppressedPeople {
+  readonly key: HashKey;
+  readonly entries: readonly { readonly hmac: string; readonly column?: string | undefined }[];
 }
 
 /** A `df_unified_id` in the form that rows of a place hold. */
@@ -205,22 +210,24 @@ export interface UnifiedId {
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
-  /**
-   * The type of the column with them if one value of it has several spellings, of which the rows have lost all but one.
-   */
-  readonly respelledAs?: string | undefined;
   /** Number of people; each counts once, whatever the number of forms. */
   readonly people: number;
-  /** The requested ids that have a row. */
-  readonly ids: readonly string[];
-  /** The ids among `ids` whose rows name no unified id. */
+  /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
+  readonly rowsOf: ReadonlyMap<string, number>;
+  /** The ids among them whose rows name no unified id. */
   readonly idsWithoutUnifiedId: readonly string[];
+  /** The ids without a row of which a trimmed or case-folded form has one. */
+  readonly near: readonly string[];
   /** Number of rows of `events` that a purge removes. */
   readonly rows: number;
   /** Number of people whose rows also carry other ids in the column. */
   readonly shared: number;
+  /** The name of the query's column as the place has it. */
+  readonly column: string | undefined;
   /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
   readonly service: string | undefined;
+  /** The suppression list that the place was purged with. */
+  readonly suppression: SuppressionMark | undefined;
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
@@ -228,11 +235,14 @@ export interface PeopleFound {
 export const NOBODY: PeopleFound = {
   unifiedIds: [],
   people: 0,
-  ids: [],
+  rowsOf: new Map(),
   idsWithoutUnifiedId: [],
+  near: [],
   rows: 0,
   shared: 0,
+  column: undefined,
   service: undefined,
+  suppression: undefined,
   warnings: [],
 };
 

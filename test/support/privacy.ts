@@ -64,6 +64,10 @@ export class PrivacyFixture {
     writeFileSync(join(this.served, `${day}.csv`), typeof rows === 'string' ? rows : csvOf(rows));
   }
 
+  get url(): string {
+    return this.#sim.url;
+  }
+
   at(name: string): string {
     return join(this.dir, name);
   }

@@ -1,8 +1,6 @@
-import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
-import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { LedgerStore, requireLedger } from '../../erasure/ledger/ledger.ts';
+import { configError, transientError, UserError } from '../../base/errors.ts';
+import { parseDestinationConfig } from '../../config/destination.ts';
+import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
@@ -16,24 +14,12 @@ const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
  */
 export const check: CheckVerb = async (value, context) => {
   const config = openConfig(parseDestinationConfig(value, context.env), context);
-  if (!config.dryRun) requireLedger(config);
-  if (config.ledgerDir !== undefined) await checkLedger(config.ledgerDir, config, context);
+  const ledger = await Ledger.open(config, { clock: context.clock, isPlan: true });
   await checkHost(config.baseUrl, context);
   const mode = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
-  return `${mode}The host answers. Whether the token is right only the first deletion shows.`;
+  const memory = ledger.isKept ? '' : ' There is no ledger_dir: nothing is remembered, and nothing can be proved.';
+  return `${mode}The host answers. Whether the token is right only the first deletion shows.${memory}`;
 };
-
-/** Checks that the folder can be written (or made) and that its last file is intact under this key. Leaves no file. */
-async function checkLedger(folder: string, config: DestinationConfig, context: VerbContext): Promise<void> {
-  let at = folder;
-  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
-  try {
-    rmdirSync(mkdtempSync(join(at, '.dfinery-check-')));
-  } catch (error) {
-    throw configError(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
-  }
-  await (await LedgerStore.open({ config, isReal: false, clock: context.clock, lines: undefined })).close();
-}
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
 export async function checkHost(

@@ -16,6 +16,5 @@ export const destination: Connector = {
     supported_destination_sync_modes: ['append', 'append_dedup'],
   },
   check: async () => (await import('./check.ts')).check,
-  discover: async () => (await import('./catalog.ts')).discover,
   write: async () => (await import('./write.ts')).write,
 };

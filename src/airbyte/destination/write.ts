@@ -1,75 +1,62 @@
 import { formatDuration } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import type { Logger } from '../../base/log.ts';
+import { withMember } from '../../base/json-member.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { runDeletionCase } from '../../erasure/case.ts';
-import type { DeletionList } from '../../erasure/input/deletion-list.ts';
-import { withMember } from '../../erasure/input/json-member.ts';
-import { type InputMessage, readMessages } from '../../erasure/input/messages.ts';
-import type { LedgerOutput } from '../../erasure/ledger/line.ts';
-import {
-  type DeletionReport,
-  idsToRequest,
-  nothingAccepted,
-  refusedSentence,
-  reportTable,
-} from '../../erasure/report.ts';
+import { runErasure } from '../../erasure/case.ts';
+import type { DeletionList } from '../../erasure/list.ts';
+import { type DeletionReport, reportLines } from '../../erasure/report.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
-import { log, type StateStats, type StreamDescriptor } from '../protocol/messages.ts';
-import type { MessageWriter } from '../protocol/writer.ts';
-import { type InputStream, type InputStreams, inputStreams } from './catalog.ts';
+import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
+import { type StreamNumbers, streamNumbers } from './catalog.ts';
+import { type InputMessage, readMessages } from './messages.ts';
+import { StateQueue } from './states.ts';
 
-/** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
+/** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
 /**
- * The verb `write` of the Airbyte destination: runs the case of a deletion, and returns each state once its rows are
- * decided.
+ * The verb `write` of the Airbyte destination: erases the people of the rows, and echoes each state once its rows are
+ * decided. A dry run echoes none.
  */
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
   const parsed = parseDestinationConfig(value, env);
   // The first message of a dry run is a warning: the platform shows the rows as synced.
-  if (parsed.config.dryRun)
+  if (parsed.config.dryRun) {
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
+  }
   const config = openConfig(parsed, context);
-  const streams = inputStreams(catalog, config);
+  const streams = streamNumbers(catalog, config);
+  const states = new StateQueue((text, stats) => writer.writeLine(stateLine(text, stats)));
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
-    const { report, failure } = await runDeletionCase({
-      config,
-      io: { clock, random, logger, signal, lines: logOutput(writer) },
+    const { report, failure } = await runErasure({
+      settings: config,
+      io: { clock, random, logger, signal },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      read: (list) => readInput(input, context, (message) => addMessage(list, streams, message, config.maxIdLength)),
-      emitState: (text, stats) => writer.writeLine(stateLine(text, stats)),
-      onBegin: (forecast) => logStart(forecast, config, logger),
+      read: (list) => readInput(input, context, (message) => addMessage(message, { list, states, streams, config })),
+      onPlanned: (plan) => logStart(plan, config, context),
+      onDecided(_, isTrusted) {
+        if (isTrusted) states.open();
+      },
     });
-    if (config.dryRun) logDryRun(report, config, logger);
-    else if (report.mode === 'dry_run') logRefused(report, logger);
-    else {
-      logReport(report, logger);
-      if (report.head !== null) logger.info('ledger.head', `Head of the ledger: ${report.head}`, { head: report.head });
-    }
-    if (failure !== undefined) throw failure;
+    const isRefused = report.mode === 'plan';
+    if (!config.dryRun && !isRefused && (failure === undefined || failure.exitCode !== EXIT.usage)) states.open();
+    await states.emitted();
+    if (isRefused) for (const warning of report.warnings) logger.warn('erase.plan', warning);
+    for (const line of isRefused && !config.dryRun ? [] : reportLines(report)) logger.info('erase.report', line);
+    if (config.dryRun) endDryRun(report, failure?.exitCode === EXIT.guard ? undefined : failure, context);
+    else if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
   }
 };
 
-/** Writes the ledger's lines as LOG messages, for a container without persistent files. */
-const logOutput = (writer: MessageWriter): LedgerOutput => ({
-  async write(lines) {
-    for (const line of lines) await writer.write(log('INFO', line, { event: 'ledger.line' }));
-    await writer.drain();
-  },
-  async close() {},
-});
-
-/** The STATE message that returns a state: its text unchanged, plus the counts of its rows. */
+/** The STATE message that echoes a state: its text unchanged, plus the counts of its rows. */
 const stateLine = (state: string, stats: Required<StateStats>): string =>
   `{"type":"STATE","state":${withMember(state, 'destinationStats', JSON.stringify(stats))}}`;
 
@@ -79,72 +66,63 @@ async function readInput(
   add: (message: InputMessage) => void,
 ): Promise<void> {
   const onUnknown = (line: number) =>
-    logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type; it is skipped.`);
+    logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {
     signal.throwIfAborted();
     for (const message of messages) add(message);
   }
 }
 
-function addMessage(list: DeletionList, streams: InputStreams, message: InputMessage, maxIdLength: number): void {
-  const stream = message.stream && streamOf(streams, message.stream, message.line);
-  if (message.kind === 'state') list.addState(stream?.index, message.text);
-  else if (stream === undefined) return;
-  else {
-    const id = ownValue(message.data, stream.idField);
-    if (isWithdrawn(message.data)) list.addWithdrawn(stream.index, typeof id === 'string' ? id : undefined);
-    else list.addRow(stream.index, id, maxIdLength);
-  }
+type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
+
+interface Input {
+  readonly list: DeletionList;
+  readonly states: StateQueue;
+  readonly streams: StreamNumbers;
+  readonly config: DestinationConfig;
 }
 
-function streamOf(streams: InputStreams, named: StreamDescriptor, line: number): InputStream {
-  const stream = streams(named);
-  if (stream) return stream;
+function addMessage(message: InputMessage, { list, states, streams, config }: Input): void {
+  const stream = message.stream && numberOf(streams, message.stream, message.line);
+  if (message.kind === 'state') states.addState(stream, message.text);
+  else if (stream !== undefined) states.addRow(stream, addRow(message, list, config));
+}
+
+function addRow({ data, line: row }: RecordMessage, list: DeletionList, config: DestinationConfig) {
+  const { externalIdField, requestedAtField: field } = config;
+  const id = ownValue(data, externalIdField);
+  if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);
+  return list.add({ row, id, requestedAt: field === undefined ? undefined : ownValue(data, field) });
+}
+
+function numberOf(streams: StreamNumbers, named: StreamDescriptor, line: number): number {
+  const number = streams(named);
+  if (number !== undefined) return number;
   throw configError(
     `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(named.name)}, which the connection does not have.`,
     { where: { row: line } },
   );
 }
 
-const isWithdrawn = (data: JsonObject): boolean => (ownValue(data, WITHDRAWN) ?? null) !== null;
-
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function logRefused(report: DeletionReport, logger: Logger): void {
-  const refused = refusedSentence(report);
-  if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...report.refused });
+function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, { logger }: VerbContext): void {
+  for (const warning of plan.warnings) logger.warn('erase.plan', warning);
+  const { to_request: count } = plan;
+  const about = formatDuration((count * 60_000) / requestsPerMinute);
+  const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
+  logger.info('erase.begin', text);
 }
 
-/** Logs the report line by line, since one message of a log is one line. */
-function logReport(report: DeletionReport, logger: Logger): void {
-  for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
-}
-
-function logDryRun(forecast: DeletionReport, config: DestinationConfig, logger: Logger): void {
-  logRefused(forecast, logger);
-  const nothing = nothingAccepted(forecast, config);
-  if (nothing) throw nothing;
-  logReport(forecast, logger);
-  if (forecast.guard !== null)
-    logger.warn('erase.guard', `A real run would stop before its first deletion: ${forecast.guard}`);
-  const refused = refusedSentence(forecast);
-  if (config.onRejected === 'fail' && refused !== undefined) {
-    throw configError(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
+/** A guard does not fail a dry run, which is there to show it. */
+function endDryRun(report: DeletionReport, failure: Error | undefined, { logger }: VerbContext): void {
+  if (failure !== undefined) throw failure;
+  if (report.guard !== null) {
+    logger.warn('erase.guard', `A real run would stop before its first deletion: ${report.guard}`);
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(forecast), 'profile')} would be; the platform may show ` +
-      'their rows as synced all the same. Set dry_run to false to delete.',
-  );
-}
-
-function logStart(forecast: DeletionReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
-  logRefused(forecast, logger);
-  const count = idsToRequest(forecast);
-  const resumed = forecast.done_before > 0 ? ` (${forecast.done_before} were done by the unfinished run before)` : '';
-  const about = formatDuration((count * 60_000) / requestsPerMinute);
-  logger.info(
-    'erase.begin',
-    `Deleting ${plainCount(count, 'profile')}${resumed}: about ${about} at ${requestsPerMinute} a minute.`,
+    `DRY RUN: nothing was deleted. ${plainCount(report.to_request, 'profile')} would be. The platform may show their ` +
+      'rows as synced all the same. Set dry_run to false to delete.',
   );
 }

@@ -51,7 +51,7 @@ export type WriteVerb = (
 export interface Connector {
   readonly spec: ConnectorSpecification;
   readonly check: () => Promise<CheckVerb>;
-  readonly discover: () => Promise<DiscoverVerb>;
+  readonly discover?: () => Promise<DiscoverVerb>;
   readonly read?: () => Promise<ReadVerb>;
   readonly write?: () => Promise<WriteVerb>;
 }

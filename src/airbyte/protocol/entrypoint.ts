@@ -65,7 +65,9 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
     return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
   }
   const config = readConfig(given.config, redactor);
-  if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
+  if (given.verb === 'discover' && connector.discover !== undefined) {
+    return writer.write(await (await connector.discover())(config, context));
+  }
   const catalog = parseConfiguredCatalog(readJsonFile(given.catalog, 'The catalog file', { mayBeEmpty: true }));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
   const state = parseStateInput(

@@ -12,7 +12,6 @@ export interface ConfiguredStream {
   readonly destinationSyncMode: DestinationSyncMode | (string & {});
   /** Paths of the key's fields; empty if no key is configured. */
   readonly primaryKey: readonly (readonly string[])[];
-  readonly destinationObjectName: string | undefined;
   readonly generationId: number | undefined;
   readonly minimumGenerationId: number | undefined;
   readonly syncId: number | undefined;
@@ -51,7 +50,6 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
     syncMode: textIn(value.sync_mode) ?? 'full_refresh',
     destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
-    destinationObjectName: textIn(value.destination_object_name) || undefined,
     generationId: numberOf(value.generation_id),
     minimumGenerationId: numberOf(value.minimum_generation_id),
     syncId: numberOf(value.sync_id),

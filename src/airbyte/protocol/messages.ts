@@ -9,7 +9,7 @@ export interface StreamDescriptor {
 }
 
 export type SyncMode = 'full_refresh' | 'incremental';
-export type DestinationSyncMode = 'append' | 'overwrite' | 'append_dedup' | 'update' | 'soft_delete';
+export type DestinationSyncMode = 'append' | 'overwrite' | 'append_dedup';
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ConnectorSpecification {
@@ -29,14 +29,6 @@ export interface AirbyteStream {
   readonly default_cursor_field?: readonly string[];
   readonly source_defined_primary_key?: readonly (readonly string[])[];
   readonly is_resumable?: boolean;
-}
-
-interface DestinationOperation {
-  readonly object_name: string;
-  readonly sync_mode: DestinationSyncMode;
-  readonly json_schema: JsonSchema;
-  /** Alternative keys, each composed of top-level fields. */
-  readonly matching_keys?: readonly (readonly string[])[];
 }
 
 export type Level = 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG' | 'TRACE';
@@ -88,10 +80,6 @@ export type Message =
       readonly connectionStatus: { readonly status: 'SUCCEEDED' | 'FAILED'; readonly message?: string };
     }
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
-  | {
-      readonly type: 'DESTINATION_CATALOG';
-      readonly destination_catalog: { readonly operations: readonly DestinationOperation[] };
-    }
   | {
       readonly type: 'STATE';
       /** The state of a stream; `stream_state` is any object that the source wants to get back. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { configError, UserError } from '../../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
+import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayDownload } from '../../extract/day.ts';
 import type { DayResult } from '../../extract/download/day.ts';
 import { DayDownloads } from '../../extract/download/days.ts';
@@ -27,7 +28,7 @@ async function readAll(streams: StreamSet, config: SourceConfig, context: VerbCo
   const onWait = waitsAsOne(heartbeat.waiting);
   const session = openExportSession(config, context, { onWait });
   try {
-    const deps = { ...extractDeps(config, session.service, context), onWait };
+    const deps = { ...extractDeps(config, session.service, context, suppressionOf(config)), onWait };
     const plan = planForAll(streams.runs.map((run) => run.plan));
     logPlan(plan, deps);
     const downloads = await DayDownloads.open(plan, deps);

@@ -26,7 +26,7 @@ import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
-import { IdHashes, type IdSample } from './id-hashes.ts';
+import { IdHashes } from './id-hashes.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 
 /**
@@ -42,18 +42,7 @@ const EVENT_NAMES = 3;
 const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_BEYOND;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
-export const MAX_SCANNED_NAMES = 1_000;
-
-/** Maximum number of ids of one export in the sample by which ids that come back on another day are found. */
-const MAX_SAMPLED_IDS = 16_384;
-
-/** The result for the detail log ids of an export. */
-export interface DetailLogIds {
-  /** True if a row had no id, or an id that another row had, or if there were too many ids to tell. */
-  readonly hasDuplicateOrMissingIds: boolean;
-  /** Absent if the ids are hashed, or if there were too many. */
-  readonly sample?: IdSample | undefined;
-}
+const MAX_SCANNED_NAMES = 1_000;
 
 /**
  * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
@@ -103,11 +92,12 @@ export class Columns {
     }
   }
 
-  /** Ends the collection of ids; called once, after the last of `rows` rows. */
-  finish(rows: number): DetailLogIds {
-    const ids = this.#ids.finish(MAX_SAMPLED_IDS);
-    const areHashed = this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)];
-    return { hasDuplicateOrMissingIds: ids?.distinct !== rows, sample: areHashed ? undefined : ids?.sample };
+  /**
+   * Ends the collection of ids, once, after the last of `rows` rows. True if a row had no id, or an id that another row
+   * had, or if there were too many ids to tell.
+   */
+  hasDuplicateOrMissingIds(rows: number): boolean {
+    return this.#ids.distinct() !== rows;
   }
 
   eventNames(): string[] {

@@ -1,27 +1,14 @@
-import { Scratch } from '../../base/scratch.ts';
-
 /** Maximum number of ids (64 MiB); beyond it nothing is known about repeated ids. */
 const MAX_HASHED_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
-/** Every id of an export whose hash is below `below`; two samples agree below both limits. */
-export interface IdSample {
-  readonly below: number;
-  /** Hashes of 53 bits in rising order, each once. */
-  readonly hashes: Float64Array;
-}
-
-/** End of the range of hashes, and the `below` of a sample that has every id. */
-export const HASH_END: number = 2 ** 53;
-
 /**
- * The hashes of an export's ids, in the order of arrival, outside the heap. They are sorted once, at the end, which
+ * The hashes of an export's ids, in the order of arrival. They are sorted once, at the end, which
  * takes less time than a look into a hash table for each. Two different ids may have the same hash; an id never has
  * two.
  */
 export class IdHashes {
-  #scratch = new Scratch(START_IDS * Float64Array.BYTES_PER_ELEMENT);
-  #hashes = new Float64Array(this.#scratch.buffer, 0, START_IDS);
+  #hashes = new Float64Array(START_IDS);
   #count = 0;
 
   /** Adds the id of these bytes. */
@@ -43,40 +30,27 @@ export class IdHashes {
     this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
   }
 
-  /**
-   * Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once.
-   */
-  finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
-    try {
-      if (this.#count > MAX_HASHED_IDS) return undefined;
-      const distinct = sortDistinct(this.#hashes.subarray(0, this.#count));
-      const below = distinct.length > most ? distinct[most] : HASH_END;
-      return { distinct: distinct.length, sample: { below, hashes: distinct.slice(0, most) } };
-    } finally {
-      this.#scratch.free();
-    }
+  /** The number of different ids, undefined if there were too many. Called once, since it sorts the hashes. */
+  distinct(): number | undefined {
+    return this.#count > MAX_HASHED_IDS ? undefined : countDistinct(this.#hashes.subarray(0, this.#count));
   }
 
   #grow(): void {
     const count = this.#hashes.length * 2;
     if (count > MAX_HASHED_IDS) return;
-    const [hashes, scratch] = [this.#hashes, this.#scratch];
-    this.#scratch = new Scratch(count * Float64Array.BYTES_PER_ELEMENT);
-    this.#hashes = new Float64Array(this.#scratch.buffer, 0, count);
-    this.#hashes.set(hashes);
-    scratch.free();
+    const hashes = new Float64Array(count);
+    hashes.set(this.#hashes);
+    this.#hashes = hashes;
   }
 }
 
-/** Sorts positive numbers in place, removes repetitions, and returns the rest. */
-function sortDistinct(numbers: Float64Array): Float64Array {
+/** Sorts positive numbers in place, and counts the different ones. */
+function countDistinct(numbers: Float64Array): number {
   // The bits of positive numbers have the same order as integers, and are sorted in half the time.
   new BigUint64Array(numbers.buffer, numbers.byteOffset, numbers.length).sort();
   let count = 0;
-  for (let i = 0; i < numbers.length; i++) {
-    if (count === 0 || numbers[i] !== numbers[count - 1]) numbers[count++] = numbers[i];
-  }
-  return numbers.subarray(0, count);
+  for (let i = 0; i < numbers.length; i++) if (i === 0 || numbers[i] !== numbers[i - 1]) count++;
+  return count;
 }
 
 /** Spreads the bits of a hash: the last steps of MurmurHash3. */

@@ -1,17 +1,6 @@
 import type { Evidence } from '../types/evidence.ts';
-import * as evidence from '../types/evidence.ts';
-import { typeOf } from '../types/index.ts';
 import type { ColumnGroup } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
-import { headerColumns } from './groups.ts';
-
-/**
- * The names and bits of all classes of cells, in the order of the names, which a bundle does not keep. A scan that was
- * stored by a program with others means other cells.
- */
-export const EVIDENCE_BITS: readonly (readonly [name: string, bit: Evidence])[] = Object.entries(evidence).sort(
-  ([a], [b]) => (a < b ? -1 : 1),
-);
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {
@@ -25,7 +14,7 @@ export interface FirstSeen {
 
 /** The result of a scan for one column, from all of its cells. */
 export interface ColumnScan {
-  /** The name in the export (`HeaderColumn.name`); of exports that differ in it, `HeaderColumn.source`. */
+  /** The name in the export. */
   readonly source: string;
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes: then the column is a string, whatever its name. */
@@ -40,52 +29,12 @@ export interface ColumnScan {
   readonly misfits: number;
   /**
    * First and last time of a datetime column, as ISO texts without a zone (`2026-01-02T03:04:00.000`, six digits if
-   * there are micros), in the zone's wall clock, times that it skips included. The end-day proof and the SQL of zones
-   * use them.
+   * there are micros), in the zone's wall clock. The search for the end day uses them.
    */
   readonly first?: string;
   readonly last?: string;
   /** The first cells of each new class, in the order of rows; for the log line that says what widened a column. */
   readonly seen?: readonly FirstSeen[];
-}
-
-/**
- * The columns of several exports, united in the order of first occurrence. A column keeps its name; the event name is
- * `df_event_name` where the exports differ.
- */
-export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
-  if (parts.length === 1) return parts[0];
-  const merged = new Map<string, ColumnScan>();
-  for (const columns of parts) {
-    headerColumns(columns.map((column) => column.source)).forEach(({ key, source, declared }, i) => {
-      const known = merged.get(key);
-      const column = columns[i];
-      if (known === undefined) merged.set(key, column);
-      else {
-        const joined = joinScans(known, column, declared !== undefined, asInstants);
-        merged.set(key, known.source === column.source ? joined : { ...joined, source });
-      }
-    });
-  }
-  return [...merged.values()];
-}
-
-function joinScans(a: ColumnScan, b: ColumnScan, isDeclared: boolean, asInstants: boolean): ColumnScan {
-  const evidence = a.evidence | b.evidence;
-  const type = isDeclared ? (a.type ?? b.type) : typeOf(evidence, asInstants);
-  const seen = [...(a.seen ?? []), ...(b.seen ?? []).filter((item) => (item.evidence & ~a.evidence) !== 0)];
-  const times = [a.first, a.last, b.first, b.last].flatMap((time) => time ?? []).sort();
-  return {
-    source: a.source,
-    group: a.group,
-    ...(a.hashed && { hashed: a.hashed }),
-    evidence,
-    ...(type !== undefined && { type }),
-    filled: a.filled + b.filled,
-    misfits: a.misfits + b.misfits,
-    ...(type === 'datetime' && times.length > 0 && { first: times[0], last: times[times.length - 1] }),
-    ...(seen.length > 0 && { seen }),
-  };
 }
 
 /** Maximum length of a shape (characters). */

@@ -8,8 +8,8 @@ import { CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '..
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
-import { EVENT_NAME, headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
-import type { IdSample } from './id-hashes.ts';
+import { EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
+import type { RowFilter } from './row-filter.ts';
 import type { ColumnScan } from './scan.ts';
 
 /** The columns that every export has, but for the event's name, which customers choose. */
@@ -21,16 +21,13 @@ const OTHER_SEPARATOR = /([;\t|])df_unified_id|df_unified_id([;\t|])/;
 const MIN_FOREIGN_CELLS = 10;
 const FOREIGN_CELLS_A_ROW = 0.05;
 
-/** True for a `df_unified_id` (UTF-8, without quotes, not empty) whose rows are left out. */
-type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
-
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone?: string | undefined;
   /** True to refuse a header without the columns that every export has. */
   readonly requireSystem: boolean;
-  /** Leaves a row out of everything (counts, types, written bytes) if it returns true. */
-  readonly dropRow?: DropRow | undefined;
+  /** Leaves rows out of everything: counts, types, written bytes. */
+  readonly dropRows?: RowFilter | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
 }
@@ -47,7 +44,7 @@ export interface ScanResult {
   readonly columns: readonly ColumnScan[];
   /** Number of data rows kept. */
   readonly rows: number;
-  /** Number of data rows left out by `dropRow`. */
+  /** Number of data rows left out by `dropRows`. */
   readonly suppressed: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRow: number;
@@ -61,8 +58,6 @@ export interface ScanResult {
   readonly outLength: number;
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
-  /** A sample of the detail log ids, never written to disk; absent if they are hashed, or if there were too many. */
-  readonly idSample?: IdSample;
   /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
   readonly listed?: readonly string[];
   /** The last bytes to write. */
@@ -97,7 +92,7 @@ export class Scanner {
     this.#source = new RowSource(this, options, options.edits && new RowEditor(options.edits.key));
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
-    this.#suppressed = new SuppressedRows(options.dropRow);
+    this.#suppressed = new SuppressedRows(options.dropRows);
   }
 
   /** The column names; undefined until the first line has come. */
@@ -121,7 +116,6 @@ export class Scanner {
     this.#checkWhole();
     const { longestRow, finalNewline, outLength } = this.#source;
     const { rows } = this;
-    const ids = this.#columns?.finish(rows);
     const columns = this.#columns?.scans() ?? [];
     return {
       header: this.#header,
@@ -129,12 +123,11 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
-      hasDuplicateOrMissingIds: ids?.hasDuplicateOrMissingIds ?? false,
+      hasDuplicateOrMissingIds: this.#columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,
       eventNames: this.#columns?.eventNames() ?? [],
-      ...(ids?.sample && { idSample: ids.sample }),
       ...(this.#edits && { listed: this.#listed }),
       tail,
     };
@@ -237,26 +230,29 @@ function isForeign(text: string): boolean {
 class SuppressedRows {
   /** Number of rows found. */
   rows = 0;
-  readonly #dropRow: DropRow | undefined;
-  readonly #id = new CellText();
-  #column = -1;
+  readonly #filter: RowFilter | undefined;
+  readonly #cell = new CellText();
+  /** The columns of the filter that the header has, in the order of the header. */
+  #columns: readonly (readonly [index: number, name: string])[] = [];
 
-  constructor(dropRow: DropRow | undefined) {
-    this.#dropRow = dropRow;
+  constructor(filter: RowFilter | undefined) {
+    this.#filter = filter;
   }
 
   open(header: readonly string[]): void {
-    this.#column = header.indexOf(UNIFIED_ID);
+    const wanted = this.#filter?.columns ?? [];
+    this.#columns = header.flatMap((name, index) => (wanted.includes(name) ? [[index, name] as const] : []));
   }
 
   /** True if the tokenizer's last row belongs to such a person; it is counted. */
   has(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
-    if (this.#dropRow === undefined || this.#column < 0) return false;
     let k = 0;
-    while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
-    if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
-    this.#id.read(bytes, cells, k);
-    const isDropped = this.#dropRow(this.#id.bytes, this.#id.start, this.#id.end);
+    const isDropped = this.#columns.some(([column, name]) => {
+      while (k < used && cells[k] >> COLUMN_SHIFT < column) k += STRIDE;
+      if (k >= used || cells[k] >> COLUMN_SHIFT !== column) return false;
+      this.#cell.read(bytes, cells, k);
+      return this.#filter?.drops(name, this.#cell.bytes, this.#cell.start, this.#cell.end) === true;
+    });
     if (isDropped) this.rows++;
     return isDropped;
   }

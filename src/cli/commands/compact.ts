@@ -1,4 +1,4 @@
-import { EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
@@ -8,8 +8,9 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
-    const maintenance = await target.maintenance();
-    const { rows, bytesBefore, bytesAfter } = await maintenance.compact(place, placeOptions(values, context));
+    const { compact } = await target.maintenance();
+    if (compact === undefined) throw configError(`${target.name} has no space to give back: compact is for duckdb.`);
+    const { rows, bytesBefore, bytesAfter } = await compact(place, placeOptions(values, context));
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
     printResult(result, [`${place}: ${count(rows, 'row')}, ${size}.`], values.json, context);

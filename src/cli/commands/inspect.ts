@@ -1,10 +1,15 @@
-import { configError, EXIT } from '../../base/errors.ts';
+import { createReadStream } from 'node:fs';
+import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
-import { TYPES } from '../../cells/types/index.ts';
+import { unlisted } from '../../cells/columns/column-edits.ts';
+import { missingColumns } from '../../cells/columns/groups.ts';
+import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
+import { MalformedCsv } from '../../cells/csv/malformed.ts';
+import { fitsWholly } from '../../cells/types/index.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns.ts';
+import type { ColumnType } from '../../cells/types/type.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
-import type { ColumnProfile, FileProfile } from '../../engine/profile.ts';
 import { editsOf } from '../../extract/session.ts';
 import { argument, defineCommand, printResult, required, text } from '../command.ts';
 import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
@@ -18,27 +23,23 @@ export const command = defineCommand({
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'types.md',
-  async run({ file, schema, timezone, config: path, json }, context) {
-    const config = loadOfflineConfig(path, context);
-    const { profileFile } = await import('../../engine/profile.ts');
-    const profile = await profileFile({
-      edits: editsOf(config),
-      file,
-      timezone: zoneOption(timezone),
-      pinned: pinnedTypes(schema),
-      clock: context.clock,
-      signal: context.signal,
-    });
-    const { unlisted, missing } = profile;
-    if (unlisted.length > 0) {
-      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unlisted.join(', ')}.`;
+  async run({ file, schema, timezone: zone, config: path, json }, context) {
+    const edits = editsOf(loadOfflineConfig(path, context));
+    const timezone = zoneOption(zone);
+    const pinned = pinnedTypes(schema);
+    const scanner = new Scanner({ timezone, requireSystem: false, edits });
+    const { scan, bytes } = await scanFile(file, scanner, context.signal);
+    const unseen = edits === undefined ? [] : unlisted(edits, new Set(scan.listed));
+    if (unseen.length > 0) {
+      const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
     }
+    const missing = missingColumns(scan.header);
     if (missing.length > 0) {
-      const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
-      context.logger.warn('inspect.missing', message);
+      context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), json, context);
+    const found = { file, bytes, scan, missing, columns: columnsOf(scan, pinned, timezone !== undefined) };
+    printResult(asJson(found), asLines(found, context.terminal.columns), json, context);
     return EXIT.done;
   },
 });
@@ -48,55 +49,92 @@ function zoneOption(name: string | undefined): string | undefined {
   throw configError(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`);
 }
 
-function asJson(file: string, profile: FileProfile) {
-  return {
-    v: 1,
-    file,
-    rows: profile.rows,
-    bytes: profile.bytes,
-    final_newline: profile.finalNewline,
-    invalid_utf8: { cells: profile.invalidUtf8.cells, first: profile.invalidUtf8.first ?? null },
-    missing_columns: profile.missing,
-    repeated_ids: profile.repeatedIds,
-    rows_without_id: profile.missingIds,
-    rescued_cells: rescuedCells(profile),
-    columns: profile.columns.map(({ filled, ...column }) => ({
-      ...column,
-      filled,
-      fill_rate: profile.rows === 0 ? 0 : filled / profile.rows,
-    })),
-  };
+/** Scans a file as an export is scanned. Throws a configuration failure for one that is no whole CSV. */
+async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
+  let bytes = 0;
+  try {
+    for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, signal })) {
+      bytes += chunk.length;
+      scanner.push(chunk);
+    }
+    return { scan: scanner.finish(), bytes };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file. ${error.sentence}.`);
+    if (codeOf(error) === undefined) throw error;
+    throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
 }
 
-const rescuedCells = ({ columns }: FileProfile): number => columns.reduce((sum, column) => sum + column.rescued, 0);
+interface InspectedColumn {
+  readonly source: string;
+  readonly group: ColumnGroup;
+  /** The pinned type, else the declared one, else that of the cells; null if there is none. */
+  readonly type: ColumnType | null;
+  readonly filled: number;
+  /** Cells that do not fit a declared type. */
+  readonly misfits: number;
+  /** False if cells do not fit the type: those would be rescued. */
+  readonly fits: boolean;
+}
 
-function asLines(file: string, profile: FileProfile, terminalColumns: number): string[] {
-  const { rows, columns, bytes } = profile;
-  const table = profileLines(profile, terminalColumns);
-  const notes = notesOf(profile);
+function columnsOf(
+  { columns }: Pick<ScanResult, 'columns'>,
+  pinned: ReadonlyMap<string, ColumnType> | undefined,
+  asInstants: boolean,
+): InspectedColumn[] {
+  return columns.map(({ source, group, type: own, evidence, filled, misfits }) => {
+    const type = pinned?.get(source) ?? own ?? null;
+    const fits = type === null || (fitsWholly(evidence, type, asInstants) && (type !== own || misfits === 0));
+    return { source, group, type, filled, misfits, fits };
+  });
+}
+
+interface Inspected {
+  readonly file: string;
+  readonly bytes: number;
+  readonly scan: Omit<ScanResult, 'tail'>;
+  readonly missing: readonly string[];
+  readonly columns: readonly InspectedColumn[];
+}
+
+const asJson = ({ file, bytes, scan, missing, columns }: Inspected) => ({
+  v: 1,
+  file,
+  rows: scan.rows,
+  bytes,
+  final_newline: scan.finalNewline,
+  invalid_utf8: { cells: scan.invalidUtf8.cells, first: scan.invalidUtf8.first ?? null },
+  missing_columns: missing,
+  columns,
+});
+
+function asLines(found: Inspected, terminalColumns: number): string[] {
+  const { file, bytes, scan, columns } = found;
+  const table = columnLines(found, terminalColumns);
+  const notes = notesOf(found);
   return [
-    `${file}: ${count(rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
+    `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
     ...(table.length > 0 ? ['', ...table] : []),
     ...(notes.length > 0 ? ['', ...notes] : []),
   ];
 }
 
-function notesOf(profile: FileProfile): string[] {
-  const { cells, first } = profile.invalidUtf8;
+const MAX_EMPTY = 30;
+
+function notesOf({ columns, scan }: Inspected): string[] {
+  const { cells, first } = scan.invalidUtf8;
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
-  const rescued = profile.columns.filter((column) => column.rescued > 0);
-  const empty = profile.columns.filter((column) => column.filled === 0).map(({ source }) => truncate(source, MAX_NAME));
+  const empty = columns.filter(({ filled }) => filled === 0).map(({ source }) => truncate(source, MAX_NAME));
   const more = empty.length > MAX_EMPTY ? ` and ${grouped(empty.length - MAX_EMPTY)} more` : '';
+  const misfits = columns.filter(({ fits }) => !fits).map(({ source, type }) => `${source} (${type})`);
   const notes = [
     empty.length > 0 &&
       `Without a value (${count(empty.length, 'column')}): ${empty.slice(0, MAX_EMPTY).join(', ')}${more}.`,
-    rescued.length > 0 &&
-      `${count(rescuedCells(profile), 'cell')} would be rescued: ${rescued.map((c) => `${c.source} (${c.type})`).join(', ')}.`,
-    profile.repeatedIds > 0 &&
-      `${count(profile.repeatedIds, 'row')} with an id that an earlier row has: kept, under _key with #2, #3…`,
-    profile.missingIds > 0 && `${count(profile.missingIds, 'row')} without an id: kept, under a hash of the cells.`,
+    misfits.length > 0 && `Some cells do not fit and would be rescued: ${misfits.join(', ')}.`,
+    scan.hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
     cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
-    !profile.finalNewline && 'The last row has no line end: perhaps the file was cut there.',
+    !scan.finalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
   return notes.filter((note): note is string => note !== false);
 }
@@ -110,36 +148,24 @@ const TITLES = {
   custom: 'Custom',
 } as const satisfies Record<ColumnGroup, string>;
 
-const MAX_NAME = 24;
-const MAX_EMPTY = 30;
+const MAX_NAME = 40;
 
 /** The columns with a value, by group, as a table for a terminal of that width. */
-function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
+function columnLines({ columns, scan }: Inspected, terminalColumns: number): string[] {
   const filled = columns.filter((column) => column.filled > 0);
   if (filled.length === 0) return [];
-  const hasRescued = filled.some((column) => column.rescued > 0);
-  const lineOf = (column: ColumnProfile) => [
+  const lineOf = (column: InspectedColumn) => [
     `  ${truncate(column.source, MAX_NAME)}`,
     column.type ?? '',
-    percent(column.filled, rows),
-    grouped(column.distinct),
-    ...(hasRescued ? [column.rescued > 0 ? grouped(column.rescued) : ''] : []),
-    describeValues(column),
+    percent(column.filled, scan.rows),
+    column.fits ? '' : 'does not fit',
   ];
   const groups = groupBy(filled, ({ group }) => group);
   const lines = COLUMN_GROUPS.flatMap((group) => {
     const own = groups.get(group);
     return own === undefined ? [] : [[TITLES[group]], ...own.map(lineOf)];
   });
-  const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : []), 'values'];
-  return tableLines(header, lines, { cell: terminalColumns, line: terminalColumns });
-}
-
-/** Minimum and maximum where the type of a column has an order, else examples. */
-function describeValues({ type, minimum, maximum, examples }: ColumnProfile): string {
-  const hasRange = type !== null && TYPES[type].range === 'table' && minimum !== null && maximum !== null;
-  if (!hasRange) return examples.join(' | ');
-  return minimum === maximum ? minimum : `${minimum} … ${maximum}`;
+  return tableLines(['column', 'type', 'filled', ''], lines, { cell: terminalColumns, line: terminalColumns });
 }
 
 /** 0% means none, and 100% all. */

@@ -1,57 +1,49 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { accessPeople } from '../../erasure/access.ts';
+import { showPeople } from '../../erasure/person.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { defineCommand, places, text } from '../command.ts';
-import { findDestinationConfig, PLACE_OPTIONS, placeOptions } from '../destination.ts';
-import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
+import { defineCommand, text } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
+import { loadErasure, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
 
 export const command = defineCommand({
   options: {
-    ...LIST_OPTIONS,
-    in: places('A target and its place; may be given several times'),
-    byColumn: text('Column of each place that holds the external ID'),
-    mapping: MAPPING_OPTION,
+    ...PEOPLE_OPTIONS,
     output: { ...text('A new file (mode 0600); default: stdout'), short: 'o' },
-    ...PLACE_OPTIONS,
   },
   examples: [
     'person --id A-1001 --in duckdb f.duckdb --by-column member',
-    'person --file ids.txt --in delta d --mapping map.csv -o x.jsonl',
+    'person --file people.csv --column member -o rows.jsonl',
   ],
-  page: 'privacy.md',
+  page: 'erasure.md',
   async run(values, context) {
-    const { id, file: list, byColumn: column, mapping, output: path } = values;
-    const places = storedPlaces('in', values.in);
-    if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
-    if ((column === undefined) === (mapping === undefined)) {
-      throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
-    }
-    if ((id === undefined) === (list === undefined)) throw configError('It takes exactly one of --id and --file.');
-    if (list === undefined && values.column !== undefined) throw configError('--column needs --file.');
-    const config = findDestinationConfig(values.config, context);
+    const setup = loadErasure(values.config, 'places', context);
+    const places = placesOf(values, setup);
+    if (places.length === 0) throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
+    const search = searchOf(values, setup);
+    const list = rowsOf(values, undefined);
+    const path = values.output;
     const file = path === undefined ? undefined : await newFile(path);
     try {
-      const { ids, rows } = await accessPeople({
-        ids: idsOf(values, { header: config?.externalIdField }, context),
+      const { ids, rows } = await showPeople({
+        rows: list,
         places,
-        column,
-        mapping,
-        hashKey: hashKeyFrom(context),
+        ...search,
+        hashKey: setup.hashKey,
         options: placeOptions(values, context),
-        config,
+        settings: setup,
         async write(line) {
           if (file === undefined) context.terminal.result(line);
           else await onDisk(path, file.writeFile(`${line}\n`));
         },
       });
       await onDisk(path, file?.datasync());
-      if (values.json)
-        context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
-      else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
       await file?.close();
+      const result = { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null };
+      if (values.json) context.terminal.result(JSON.stringify(result));
+      else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
       return EXIT.done;
     } catch (error) {
       await file?.close();

@@ -1,7 +1,9 @@
 // This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
 import type { Day } from '../../base/days.ts';
+import type { Suppression } from '../../cells/columns/row-filter.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import type { PriorLoads } from '../../extract/day.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
@@ -29,8 +31,10 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
     const sink = await open();
     const stateful = 'commit' in sink ? sink : undefined;
     try {
+      const suppression = suppressionOf(run.config);
+      requireSuppression('The place', stateful?.state?.suppression, suppression);
       const plan = planLocal(run.config, priorLoadsOf(stateful?.state), run.days, began);
-      result = await execute(run, plan, context, sink);
+      result = await execute({ ...run, suppression }, plan, context, sink);
     } catch (error) {
       result = { ...result, error };
     } finally {
@@ -43,7 +47,12 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
   }
 }
 
-async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<RunResult> {
+async function execute(
+  run: SyncRun & { readonly suppression: Suppression | undefined },
+  plan: Plan,
+  outer: Context,
+  sink: Sink | StreamSink,
+): Promise<RunResult> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
   const planned = plan.days.length;
@@ -55,7 +64,7 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   });
   const session = openExportSession(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, counts };
+  const deps = { ...extractDeps(run.config, session.service, context, run.suppression), maxWaitMs, onWait, counts };
   const ticker = setInterval(() => {
     const { days, rows } = counts.stored;
     progress.update({

@@ -13,7 +13,6 @@ const OTHERS = 0o077;
 export class LedgerKey {
   readonly #id: Buffer;
   readonly #chain: Buffer;
-  readonly #list: Buffer;
   /** Tells whether two ledgers share a key, without saying anything of it. */
   readonly check: string;
 
@@ -28,17 +27,11 @@ export class LedgerKey {
     }
     this.#id = derived(secret, 'id');
     this.#chain = derived(secret, 'chain');
-    this.#list = derived(secret, 'list');
     this.check = derived(secret, 'key check').toString('hex').slice(0, 16);
   }
 
   idHash(id: string): string {
     return hmac(this.#id, id);
-  }
-
-  /** Keyed hash of a list's hash: with the plain hash, a list of one id could be found by guessing. */
-  listHash(hash: string): string {
-    return hmac(this.#list, hash);
   }
 
   /** Code of a line's text for the chain. */

@@ -1,54 +1,100 @@
-// This folder: the ledger of deletions: an append-only chain of lines, in which ids stand as keyed hashes, and its
-// verification.
+// This folder: the ledger of erasures: an append-only chain of lines in one file, in which ids stand as keyed hashes;
+// what it remembers of ids, and its proofs.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { type FileHandle, mkdtemp, open, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { configError, internalError, transientError, UserError } from '../../base/errors.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
+import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
+import type { Secret } from '../../base/secrets.ts';
+import { OWNER_FILE, syncFolder } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { LockFile } from '../../fs/lock.ts';
+import { withLockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
-import { createLedgerFile, isOpenToOthers, ledgerFiles, readSoundFile } from './file.ts';
 import { LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
-import { GENESIS, type LedgerContent, type LedgerOutput, type Line, signLine } from './line.ts';
-import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type RestQuery, type UnfinishedRuns } from './unfinished.ts';
+import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
+import { LEDGER_FILE, readLedger } from './read.ts';
 
-interface LedgerOptions {
-  readonly run: string;
-  /** Code of the line that its first one follows. */
-  readonly prev: string;
-  readonly key: LedgerKey;
-  readonly output: LedgerOutput;
-  readonly clock: Clock;
+/** The service whose profiles are deleted: at another one the same id may be another person. */
+export interface ServiceName {
+  readonly baseUrl: string;
+  readonly serviceId: string;
 }
 
+export interface LedgerSettings extends ServiceName {
+  readonly ledgerDir: string | undefined;
+  readonly ledgerKey: Secret | undefined;
+  readonly requestedBy?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** What the ledger knows of an id at this service: `done` once that was confirmed; `at` is the last such answer. */
+export interface Remembered {
+  readonly outcome: 'done' | 'rejected';
+  /** ms since 1970. */
+  readonly at: number;
+}
+
+interface OpenOptions {
+  readonly clock: Clock;
+  /** A plan changes nothing: it makes no folder and no key. */
+  readonly isPlan: boolean;
+}
+
+type Pending = Omit<LedgerLine, 'v'> & LedgerContent;
+
+/** Another run holds the lock for one write; a lock whose owner was killed is free after a minute. */
+const LOCK_WAIT_MS = 75_000;
+const MAX_LINE_BYTES = 64 * 1024;
+
 /**
- * The ledger of one run. Lines are signed in the order of the calls; those that wait for the disk at the same time
- * share one `fsync`. After a write has failed nothing more is written and every call fails.
+ * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
+ * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a folder
+ * nothing is kept.
  */
 export class Ledger {
-  readonly run: string;
+  readonly run: string = randomBytes(8).toString('hex');
   readonly key: LedgerKey;
-  readonly #output: LedgerOutput;
+  readonly #folder: string | undefined;
+  readonly #settings: LedgerSettings;
   readonly #clock: Clock;
-  #pending: string[] = [];
-  /** Codes of the last line signed, and of the last one written. */
-  #signed: string;
+  readonly #memory = new Map<string, Remembered>();
   #head: string;
+  #size = -1;
+  #pending: Pending[] = [];
   #added = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
   #failure: UserError | undefined;
 
-  constructor({ run, prev, key, output, clock }: LedgerOptions) {
-    this.run = run;
+  private constructor(folder: string | undefined, key: LedgerKey, settings: LedgerSettings, clock: Clock) {
+    this.#folder = folder;
     this.key = key;
-    this.#output = output;
+    this.#settings = settings;
     this.#clock = clock;
-    this.#signed = prev;
-    this.#head = prev;
+    this.#head = GENESIS;
+  }
+
+  /** Verifies the whole ledger, and reads what it remembers. Throws UserError for one that is broken or cannot be written. */
+  static async open(settings: LedgerSettings, { clock, isPlan }: OpenOptions): Promise<Ledger> {
+    const { ledgerDir: folder, ledgerKey } = settings;
+    if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
+    try {
+      if (isPlan) await tryToWrite(folder);
+      else makeFolders(folder);
+      if (existsSync(folder)) refuseForeignFolder(folder);
+      const ledger = new Ledger(folder, await keyOf(folder, ledgerKey, isPlan, clock), settings, clock);
+      await ledger.#read(join(folder, LEDGER_FILE));
+      return ledger;
+    } catch (error) {
+      throw ledgerError(error, folder);
+    }
+  }
+
+  /** False for a container that keeps nothing. */
+  get isKept(): boolean {
+    return this.#folder !== undefined;
   }
 
   /** Code of the last line written, to be printed and stored elsewhere. */
@@ -56,210 +102,146 @@ export class Ledger {
     return this.#head;
   }
 
-  /** Does not wait for the disk: call `sync` before relying on the line. */
-  add(content: LedgerContent): void {
+  /** True if this service has confirmed a deletion before. */
+  get hasConfirmed(): boolean {
+    return [...this.#memory.values()].some(({ outcome }) => outcome === 'done');
+  }
+
+  remembered(id: string): Remembered | undefined {
+    return this.#memory.get(this.key.idHash(id));
+  }
+
+  /** Writes the first line of the run. */
+  begin(ids: number, places: readonly string[]): Promise<void> {
+    const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
+    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ids, places });
+  }
+
+  /** Resolves when the lines are on disk: only then may a request go out, or a place be changed. */
+  async write(...contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
+    if (this.#folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
-    const { text, mac } = signLine({ v: 1, run: this.run, at, ...content }, this.#signed, this.key);
-    this.#pending.push(text);
-    this.#signed = mac;
-    this.#added++;
-  }
-
-  /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
-  async write(content: LedgerContent): Promise<void> {
-    this.add(content);
-    await this.sync();
-  }
-
-  /** Resolves when every line so far is on disk. */
-  async sync(): Promise<void> {
+    for (const content of contents) this.#pending.push({ run: this.run, at, key_check: this.key.check, ...content });
+    this.#added += contents.length;
     const wanted = this.#added;
     while (this.#written < wanted && this.#failure === undefined) {
-      this.#writing ??= this.#writePending();
+      this.#writing ??= this.#writePending(this.#folder);
       await this.#writing;
     }
     if (this.#failure) throw this.#failure;
   }
 
-  /** Closes the file; without a closing line the run can be resumed. */
-  async close(): Promise<void> {
-    try {
-      await this.sync();
-    } finally {
-      await this.#output.close();
-    }
-  }
-
-  async #writePending(): Promise<void> {
-    const [lines, head] = [this.#pending, this.#signed];
+  async #writePending(folder: string): Promise<void> {
+    const lines = this.#pending;
     this.#pending = [];
     try {
-      await this.#output.write(lines);
+      const lock = { what: `the ledger in ${folder}`, clock: this.#clock, waitMs: LOCK_WAIT_MS };
+      await withLockFile(join(folder, 'ledger.lock'), lock, (checkHeld) => this.#append(folder, lines, checkHeld));
       this.#written += lines.length;
-      this.#head = head;
     } catch (error) {
-      const message =
-        'The ledger could not be written, so nothing more was done: see that its disk has room, then run again.';
-      this.#failure = error instanceof UserError ? error : transientError(message, { cause: error });
+      const known = ledgerError(error, folder);
+      const message = 'The ledger could not be written, so that nothing more was done. Run again.';
+      this.#failure = known instanceof UserError ? known : transientError(message, { cause: error });
     } finally {
       this.#writing = undefined;
     }
   }
-}
 
-/** Refuses a configuration without a ledger, before anything is read. */
-export function requireLedger(config: DestinationConfig): void {
-  if (config.ledgerDir !== undefined || config.ledgerKey !== undefined) return;
-  throw configError(
-    'A run that deletes needs a ledger: set ledger_dir, or set ledger_key (or DFINERY_LEDGER_KEY) to have its lines in the log.',
-  );
-}
-
-interface Folder {
-  readonly path: string;
-  readonly key: LedgerKey;
-  /** Code of its last line. */
-  readonly head: string;
-  /** The lock of the folder, held by a real run alone. */
-  readonly lock: LockFile | undefined;
-}
-
-interface StoreOptions {
-  readonly config: DestinationConfig;
-  /** False if nothing is written or locked. */
-  readonly isReal: boolean;
-  readonly clock: Clock;
-  /** Receives the lines of a run without a folder. */
-  readonly lines: LedgerOutput | undefined;
-}
-
-/** Where the ledger of a run is kept until `close`: in a folder, which a real run locks, or in the log. */
-export class LedgerStore {
-  readonly key: LedgerKey;
-  readonly #options: StoreOptions;
-  /** Undefined if the ledger has no folder, or none yet. */
-  readonly #folder: Folder | undefined;
-  /** The ledger of the run, once it has begun. */
-  #ledger: Ledger | undefined;
-
-  private constructor(options: StoreOptions, key: LedgerKey, folder?: Folder) {
-    this.#options = options;
-    this.key = key;
-    this.#folder = folder;
-  }
-
-  /** A real run makes the folder (0700) and its key if they are missing. The last file that has a line is verified. */
-  static async open(options: StoreOptions): Promise<LedgerStore> {
-    const { isReal, config } = options;
-    const { ledgerDir, ledgerKey } = config;
-    if (isReal) requireLedger(config);
-    if (ledgerDir === undefined || !(isReal || existsSync(ledgerDir))) {
-      return new LedgerStore(options, ledgerKey === undefined ? temporaryKey() : new LedgerKey(ledgerKey));
+  async #append(folder: string, lines: readonly Pending[], checkHeld: () => void): Promise<void> {
+    const isNew = this.#size === -1;
+    const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE);
+    try {
+      if (isNew) await syncFolder(folder);
+      const { size } = await file.stat();
+      // Another run has written since.
+      if (size !== this.#size) await this.#readTail(file, size, checkHeld);
+      let text = '';
+      let head = this.#head;
+      for (const line of lines) {
+        const signed = signLine({ v: 1, ...line }, head, this.key);
+        text += `${signed.text}\n`;
+        head = signed.mac;
+      }
+      checkHeld();
+      await file.writeFile(text);
+      await file.datasync();
+      this.#size += Buffer.byteLength(text);
+      this.#head = head;
+    } finally {
+      await file.close();
     }
-    const folder = await openFolder(ledgerDir, options);
-    return new LedgerStore(options, folder.key, folder);
   }
 
-  /** Finds the unfinished runs; `list` is the keyed hash of the list, as it stands in the first line of a ledger. */
-  async findUnfinished(list: string, rest?: RestQuery): Promise<UnfinishedRuns> {
-    const { config, clock } = this.#options;
-    if (this.#folder === undefined) return NO_UNFINISHED_RUNS;
-    const [folder, now] = [this.#folder.path, clock.now()];
-    return findUnfinishedRuns({ folder, service: config, key: this.key, list, rest, now });
+  /** Takes the head from the last line, and removes a part of a line that a crash has left after it. */
+  async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<void> {
+    const from = Math.max(0, size - MAX_LINE_BYTES);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    const tail = buffer.subarray(0, bytesRead);
+    const end = tail.lastIndexOf('\n') + 1;
+    if (end < bytesRead) {
+      checkHeld();
+      await file.truncate(from + end);
+    }
+    this.#size = from + end;
+    this.#head = GENESIS;
+    if (end === 0) return;
+    const found = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
+    if ('problem' in found) throw brokenError(`its last line ${found.problem}`);
+    this.#head = found.line.mac;
   }
 
-  /** Begins the ledger of a run: in a file of its own, which follows the one before it in the chain, or in the log. */
-  async start(content: Pick<Line<'open'>, 'list' | 'consent' | 'resumes' | 'ids' | 'places'>): Promise<Ledger> {
-    const { config, clock } = this.#options;
-    const run = randomBytes(8).toString('hex');
-    const output = await this.#outputOf(run);
-    const ledger = new Ledger({ run, prev: this.#folder?.head ?? GENESIS, key: this.key, output, clock });
-    this.#ledger = ledger;
-    await ledger.write({
-      kind: 'open',
-      base_url: config.baseUrl,
-      service_id: config.serviceId,
-      key_check: this.key.check,
-      requested_by: config.requestedBy,
-      reason: config.reason,
-      ...content,
+  async #read(path: string): Promise<void> {
+    const { baseUrl, serviceId } = this.#settings;
+    const runs = new Set<string>();
+    const { head, problem } = await readLedger(path, this.key, (line) => {
+      if (line.kind === 'open' && line.base_url === baseUrl && line.service_id === serviceId) runs.add(line.run);
+      if (line.kind !== 'after' || !runs.has(line.run)) return;
+      if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
+      // Whoever was deleted once is unknown to the service later, which then may reject the id.
+      const outcome = this.#memory.get(line.id)?.outcome === 'done' ? 'done' : line.outcome;
+      this.#memory.set(line.id, { outcome, at: Date.parse(line.at) });
     });
-    return ledger;
-  }
-
-  /** Resolves when every line of the run so far is on disk; at once if no run has begun. */
-  async sync(): Promise<void> {
-    await this.#ledger?.sync();
-  }
-
-  /** Closes the ledger. A line that could not be written has failed already where it was added. */
-  async close(): Promise<void> {
-    await this.#ledger?.close().catch(() => {});
-    this.#folder?.lock?.release();
-  }
-
-  async #outputOf(run: string): Promise<LedgerOutput> {
-    const { path, lock } = this.#folder ?? {};
-    if (path !== undefined && lock !== undefined) {
-      return createLedgerFile(path, run, lock).catch((error: unknown) => {
-        throw ledgerError(error, path);
-      });
-    }
-    const { isReal, lines } = this.#options;
-    if (!isReal || lines === undefined) throw internalError('This run has no ledger.');
-    return lines;
+    if (problem !== undefined) throw brokenError(problem);
+    this.#head = head;
   }
 }
 
-async function openFolder(path: string, { isReal, clock, config }: StoreOptions): Promise<Folder> {
-  let lock: LockFile | undefined;
-  try {
-    if (isReal) makeFolders(path);
-    refuseForeignFolder(path);
-    const what = `the ledger in ${path}`;
-    if (isReal) lock = await LockFile.acquire(join(path, 'ledger.lock'), { what, clock, waitMs: 0 });
-    let secret = config.ledgerKey ?? storedKey(path);
-    // A key is made only for a new ledger: in an existing one it would hide that the old one is missing.
-    if (secret === undefined && ledgerFiles(path).length > 0) {
-      throw configError(`The ledger in ${path} has lost its key: put ledger.key back, or give it as ledger_key.`);
-    }
-    if (lock !== undefined) secret ??= await makeKey(path);
-    const key = secret === undefined ? temporaryKey() : new LedgerKey(secret);
-    return { path, key, lock, head: await headOf(path, key) };
-  } catch (error) {
-    lock?.release();
-    throw ledgerError(error, path);
+const brokenError = (problem: string): UserError =>
+  configError(`The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`, {
+    exitCode: EXIT.failed,
+  });
+
+/** The key of a ledger. A run makes one if the ledger is new; in an old one that would hide that its key is missing. */
+async function keyOf(folder: string, given: Secret | undefined, isPlan: boolean, clock: Clock): Promise<LedgerKey> {
+  const secret = given ?? storedKey(folder);
+  if (secret !== undefined) return new LedgerKey(secret);
+  if (existsSync(join(folder, LEDGER_FILE)) && statSync(join(folder, LEDGER_FILE)).size > 0) {
+    throw configError(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
   }
+  if (isPlan) return temporaryKey();
+  const lock = { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
+  return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(folder)));
+}
+
+/** Throws the system's error if nothing can be written to a folder, or to the one in which it will be made. */
+async function tryToWrite(folder: string): Promise<void> {
+  let at = folder;
+  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
+  await rmdir(await mkdtemp(join(at, '.dfinery-try-')));
 }
 
 /** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
 const ledgerError = (error: unknown, folder: string): unknown =>
-  diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
+  diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' });
 
-/** Refuses a folder of another owner, who could remove files of the ledger or replace them. */
+/** Refuses a folder whose files others could take away or replace. */
 function refuseForeignFolder(folder: string): void {
   const { uid, mode } = statSync(folder);
-  const where = { file: folder };
-  if (!isTrustedOwner(uid)) {
-    throw configError(
-      `The ledger's folder ${folder} belongs to another user, who could exchange its files: ` +
-        'set ledger_dir to a folder of this user, or run as its owner.',
-      { where },
-    );
-  }
-  if (!isOpenToOthers(mode)) return;
+  const isOpen = process.getuid !== undefined && (mode & 0o022) !== 0;
+  if (isTrustedOwner(uid) && !isOpen) return;
   throw configError(
-    `Other users may write to the ledger's folder ${folder}, and so take away its files: set its mode to 0700.`,
-    { where },
+    `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,
+    { where: { file: folder } },
   );
-}
-
-/** Code of the ledger's last line; a file without any line, left by a crash, is skipped. */
-async function headOf(folder: string, key: LedgerKey): Promise<string> {
-  for (const file of ledgerFiles(folder).reverse()) {
-    const { head } = await readSoundFile(file, key);
-    if (head !== undefined) return head;
-  }
-  return GENESIS;
 }

@@ -70,7 +70,7 @@ async function scanBody(
   file: SpoolWriter,
 ): Promise<Pick<ExportFile, 'bytes' | 'sha256' | 'scan'> | undefined> {
   const { timezone, suppression, edits } = options;
-  const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
+  const scanner = new Scanner({ timezone, requireSystem: true, dropRows: suppression, edits });
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of answer.bytes) {

@@ -12,6 +12,8 @@ export interface DeletionFacts {
   readonly allFour: boolean;
   /** True if the envelope's own `status` says success. */
   readonly claimsSuccess: boolean;
+  /** True if the envelope's `data` is false. */
+  readonly deletedNothing: boolean;
   /** True if another profile was deleted at this address, which shows that the address is right. */
   readonly hasDeleted: boolean;
   readonly host: string;
@@ -66,6 +68,12 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
   },
   { when: status(500, 599), kind: 'retry', message: (facts) => `${facts.host} answered ${facts.status}.` },
   {
+    // A service may answer so for a profile that it does not know; to ask again would never end.
+    when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
+    kind: 'rejected',
+    message: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
+  },
+  {
     when: (facts) => facts.code === '20000' || facts.claimsSuccess,
     kind: 'undecided',
     message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${UNKNOWN}`,
@@ -118,6 +126,7 @@ export function deletionFacts(
     code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
     allFour: own === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: own === true,
+    deletedNothing: data === false,
     ...about,
   };
 }

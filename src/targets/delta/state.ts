@@ -1,11 +1,11 @@
 import validTable from '../../../schemas/files-state.table.validator';
 import type { Day } from '../../base/days.ts';
 import { VERSION } from '../../base/version.ts';
+import type { SuppressionMark } from '../../cells/columns/row-filter.ts';
 import { parseState } from '../../extract/state.ts';
 import { FIRST_COLUMNS } from '../../table/columns.ts';
 import { receiptsOf } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import type { SuppressionMark } from '../../table/suppression.ts';
 import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
 import type { Action } from './protocol/entry.ts';
 

@@ -24,7 +24,6 @@ import type { Rules } from '../../table/plan.ts';
 import { currentDownloads } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
-import { checkSuppression, type SuppressionList } from '../../table/suppression.ts';
 import type { Sink } from '../contract.ts';
 import { otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';
@@ -34,7 +33,6 @@ import { commentEvents, createTables, createViews, reading, readOnly, readStored
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
-  readonly suppression?: SuppressionList | undefined;
 }
 
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
@@ -105,12 +103,11 @@ export class DuckDbSink implements Sink {
 const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readChecked(engine: Engine, { timezone: wanted, suppression }: DuckDbSinkOptions) {
+async function readChecked(engine: Engine, { timezone: wanted }: DuckDbSinkOptions) {
   const timezone = wanted ?? null;
   const stored = await readStored(engine);
   if (stored === undefined) return undefined;
   if (stored.state.timezone !== timezone) throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
-  checkSuppression(stored.state.suppression, suppression, engine.file);
   return stored;
 }
 

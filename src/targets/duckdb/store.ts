@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
+import type { SuppressionMark } from '../../cells/columns/row-filter.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -15,7 +16,6 @@ import type { PlannedColumn } from '../../table/plan.ts';
 import { receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import type { SuppressionMark } from '../../table/suppression.ts';
 import { noTableError } from '../failures.ts';
 import { createEvents } from './alter.ts';
 import {

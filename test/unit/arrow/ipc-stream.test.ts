@@ -1,9 +1,18 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { recordBatches } from '../../../src/targets/arrow/ipc-stream.ts';
-import { openFilesIn } from '../../support/deletion/plans.ts';
+
+const openFilesIn = (path: string): string[] =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(join('/proc/self/fd', fd)).startsWith(path);
+    } catch {
+      // The list itself was open while it was read.
+      return false;
+    }
+  });
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-ipc-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,5 @@
 import fs, {
   chmodSync,
-  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -18,11 +17,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   createFile,
   moveFile,
-  nameTemporary,
   removeTemporaries,
   replaceFile,
-  replaceSmallFile,
-  syncFolder,
   temporaryPathOf,
   writeNamedFile,
 } from '../../../src/fs/atomic-file.ts';
@@ -36,64 +32,53 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const text = (file = path) => readFileSync(file, 'utf8');
+const text = () => readFileSync(path, 'utf8');
 const mode = () => statSync(path).mode & 0o777;
 
 describe('replacing a file', () => {
-  it('creates it with the given mode for its owner, and leaves no temporary file', async () => {
-    for (const [wanted, replace] of [
-      [0o600, () => replaceFile(path, 'new')],
-      [0o600, () => replaceSmallFile(path, 'new')],
-      [0o644, () => replaceSmallFile(path, 'new', 0o644)],
-    ] as const) {
-      writeFileSync(path, 'old', { mode: 0o666 });
-      await replace();
-      expect([text(), mode(), readdirSync(dir)]).toEqual(['new', wanted, ['state.json']]);
-    }
+  it('gives it the new text for its owner alone, and leaves no temporary file', async () => {
+    writeFileSync(path, 'old', { mode: 0o666 });
+    await replaceFile(path, 'new');
+    expect([text(), mode(), readdirSync(dir)]).toEqual(['new', 0o600, ['state.json']]);
+    writeFileSync(join(dir, 'finished'), 'newer');
+    await moveFile(join(dir, 'finished'), path);
+    expect([text(), readdirSync(dir)]).toEqual(['newer', ['state.json']]);
   });
 
-  it('of a link replaces the file that it leads to, with its mode, and writes a device as it is', () => {
-    const link = join(dir, 'link');
+  it('leaves no temporary file if it fails', async () => {
+    mkdirSync(path);
+    await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+    expect(readdirSync(dir)).toEqual(['state.json']);
+  });
+});
+
+describe('a small file that a user has named', () => {
+  it('of a link replaces the file that it leads to, with its mode', () => {
     writeFileSync(path, 'old');
-    // Other tests of this process may hold its umask.
     chmodSync(path, 0o640);
+    const link = join(dir, 'link');
     symlinkSync(path, link);
     writeNamedFile(link, 'new', 'the page');
     expect([lstatSync(link).isSymbolicLink(), text(), mode()]).toEqual([true, 'new', 0o640]);
-    const device = join(dir, 'device');
-    symlinkSync('/dev/null', device);
-    writeNamedFile(device, 'new', 'the page');
-    expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
-    expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
   });
 
-  it('of a name that a user gave keeps the old text where the disk has no room for the new one', async () => {
+  it('may be a device, and no folder, no address and no database', () => {
+    writeNamedFile('/dev/null', 'new', 'the page');
+    expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
+    expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
+    expect(() => writeNamedFile('s3://bucket/x', 'new', 'the page')).toThrow(/is an address/);
+    writeFileSync(path, `${'\0'.repeat(8)}DUCK rest`);
+    expect(() => writeNamedFile(path, 'new', 'the page')).toThrow(/is a DuckDB database, which is not replaced/);
+  });
+
+  it('keeps the old text where the disk has no room for the new one', async () => {
     writeFileSync(path, 'old');
-    const full = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
-      real(all[0], 'n', all[2]);
+    const full = () => {
       throw systemError('ENOSPC');
     };
     const work = async () => writeNamedFile(path, 'new', 'the page');
     await expect(withCall(fs, 'writeFileSync', full, work)).rejects.toMatchObject({ exitCode: 3 });
     expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
-  });
-
-  it('of a name that a user gave does not need the right to read the old one', async () => {
-    writeFileSync(path, 'old');
-    const refused = (open: (...all: unknown[]) => unknown, file: unknown, ...more: unknown[]) => {
-      if (file === path) throw systemError('EACCES');
-      return open(file, ...more);
-    };
-    await withCall(fs, 'openSync', refused, () => writeNamedFile(path, 'new', 'the page'));
-    expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
-  });
-
-  it('keeps the previous file, and no temporary one, if it fails', async () => {
-    mkdirSync(path);
-    await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
-    expect(() => replaceSmallFile(path, 'new')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
-    expect(readdirSync(dir)).toEqual(['state.json']);
-    await expect(replaceFile(join(dir, 'none', 'x'), 'new')).rejects.toThrow(/ENOENT/);
   });
 });
 
@@ -104,61 +89,30 @@ describe('creating a file', () => {
     expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);
   });
 
-  it('names a temporary file unless the name is taken, and removes it in either case', async () => {
-    const temporary = temporaryPathOf(path);
-    for (const [content, isFirst] of [
-      ['first', true],
-      ['second', false],
-    ] as const) {
-      writeFileSync(temporary, content);
-      expect(await nameTemporary(temporary, path)).toBe(isFirst);
-      expect(existsSync(temporary)).toBe(false);
-    }
-    expect(text()).toBe('first');
-    await expect(nameTemporary(temporary, join(dir, 'other'), { mayRename: true })).rejects.toThrow(/ENOENT/);
-  });
-
-  it('replaces the previous file by moving a finished one', async () => {
-    writeFileSync(path, 'old');
-    writeFileSync(join(dir, 'finished'), 'new');
-    await moveFile(join(dir, 'finished'), path);
-    expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
-    await expect(moveFile(join(dir, 'finished'), path)).rejects.toThrow(/ENOENT/);
-    expect(text()).toBe('new');
+  it('works without hard links too, where that is allowed', async () => {
+    const noLinks = () => {
+      throw systemError('EPERM');
+    };
+    const create = (content: string, mayRename: boolean) =>
+      withCall(fs.promises, 'link', noLinks, () => createFile(path, content, { mayRename }));
+    await expect(create('none', false)).rejects.toThrow('EPERM');
+    expect([await create('first', true), await create('second', true)]).toEqual([true, false]);
+    expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
   });
 });
 
-describe('temporary files', () => {
-  it('are hidden, beside their file, and have unique names', () => {
-    const [one, other] = [temporaryPathOf(path), temporaryPathOf(path)];
-    expect(one).not.toBe(other);
-    expect(one.startsWith(`${dir}/.state.json.`)).toBe(true);
-    expect(basename(one)).toMatch(/^\.state\.json\.[0-9a-f]{12}\.tmp$/);
-  });
-
-  it('of a killed writer are removed when they are old, and no other file is', async () => {
-    const now = Date.now();
-    const temporaries = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
-    const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];
-    others.push(basename(temporaryPathOf(join(dir, 'other.json'))));
-    for (const file of [...Object.values(temporaries), ...others.map((name) => join(dir, name))]) {
-      writeFileSync(file, '');
-      if (file !== temporaries.young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
-    }
-    await removeTemporaries(path, now, 100_001);
-    expect(existsSync(temporaries.old)).toBe(true);
-    await removeTemporaries(path, now, 50_000);
-    expect([existsSync(temporaries.old), existsSync(temporaries.young)]).toEqual([false, true]);
-    utimesSync(temporaries.young, now / 1_000 + 100, now / 1_000 + 100);
-    await removeTemporaries(path, now, 50_000);
-    expect(existsSync(temporaries.young)).toBe(true);
-    await removeTemporaries(path, now, 0);
-    expect(readdirSync(dir).sort()).toEqual([...others].sort());
-    await expect(removeTemporaries(join(dir, 'none', 'x'), now, 0)).resolves.toBeUndefined();
-  });
-});
-
-it('in a removed folder need no sync; a folder that may not be read is an error', async () => {
-  await expect(syncFolder(join(dir, 'none'))).resolves.toBeUndefined();
-  await expect(syncFolder(join(dir, `${'x'.repeat(300)}`))).rejects.toThrow(/ENAMETOOLONG/);
+it('temporary files of killed writers are removed once they are old, and no other file is', async () => {
+  const now = Date.now();
+  const [old, young] = [temporaryPathOf(path), temporaryPathOf(path)];
+  const others = ['.state.json.0123456789ab.tmp2', '.state.json.x0123456789ab.tmp', 'state.json'];
+  others.push(basename(temporaryPathOf(join(dir, 'other.json'))), basename(temporaryPathOf(`${path}.old`)));
+  for (const file of [old, young, ...others.map((name) => join(dir, name))]) {
+    writeFileSync(file, '');
+    if (file !== young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
+  }
+  await removeTemporaries(path, now, 50_000);
+  expect(readdirSync(dir).sort()).toEqual([basename(young), ...others].sort());
+  await removeTemporaries(path, now, 0);
+  expect(readdirSync(dir).sort()).toEqual(others.sort());
+  await removeTemporaries(join(dir, 'none', 'x'), now, 0);
 });

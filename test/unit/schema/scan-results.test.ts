@@ -66,8 +66,8 @@ describe('cells that are not UTF-8', () => {
   });
 
   it('do not count in rows that are left out', () => {
-    const dropRow = () => true;
-    expect(bad('df_unified_id,b\nx,#\n,#\n', { dropRow })).toEqual({ cells: 1, first: { row: 3, column: 'b' } });
+    const dropRows = { columns: ['df_unified_id'], drops: () => true };
+    expect(bad('df_unified_id,b\nx,#\n,#\n', { dropRows })).toEqual({ cells: 1, first: { row: 3, column: 'b' } });
   });
 });
 
@@ -103,7 +103,9 @@ describe('rows of suppressed people', () => {
     return id === 'x "1"' || id === 'gone';
   };
   const kept = (csv: string) => {
-    const { result, written } = scan(csv, { dropRow });
+    const { result, written } = scan(csv, {
+      dropRows: { columns: ['df_unified_id'], drops: (_, ...cell) => dropRow(...cell) },
+    });
     return { rows: readBack(written).slice(1), suppressed: result.suppressed };
   };
 

@@ -101,7 +101,9 @@ describe('a scan', () => {
     };
     const csv =
       'df_event_detail_log_id,df_unified_id,n\n1,u1,5\n1,"a ""b""",long secret text here\n2,,6\n3,"a ""b""",\n4,u2,7\n';
-    const { result, written } = scan(csv, { dropRow });
+    const { result, written } = scan(csv, {
+      dropRows: { columns: ['df_unified_id'], drops: (_, ...cell) => dropRow(...cell) },
+    });
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
     expect(result).toMatchObject({

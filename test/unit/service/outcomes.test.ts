@@ -112,6 +112,7 @@ describe('the answer to a deletion', () => {
 
   it.each<[status: number, body: unknown, kind: string]>([
     [200, failure('40000'), 'rejected'],
+    [200, { ...OK, data: false }, 'rejected'],
     [400, failure('40001'), 'rejected'],
     [200, failure(40001), 'rejected'],
     [200, failure('40402'), 'rejected'],

@@ -1,0 +1,90 @@
+import type { ListedId } from '../../erasure/list.ts';
+import type { StateStats } from '../protocol/messages.ts';
+
+/** Writes a state to the platform: the state's text, and the counts of its rows. */
+export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
+
+interface State {
+  /** Index of its stream; undefined for a state of all streams. */
+  readonly stream: number | undefined;
+  readonly text: string;
+}
+
+interface Row {
+  readonly stream: number;
+  /** Undefined for a row that was refused. */
+  readonly listed: ListedId | undefined;
+}
+
+/**
+ * The rows of a sync and the states between them, in order. Each state is emitted once every row before it is decided,
+ * but none before `open`: as long as all ids are rejected, the field may be wrong, and the rows must come again. Memory:
+ * some 50 bytes a row, and the texts of the states.
+ */
+export class StateQueue {
+  readonly #emit: EmitState;
+  readonly #steps: (Row | State)[] = [];
+  #at = 0;
+  #isOpen = false;
+  /** Counts of the rows before `#at` that no state has reported yet, by stream. */
+  readonly #unreported = new Map<number, { recordCount: number; rejectedRecordCount: number }>();
+  #emitting: Promise<void> = Promise.resolve();
+
+  constructor(emit: EmitState) {
+    this.#emit = emit;
+  }
+
+  addRow(stream: number, listed: ListedId | undefined): void {
+    this.#steps.push({ stream, listed });
+  }
+
+  addState(stream: number | undefined, text: string): void {
+    this.#steps.push({ stream, text });
+  }
+
+  /** Lets states out from now on. */
+  open(): void {
+    this.#isOpen = true;
+    this.advance();
+  }
+
+  /** Emits the states before which every row is decided. */
+  advance(): void {
+    for (; this.#isOpen && this.#at < this.#steps.length; this.#at++) {
+      const step = this.#steps[this.#at];
+      if ('text' in step) {
+        this.#emitState(step);
+        // The memory of its text is freed.
+        this.#steps[this.#at] = { stream: undefined, text: '' };
+        continue;
+      }
+      const { stream, listed } = step;
+      const decision = listed === undefined || listed.isWithdrawn ? 'rejected' : listed.decision;
+      if (decision === undefined || decision === 'undecided') return;
+      const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
+      counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
+      this.#unreported.set(stream, counts);
+    }
+  }
+
+  /** Resolves when every state that may be emitted has been; rejects when one could not. */
+  async emitted(): Promise<void> {
+    for (let seen: Promise<void> | undefined; seen !== this.#emitting; ) {
+      seen = this.#emitting;
+      await seen;
+    }
+  }
+
+  #emitState({ stream, text }: State): void {
+    const stats = { recordCount: 0, rejectedRecordCount: 0 };
+    for (const one of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
+      const counts = this.#unreported.get(one);
+      stats.recordCount += counts?.recordCount ?? 0;
+      stats.rejectedRecordCount += counts?.rejectedRecordCount ?? 0;
+      this.#unreported.delete(one);
+    }
+    this.#emitting = this.#emitting.then(() => this.#emit(text, stats));
+    // `emitted` rejects all the same; this only keeps the rejection from being called unhandled.
+    this.#emitting.catch(() => {});
+  }
+}

@@ -1,0 +1,90 @@
+import { Readable } from 'node:stream';
+import { configError } from '../base/errors.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
+import { parseErasureConfig } from '../config/erasure.ts';
+import type { ListRow } from '../erasure/list.ts';
+import { readList } from '../erasure/list-file.ts';
+import { placeName, type StoredPlace } from '../erasure/purge.ts';
+import { STATEFUL_TARGETS } from '../targets/targets.ts';
+import { places, targetNamed, text, type ValuesOf } from './command.ts';
+import { loadOfflineConfig, readConfiguration, requireKeys } from './configuration.ts';
+import type { Context } from './context.ts';
+
+// What `forget` and `person` share: the options that name people and places, and the configuration.
+
+export const PEOPLE_OPTIONS = {
+  id: text('An external ID'),
+  file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
+  column: text('Name of the column with the external IDs'),
+  in: places('A target and its place, as often as there are places; default: erasure.places'),
+  byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
+  mapping: text('In place of --by-column: a file with the columns external_id and df_unified_id'),
+};
+
+type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
+
+/** What dfinery.json and the environment say about erasures. */
+export type ErasureSetup = ReturnType<typeof loadErasure>;
+
+/**
+ * Reads the object `erasure` of dfinery.json, with the service and the suppression list of the same file; the
+ * environment wins. Only what sends requests needs the token. What only reads places needs no service either, unless
+ * there is a ledger.
+ */
+export function loadErasure(path: string | undefined, needs: 'token' | 'service' | 'places', context: Context) {
+  const { values, erasure, names, place } = readConfiguration(path, context);
+  const service = Object.fromEntries(['base_url', 'service_id'].map((key) => [key, values[key] ?? erasure[key]]));
+  const given = { ...erasure, ...service };
+  const isOffline = needs === 'places' && erasure.ledger_dir === undefined;
+  requireKeys(isOffline ? [] : ['base_url', 'service_id'], given, place);
+  if (needs === 'token') requireKeys(['import_token'], given, `the object erasure of ${place}`);
+  const { config, secrets } = parseErasureConfig(
+    { import_token: '-', ...given, ...(isOffline && { base_url: 'https://host', service_id: '-' }) },
+    names,
+  );
+  for (const secret of secrets) context.redactor.add(secret);
+  const { hashKey, suppressionFile: file, suppressionKey: key } = loadOfflineConfig(path, context);
+  return {
+    ...config,
+    onRejected: 'continue' as const,
+    hashKey: hashKey && new HashKey(hashKey),
+    suppression: file === undefined || key === undefined ? undefined : { file, key },
+  };
+}
+
+/** The places of the options, else of the configuration. */
+export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureSetup): StoredPlace[] {
+  const named = given.length > 0 ? given : setup.places.map(({ target, place }) => [target, place] as const);
+  const all = named.map(([kind, path]): StoredPlace => ({ target: targetNamed(kind, STATEFUL_TARGETS, '--in'), path }));
+  const names = all.map(placeName);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
+  return all;
+}
+
+/** How people are found in the places: by one of the two. Throws UserError if neither is given. */
+export function searchOf({ byColumn, mapping }: Pick<Values, 'byColumn' | 'mapping'>, setup: ErasureSetup) {
+  if (byColumn !== undefined && mapping !== undefined) throw configError('Give --by-column or --mapping, not both.');
+  const column = mapping === undefined ? (byColumn ?? setup.byColumn) : undefined;
+  if (column !== undefined || mapping !== undefined) return { column, mapping };
+  throw configError(
+    'Nothing says how people are found in the places. Give --by-column with the column that holds the external ID, ' +
+      'set erasure.by_column, or give --mapping FILE.',
+  );
+}
+
+/** The rows that the options name, each ID exactly as it is written. */
+export function rowsOf({ id, file, column }: Values, requestedAt: string | undefined): AsyncIterable<ListRow> {
+  if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
+  if (file === undefined) {
+    if (column !== undefined) throw configError('--column needs --file.');
+    return Readable.from([{ row: 1, id: checkedWord('--id', id ?? '') }]);
+  }
+  return readList(file === '-' ? process.stdin : file, { id: column, requestedAt: column && requestedAt });
+}
+
+/** Throws for a word that may be another than was given: Node puts U+FFFD in place of bytes that are no UTF-8. */
+export function checkedWord(option: string, word: string): string {
+  if (!word.includes('\ufffd')) return word;
+  throw configError(`${option} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);
+}

@@ -1,0 +1,154 @@
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
+import { configError, messageOf, UserError } from '../base/errors.ts';
+import { isObject, jsonOf } from '../base/json.ts';
+import { hasRepeatedMember } from '../base/json-member.ts';
+import { linesOf } from '../base/lines.ts';
+import type { ListRow } from './list.ts';
+
+// Lists of people: CSV with a header, or JSON Lines (which begin with a brace), if a column is named; else one id a
+// line. What a file holds is never guessed from its name or its first line.
+
+/** Where ids stand in a list. */
+export interface ListColumns {
+  /** Undefined for one id a line. */
+  readonly id: string | undefined;
+  readonly requestedAt?: string | undefined;
+}
+
+type Bytes = AsyncIterable<Uint8Array>;
+interface Row {
+  /** As a spreadsheet shows it: the header is row 1. */
+  readonly row: number;
+  readonly cells: readonly unknown[];
+}
+
+const MAX_RECORD = 64 * 1024 * 1024;
+/** The part of a list in which its first character that is not blank is looked for. */
+const MAX_BLANK = 64 * 1024;
+
+/** The rows of a list. `input` is its path, or its bytes. Throws config failures that name the row. */
+export async function* readList(input: string | Bytes, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
+  if (id === undefined) {
+    for await (const [row, text] of linesIn(textOf(input))) if (text !== '') yield { row, id: text };
+    return;
+  }
+  for await (const { row, cells } of readColumns(input, requestedAt === undefined ? [id] : [id, requestedAt])) {
+    yield { row, id: cells[0], requestedAt: cells[1] };
+  }
+}
+
+/** Some columns of each row of a CSV or JSON Lines file, in one pass: a pipe can be read only once. */
+export async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<Row> {
+  const name = nameOf(input);
+  const text = textOf(input);
+  let begin = '';
+  while (begin.trim() === '' && begin.length < MAX_BLANK) {
+    const { value, done } = await text.next();
+    if (done) break;
+    begin += value;
+  }
+  const all = (async function* () {
+    yield begin;
+    yield* text;
+  })();
+  yield* begin.trimStart().startsWith('{') ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
+}
+
+const nameOf = (input: string | Bytes): string => (typeof input === 'string' ? `The list ${input}` : 'The list');
+
+/** Decodes UTF-8 without its byte order mark. Refuses other bytes: to replace them would name somebody else. */
+async function* textOf(input: string | Bytes): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const bytes: Bytes = typeof input === 'string' ? createReadStream(input) : input;
+  try {
+    for await (const chunk of bytes) yield decoder.decode(chunk, { stream: true });
+    decoder.decode();
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    if (error instanceof TypeError) {
+      throw configError(`${nameOf(input)} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+    }
+    throw configError(`${nameOf(input)} cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+async function* linesIn(input: AsyncIterable<string>): AsyncGenerator<[number, string]> {
+  let number = 0;
+  for await (const lines of linesOf(input)) {
+    for (const line of lines) yield [++number, line.toString().replace(/\r+$/, '')];
+  }
+}
+
+async function* jsonMembers(input: AsyncIterable<string>, name: string, columns: readonly string[]) {
+  let isFirst = true;
+  for await (const [row, text] of linesIn(input)) {
+    if (text.trim() === '') continue;
+    const value = jsonOf(text);
+    const refused = (why: string) => configError(`${name}, line ${row}: ${why}. Nothing was done.`);
+    if (!isObject(value)) throw refused('this is no JSON object');
+    if (hasRepeatedMember(text, value)) throw refused('a member occurs twice');
+    const members = Object.keys(value);
+    const cells = columns.map((column) => {
+      const member = members.find((one) => one.normalize('NFC') === column.normalize('NFC'));
+      return member === undefined ? undefined : value[member];
+    });
+    if (isFirst && cells.includes(undefined)) {
+      throw refused(`there is no ${columns[cells.indexOf(undefined)]}, but ${members.map(quoted).join(', ')}`);
+    }
+    isFirst = false;
+    yield { row, cells };
+  }
+}
+
+async function* csvColumns(
+  input: AsyncIterable<string>,
+  name: string,
+  columns: readonly string[],
+): AsyncGenerator<Row> {
+  const parser = parse({
+    max_record_size: MAX_RECORD,
+    relax_column_count: true,
+    record_delimiter: ['\r\n', '\n', '\r'],
+  });
+  const source = Readable.from(input);
+  source.on('error', (error) => parser.destroy(error));
+  source.pipe(parser);
+  let row = 0;
+  let header: readonly string[] | undefined;
+  let places: number[] = [];
+  try {
+    for await (const cells of parser as AsyncIterable<string[]>) {
+      row++;
+      if (cells.length === 1 && cells[0].trim() === '' && header?.length !== 1) continue;
+      if (header === undefined) {
+        header = cells;
+        places = columns.map((column) => placeOf(cells, name, column));
+      } else if (cells.length !== header.length) {
+        throw configError(
+          `${name}, row ${row}: there are ${cells.length} cells, and ${header.length} in the header. Nothing was done.`,
+        );
+      } else yield { row, cells: places.map((at) => cells[at]) };
+    }
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    // The parser's own message may quote the text at fault.
+    throw configError(
+      `${name} is not sound CSV near line ${String(error.lines ?? '?')} (${error.code}). Nothing was done.`,
+    );
+  } finally {
+    source.destroy();
+  }
+}
+
+const quoted = (text: string): string => JSON.stringify(text);
+
+function placeOf(header: readonly string[], name: string, column: string): number {
+  const names = header.map((one) => one.normalize('NFC'));
+  const at = names.indexOf(column.normalize('NFC'));
+  if (at !== -1 && at === names.lastIndexOf(column.normalize('NFC'))) return at;
+  const why = at === -1 ? `has no column ${quoted(column)}` : `has the column ${quoted(column)} more than once`;
+  const shown = header.slice(0, 20).map(quoted).join(', ');
+  throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);
+}

@@ -1,0 +1,164 @@
+import { createHash, hash } from 'node:crypto';
+import { configError } from '../base/errors.ts';
+import { isBlank, isPlaceholder } from '../base/placeholder.ts';
+
+/** Reasons to refuse a row before anything is sent, as texts for people, in the order of reports. */
+const REFUSALS = {
+  missing: 'the ID is missing, empty or blank',
+  not_text: 'the ID is not text',
+  placeholder: 'the ID is a placeholder such as null, undefined, NaN or *',
+  requested_at: 'the time of the request is no datetime',
+  withdrawn: 'the request was withdrawn at the source (_ab_cdc_deleted_at)',
+} as const;
+type Refusal = keyof typeof REFUSALS;
+
+/** The outcome of a request for an id. `undecided`: nobody knows. */
+export type Decision = 'done' | 'rejected' | 'undecided';
+
+/** Somebody on the list. */
+export interface ListedId {
+  readonly id: string;
+  /** The number of its first row, as a spreadsheet shows the file. */
+  readonly row: number;
+  /** When the deletion was asked for (ms since 1970), if the list says so; of several times the latest. */
+  requestedAt: number | undefined;
+  /** Undefined while it is not decided, and for those who are not requested. */
+  decision: Decision | undefined;
+  isWithdrawn: boolean;
+}
+
+/** One row of a list, with whatever stands in its cells. */
+export interface ListRow {
+  readonly row: number;
+  readonly id: unknown;
+  /** Undefined if the list has no such field. */
+  readonly requestedAt?: unknown;
+}
+
+/** Memory that an id takes beside its text, and the maximum of a list (bytes): about seven million ids. */
+const ID_BYTES = 150;
+const MAX_BYTES = 1024 ** 3;
+const CONTROL = /\p{Cc}/u;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+const UNSEEN = /^[\p{White_Space}\p{Cf}]$/u;
+
+/** The whole list of a case, read before the first request: each id once, in the order of its rows. */
+export class DeletionList {
+  readonly #entries = new Map<string, ListedId>();
+  readonly #refused = new Map<Refusal, number>();
+  #received = 0;
+  #duplicates = 0;
+  #bytes = 0;
+
+  /** Adds a row; undefined if it is refused, which is counted. Throws UserError for a list that is too long. */
+  add({ row, id, requestedAt }: ListRow): ListedId | undefined {
+    this.#received++;
+    const refusal = refusalOf(id);
+    const at = instantOf(requestedAt);
+    if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
+    if (at === 'none') return this.#refuse('requested_at');
+    let entry = this.#entries.get(id);
+    if (entry === undefined) {
+      entry = { id, row, requestedAt: at, decision: undefined, isWithdrawn: false };
+      this.#entries.set(id, entry);
+      this.#bytes += id.length + ID_BYTES;
+      if (this.#bytes > MAX_BYTES) {
+        throw configError(`The list is too long: more than ${this.#entries.size - 1} ids. Split it. Nothing was done.`);
+      }
+      return entry;
+    }
+    if (!entry.isWithdrawn) this.#duplicates++;
+    entry.isWithdrawn = false;
+    if (at !== undefined && (entry.requestedAt ?? Number.NEGATIVE_INFINITY) < at) entry.requestedAt = at;
+    return entry;
+  }
+
+  /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
+  withdraw(id: unknown): undefined {
+    this.#received++;
+    const entry = typeof id === 'string' ? this.#entries.get(id) : undefined;
+    if (entry !== undefined) entry.isWithdrawn = true;
+    return this.#refuse('withdrawn');
+  }
+
+  ids(): readonly ListedId[] {
+    return [...this.#entries.values()].filter(({ isWithdrawn }) => !isWithdrawn);
+  }
+
+  /** `refused` counts rows by the key of the reason. */
+  get counts() {
+    const refused = Object.keys(REFUSALS).flatMap((why): [string, number][] => {
+      const n = this.#refused.get(why as Refusal) ?? 0;
+      return n === 0 ? [] : [[why, n]];
+    });
+    return {
+      received: this.#received,
+      refused: Object.fromEntries(refused) as Readonly<Record<string, number>>,
+      duplicates: this.#duplicates,
+      ids: this.ids().length,
+    };
+  }
+
+  /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
+  get digest(): string {
+    const all = createHash('sha256');
+    const texts = this.ids().map(({ id, requestedAt }) => hash('sha256', JSON.stringify([id, requestedAt ?? null])));
+    for (const text of texts.sort()) all.update(text);
+    return all.digest('hex');
+  }
+
+  /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
+  warnings(): string[] {
+    const ids = this.ids();
+    const edges = ids.filter(({ id }) => UNSEEN.test([...id.slice(0, 2)][0] ?? '') || UNSEEN.test(id.at(-1) ?? ''));
+    const forms = ids.filter(({ id }) => id.normalize('NFC') !== id);
+    return [
+      ...(edges.length > 0 ? [`${rowsText(edges)}: the ID begins or ends with a blank. It is used as it is.`] : []),
+      ...(forms.length > 0
+        ? [`${rowsText(forms)}: the ID is not in the usual Unicode form (NFC). It is used as it is.`]
+        : []),
+    ];
+  }
+
+  #refuse(why: Refusal): undefined {
+    this.#refused.set(why, (this.#refused.get(why) ?? 0) + 1);
+  }
+}
+
+/** The refused rows with their reasons as one sentence; undefined if there are none. */
+export function refusedSentence({ refused, received }: DeletionList['counts']): string | undefined {
+  const total = Object.values(refused).reduce((a, b) => a + b, 0);
+  if (total === 0) return undefined;
+  const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
+  return `${total} of ${received} rows are refused (${reasons.join('; ')}).`;
+}
+
+export const refusalText = (why: string): string => REFUSALS[why as Refusal];
+
+const MAX_ROWS = 10;
+
+/** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
+export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
+  const shown = ids.slice(0, MAX_ROWS).map(({ row }) => row);
+  const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : '';
+  return `${ids.length === 1 ? 'Row' : 'Rows'} ${shown.join(', ')}${more}`;
+}
+
+function refusalOf(id: unknown): Refusal | undefined {
+  if (id === undefined || id === null) return 'missing';
+  if (typeof id !== 'string') return 'not_text';
+  if (isBlank(id)) return 'missing';
+  if (LONE_SURROGATE.test(id) || CONTROL.test(id)) return 'not_text';
+  return isPlaceholder(id) ? 'placeholder' : undefined;
+}
+
+const DATETIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/;
+
+/** The instant (ms since 1970) of a datetime, in UTC unless it names a zone; `none` for another text. */
+function instantOf(value: unknown): number | undefined | 'none' {
+  if (value === undefined || value === null || value === '') return undefined;
+  const [, day, time = '00:00', seconds = ':00', zone = 'Z'] = DATETIME.exec(String(value).trim()) ?? [];
+  const offset = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2');
+  const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${offset}`);
+  return day === undefined || Number.isNaN(at) ? 'none' : at;
+}

@@ -1,0 +1,226 @@
+import { setMaxListeners } from 'node:events';
+import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
+import type { Runtime } from '../base/runtime.ts';
+import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
+import type { Ledger } from './ledger/ledger.ts';
+import type { Decision, ListedId } from './list.ts';
+import { RateLimiter, type RateLimits } from './rate-limiter.ts';
+
+/** How often one id is requested. A repeated deletion is harmless. */
+const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies RetryPolicy;
+/** Attempts after an answer of unknown meaning, which is unlikely to change. */
+const UNCLEAR_ATTEMPTS = 2;
+/** Consecutive ids without an answer, after all their attempts, after which the service counts as down. */
+const MAX_UNANSWERED = 10;
+/** Consecutive pauses for the limit after which the run gives up: two hours where the service names no reset. */
+const MAX_PAUSES = 120;
+/** Time that requests in progress have to finish after the run is stopped (ms). */
+const CLOSING_MS = 3_000;
+const REPORT_MS = 30_000;
+
+/** Counts of the requests of a run and their outcomes, with the names of a report. */
+export const newCounts = () => ({
+  /** Requests sent, repeated ones included. */
+  requests: 0,
+  done: 0,
+  rejected: 0,
+  /** Ids by the service's code. */
+  rejected_codes: {} as Record<string, number>,
+  /** Undecided ids that had an answer, by the code of the last one. */
+  undecided_codes: {} as Record<string, number>,
+});
+
+export type RequestCounts = Readonly<ReturnType<typeof newCounts>>;
+
+/** Sends one deletion, without any retry or pacing; never throws for what the service or the network did. */
+export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
+
+export interface RequestOptions extends Omit<Runtime, 'env'> {
+  readonly ids: readonly ListedId[];
+  readonly ledger: Ledger;
+  readonly limits: RateLimits;
+  readonly deleter: ProfileDeleter;
+  /** Called when an id has its decision, which is in the ledger by then. */
+  readonly onDecided: (id: ListedId) => void;
+}
+
+export interface Requested {
+  readonly counts: RequestCounts;
+  /** The answer that ended everything: wrong token, service or address. */
+  readonly stoppedBy: DeletionAnswer | undefined;
+}
+
+/**
+ * Requests each id until it is decided: one after the other until the service has decided the first, then at the
+ * configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
+ * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
+ */
+export const sendRequests = (options: RequestOptions): Promise<Requested> => new Sender(options).run();
+
+class Sender {
+  readonly #counts = newCounts();
+  readonly #options: RequestOptions;
+  readonly #queue: Iterator<ListedId>;
+  readonly #limiter: RateLimiter;
+  readonly #stop = new AbortController();
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  #stoppedBy: DeletionAnswer | undefined;
+  #unanswered = 0;
+  /** Pauses of the limiter when an id was last decided. */
+  #pausesBefore = 0;
+
+  constructor(options: RequestOptions) {
+    this.#options = options;
+    this.#queue = options.ids.values();
+    this.#limiter = new RateLimiter(options.clock, options.limits);
+    this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
+    // Every worker adds a listener; Node would otherwise warn of a leak.
+    setMaxListeners(0, this.#signal, this.#closing.signal);
+  }
+
+  async run(): Promise<Requested> {
+    const { signal, clock, limits } = this.#options;
+    const closeLater = () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason));
+    signal.addEventListener('abort', closeLater);
+    const stopReporting = this.#report();
+    try {
+      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#next()));
+      const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work());
+      for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+      return { counts: this.#counts, stoppedBy: this.#stoppedBy };
+    } finally {
+      stopReporting();
+      signal.removeEventListener('abort', closeLater);
+    }
+  }
+
+  /** A line of log from time to time keeps a long deletion, and every wait, visible. */
+  #report(): () => void {
+    const { clock, logger, ids } = this.#options;
+    const report = () => {
+      const { done, rejected } = this.#counts;
+      const left = this.#limiter.pausedMs;
+      const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the limit` : '';
+      const text = `Requests: ${done + rejected} of ${ids.length} decided, ${done} deleted${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, total: ids.length });
+      cancel = clock.after(REPORT_MS, report);
+    };
+    let cancel = clock.after(REPORT_MS, report);
+    return () => cancel();
+  }
+
+  async #work(): Promise<void> {
+    try {
+      while (await this.#next());
+    } catch (error) {
+      this.#stop.abort();
+      throw error;
+    }
+  }
+
+  /** Decides the next id; false if there is none left, or no more may be sent. */
+  async #next(): Promise<boolean> {
+    if (this.#signal.aborted) return false;
+    const { value: listed, done } = this.#queue.next();
+    if (done === true) return false;
+    listed.decision = await this.#decide(listed);
+    this.#options.onDecided(listed);
+    return true;
+  }
+
+  async #decide(listed: ListedId): Promise<Decision> {
+    const { clock, random } = this.#options;
+    for (let attempt = 1; ; ) {
+      const answer = await this.#request(listed);
+      if (answer === undefined) return 'undecided';
+      const { kind } = answer;
+      if (kind === 'done' || kind === 'rejected') return this.#decided(kind, answer);
+      if (kind === 'stop') {
+        this.#stoppedBy ??= answer;
+        this.#stop.abort();
+        return 'undecided';
+      }
+      if (kind === 'wait') {
+        // A pause for the limit is no attempt.
+        if (this.#limiter.pauses - this.#pausesBefore >= MAX_PAUSES) return this.#giveUp(answer);
+        continue;
+      }
+      if (attempt >= (kind === 'undecided' ? UNCLEAR_ATTEMPTS : RETRY.attempts)) return this.#leaveUndecided(answer);
+      const pause = pauseAfter(attempt, RETRY, random);
+      if (!(await this.#unlessStopped(() => clock.sleep(pause, this.#signal)))) return 'undecided';
+      attempt++;
+    }
+  }
+
+  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
+  async #request(listed: ListedId): Promise<DeletionAnswer | undefined> {
+    const { ledger, deleter } = this.#options;
+    const id = ledger.key.idHash(listed.id);
+    if (!(await this.#unlessStopped(() => this.#limiter.turn(this.#signal)))) return undefined;
+    await ledger.write({ kind: 'before', id });
+    const isSent = !this.#signal.aborted;
+    let answer: DeletionAnswer | undefined;
+    if (isSent) {
+      this.#counts.requests++;
+      answer = await deleter.deleteProfile(listed.id, this.#closing.signal).catch((error: unknown) => {
+        if (!this.#signal.aborted) throw error;
+        return undefined;
+      });
+    }
+    if (answer === undefined) {
+      const outcome = isSent ? 'undecided' : 'not_sent';
+      await ledger.write({ kind: 'after', id, outcome, code: 'stopped', status: null });
+      return undefined;
+    }
+    this.#limiter.observe(answer);
+    // A 404 without a code is about this id once the address is known to be right.
+    const isAboutId = ledger.hasConfirmed && answer.status === 404 && answer.kind === 'stop';
+    const decided: DeletionAnswer = isAboutId ? { ...answer, kind: 'rejected' } : answer;
+    const { kind: outcome, code, status = null } = decided;
+    await ledger.write({ kind: 'after', id, outcome, code, status });
+    return decided;
+  }
+
+  async #unlessStopped(wait: () => Promise<void>): Promise<boolean> {
+    try {
+      await wait();
+      return true;
+    } catch (error) {
+      if (this.#signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  #decided(decision: 'done' | 'rejected', { code }: DeletionAnswer): Decision {
+    this.#unanswered = 0;
+    this.#pausesBefore = this.#limiter.pauses;
+    this.#counts[decision]++;
+    if (decision === 'rejected') countCode(this.#counts.rejected_codes, code);
+    return decision;
+  }
+
+  #leaveUndecided(answer: DeletionAnswer): Decision {
+    const { kind, code, message } = answer;
+    // The report has the codes alone: what the answer was is said once for each.
+    if (countCode(this.#counts.undecided_codes, code) === 1) {
+      this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+    }
+    this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
+    return this.#unanswered < MAX_UNANSWERED ? 'undecided' : this.#giveUp(answer);
+  }
+
+  #giveUp({ code, message }: DeletionAnswer): Decision {
+    const { logger } = this.#options;
+    if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
+    this.#stop.abort();
+    return 'undecided';
+  }
+}
+
+/** Returns the number of its code so far. */
+function countCode(codes: Record<string, number>, code: string): number {
+  const total = (codes[code] ?? 0) + 1;
+  codes[code] = total;
+  return total;
+}

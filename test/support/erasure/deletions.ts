@@ -1,0 +1,263 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { afterEach, beforeEach } from 'vitest';
+import { destination } from '../../../src/airbyte/destination/connector.ts';
+import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { InputFiles, type Json, Output } from '../airbyte/connector.ts';
+
+export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
+
+/** One request as the server saw it; `id` is undefined where the body had none. */
+interface Deletion {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+  readonly id: string | undefined;
+  readonly at: number;
+}
+
+export type Answer = (deletion: Deletion, response: ServerResponse, nth: number) => void;
+
+export const json = (response: ServerResponse, body: unknown, status = 200, headers: Record<string, string> = {}) => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+};
+
+export const code = (response: ServerResponse, value: string, status = 200, headers: Record<string, string> = {}) =>
+  json(response, { status: false, code: value, message: 'X', data: false }, status, headers);
+
+const accept: Answer = (_deletion, response) => json(response, SUCCESS);
+
+interface DeletionServer {
+  readonly url: string;
+  /** Every request, of any method and path, in order of arrival. */
+  readonly seen: Deletion[];
+  ids(): (string | undefined)[];
+  /** Connections that are open now. */
+  connections(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** A server written for these tests alone: it counts everything, and answers as the test says. */
+async function startDeletionServer(answer: Answer = accept): Promise<DeletionServer> {
+  const seen: Deletion[] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const body = Buffer.concat(parts).toString();
+      const { method = '', url = '', headers } = request;
+      const deletion = { method, url, headers, body, id: idIn(body), at: Date.now() };
+      seen.push(deletion);
+      if (method === 'HEAD') response.end();
+      else answer(deletion, response, seen.filter(({ id }) => id === deletion.id).length);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    ids: () => seen.filter(({ method }) => method === 'POST').map(({ id }) => id),
+    connections: () =>
+      new Promise((resolve) => {
+        server.getConnections((_error, count) => resolve(count));
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+function idIn(body: string): string | undefined {
+  try {
+    return JSON.parse(body).identity?.external_id;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Folders of a test, removed by `close`. */
+class Folders {
+  readonly root = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
+  readonly ledger = join(this.root, 'ledger');
+
+  /** Every line of every ledger file, in the order of the chain. */
+  ledgerLines(): Json[] {
+    return this.ledgerFiles().flatMap((name) =>
+      readFileSync(join(this.ledger, name), 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line): Json => JSON.parse(line)),
+    );
+  }
+
+  ledgerFiles(): string[] {
+    return readdirSync(this.ledger)
+      .filter((name) => name.endsWith('.jsonl'))
+      .sort();
+  }
+
+  close(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+export const TOKEN = 'marked-token-5b1f0c';
+
+/** What a test of deletions works with. */
+interface DeletionSetup {
+  server: DeletionServer;
+  folders: Folders;
+  files: InputFiles;
+  /** How the server answers; at first with success. */
+  answer: Answer;
+  /** A configuration that deletes at the server, into the ledger of `folders`. */
+  config(more?: Json): Json;
+  /** Runs `write` in this process. */
+  write(input: WriteOptions['input'], more?: Json, catalog?: Json): Promise<Output>;
+}
+
+/** A server, folders and input files, made for each test of the calling file and removed after it. */
+export function setUpDeletions(settings: Json = {}): DeletionSetup {
+  const setup: Partial<DeletionSetup> = {};
+  beforeEach(async () => {
+    setup.answer = accept;
+    setup.server = await startDeletionServer((...all) => setup.answer?.(...all));
+    setup.folders = new Folders();
+    setup.files = new InputFiles();
+  });
+  afterEach(async () => {
+    await setup.server?.close();
+    setup.folders?.close();
+    setup.files?.close();
+  });
+  setup.config = (more = {}) => ({
+    base_url: setup.server?.url,
+    service_id: 'svc 1/ä',
+    import_token: TOKEN,
+    dry_run: false,
+    ledger_dir: setup.folders?.ledger,
+    ...settings,
+    ...more,
+  });
+  const complete = setup as DeletionSetup;
+  complete.write = (input, more, catalog) =>
+    write({ files: complete.files, config: complete.config(more), input, ...(catalog && { catalog }) });
+  return complete;
+}
+
+/** The counts that the connector added to each STATE. */
+export const statsOf = (output: Output): unknown[] =>
+  output
+    .of('STATE')
+    .map(({ state: one }) => Object.entries(one ?? {}).find(([key]) => key === 'destinationStats')?.[1]);
+
+export const people = (more: Json = {}, stream: Json = {}): Json => ({
+  streams: [
+    {
+      stream: {
+        name: 'people',
+        json_schema: { type: 'object', properties: { external_id: { type: ['null', 'string'] } } },
+        supported_sync_modes: ['full_refresh'],
+        ...stream,
+      },
+      sync_mode: 'incremental',
+      destination_sync_mode: 'append_dedup',
+      primary_key: [['external_id']],
+      ...more,
+    },
+  ],
+});
+
+export const record = (id: unknown, more: Json = {}, stream = 'people'): string =>
+  JSON.stringify({
+    type: 'RECORD',
+    record: { stream, emitted_at: 1_700_000_000_000, data: { external_id: id, ...more } },
+  });
+
+export const state = (n: number, stream = 'people', more: Json = {}): string =>
+  JSON.stringify({
+    type: 'STATE',
+    state: { type: 'STREAM', id: n, stream: { stream_descriptor: { name: stream }, stream_state: { n } }, ...more },
+  });
+
+export interface WriteOptions {
+  readonly files: InputFiles;
+  readonly config: Json;
+  readonly catalog?: Json;
+  readonly input: readonly (string | Uint8Array)[];
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+  readonly onText?: (text: string) => void;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Runs `write` in this process over whole input lines. */
+export async function write(options: WriteOptions): Promise<Output> {
+  const { files, config, catalog = people(), input, clock = quickClock(), signal, onText, env = {} } = options;
+  const words = ['write', '--config', files.write(config), '--catalog', files.write(catalog, 'txt')];
+  return run(words, { input, clock, signal, onText, env });
+}
+
+interface RunOptions {
+  readonly input?: Iterable<string | Uint8Array> | AsyncIterable<string> | undefined;
+  readonly clock?: Clock | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onText?: ((text: string) => void) | undefined;
+  readonly env?: WriteOptions['env'];
+}
+
+/** Runs any verb of the destination in this process. */
+async function run(words: readonly string[], options: RunOptions = {}): Promise<Output> {
+  const { input = [], clock = quickClock(), signal, onText, env = {} } = options;
+  let text = '';
+  const out = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      text += chunk.toString();
+      onText?.(chunk.toString());
+      setImmediate(done);
+    },
+  });
+  const exit = await runConnector(destination, {
+    words,
+    writer: new MessageWriter(out),
+    input: (async function* () {
+      for await (const line of input) yield typeof line === 'string' ? Buffer.from(`${line}\n`) : line;
+    })(),
+    clock,
+    env: (name) => env[name],
+    random: () => 0.5,
+    signal: signal ?? new AbortController().signal,
+    onUncaught: () => () => {},
+  });
+  return new Output(text, exit);
+}
+
+/** Time that passes at once: a sleep moves it on. Sleeps that overlap end together at the latest of their ends. */
+export function quickClock(start = Date.UTC(2026, 10, 21)): Clock & { readonly slept: number[] } {
+  let now = start;
+  const slept: number[] = [];
+  return {
+    slept,
+    now: () => now,
+    async sleep(ms, signal) {
+      signal?.throwIfAborted();
+      const until = now + ms;
+      slept.push(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+      now = Math.max(now, until);
+      signal?.throwIfAborted();
+    },
+    after: (_ms, callback) => systemClock.after(60_000, callback),
+  };
+}

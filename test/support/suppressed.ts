@@ -1,2 +1,0 @@
-/** People for the suppression list, by their plain ids. */
-export const persons = (...texts: readonly string[]) => texts.map((text) => ({ text, hashKey: undefined }));

@@ -1,0 +1,210 @@
+import { describe, expect, it } from 'vitest';
+import { streamNumbers } from '../../../src/airbyte/destination/catalog.ts';
+import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/input.ts';
+import type { Json } from '../../support/airbyte/connector.ts';
+import {
+  type Answer,
+  code,
+  json,
+  people,
+  quickClock,
+  record,
+  SUCCESS,
+  setUpDeletions,
+  state,
+  statsOf,
+  TOKEN,
+  write,
+} from '../../support/erasure/deletions.ts';
+
+const setup = setUpDeletions();
+const text = { type: 'string' };
+const withTime = people({}, { json_schema: { properties: { external_id: text, asked_at: text } } });
+/** The service rejects whom it does not know. */
+const knows =
+  (...known: string[]): Answer =>
+  ({ id = '' }, response) =>
+    known.includes(id) ? json(response, SUCCESS) : code(response, '40000');
+
+describe('the streams of a connection', () => {
+  const planned = (stream: Json, scope: object = {}) =>
+    streamNumbers(parseConfiguredCatalog({ streams: [stream] }), {
+      externalIdField: 'external_id',
+      requestedAtField: undefined,
+      streams: [],
+      ...scope,
+    });
+  const streamOf = (properties: Json, more: Json = {}) => ({
+    stream: { name: 'people', json_schema: { type: 'object', properties } },
+    sync_mode: 'incremental',
+    destination_sync_mode: 'append',
+    ...more,
+  });
+
+  it.each<[string, Json, object, RegExp | undefined]>([
+    ['an id alone', streamOf({ external_id: text }), {}, undefined],
+    ['an id that may be null', streamOf({ external_id: { type: ['null', 'string'] } }), {}, undefined],
+    ['own columns of Airbyte', streamOf({ external_id: text, _ab_cdc_deleted_at: text }), {}, undefined],
+    ['no id', streamOf({ id: text }), {}, /has no property "external_id"/],
+    ['a number', streamOf({ external_id: { type: 'number' } }), {}, /is not a string/],
+    ['a table of customers', streamOf({ external_id: text, mail: text }), {}, /carries more than the ID \("mail"\)/],
+    ['a table that is named', streamOf({ external_id: text, mail: text }), { streams: ['people'] }, undefined],
+    ['a time', streamOf({ external_id: text, at: text }), { requestedAtField: 'at' }, undefined],
+    ['no time', streamOf({ external_id: text }), { requestedAtField: 'at' }, /no property "at" \(requested_at_field\)/],
+    ['overwrite', streamOf({ external_id: text }, { destination_sync_mode: 'overwrite' }), {}, /mode "overwrite"/],
+    ['a refresh', streamOf({ external_id: text }, { generation_id: 2, minimum_generation_id: 2 }), {}, /a refresh/],
+    [
+      'the three ones of PyAirbyte',
+      streamOf({ external_id: text }, { generation_id: 1, minimum_generation_id: 1, sync_id: 1 }),
+      {},
+      undefined,
+    ],
+  ])('may or may not have %s', (_, stream, scope, problem) => {
+    if (problem === undefined) expect(() => planned(stream, scope)).not.toThrow();
+    else expect(() => planned(stream, scope)).toThrow(problem);
+  });
+});
+
+describe('a sync', () => {
+  it('deletes each ID once and echoes the state with the counts of its rows, byte for byte', async () => {
+    setup.answer = knows('a', 'b');
+    const output = await setup.write([record('a'), record('b'), record('a'), record('?'), record(null), state(1)]);
+    expect(output.code).toBe(0);
+    expect(setup.server.ids().toSorted()).toEqual(['?', 'a', 'b']);
+    expect(statsOf(output)).toEqual([{ recordCount: 3, rejectedRecordCount: 2 }]);
+    expect(output.text).toContain('"stream_state":{"n":1}},"destinationStats"');
+    expect(output.text).toContain('1 of 5 rows are refused (1: the ID is missing, empty or blank)');
+    expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain(TOKEN);
+  });
+
+  it('echoes no state behind an undecided ID, and the next sync goes on with that ID alone', async () => {
+    setup.answer = ({ id }, response) => (id === 'b' ? json(response, 'oops', 502) : json(response, SUCCESS));
+    const rows = [record('a'), state(1), record('b'), state(2)];
+    const first = await setup.write(rows);
+    expect(first.code).not.toBe(0);
+    expect(first.errors()[0]).toMatchObject({
+      failure_type: 'transient_error',
+      message: expect.stringContaining('1 of 2 IDs are deleted at the service, and 1 are undecided'),
+    });
+    expect(statsOf(first)).toHaveLength(1);
+    setup.answer = knows('a', 'b');
+    setup.server.seen.length = 0;
+    const second = await setup.write(rows);
+    expect([second.code, setup.server.ids(), statsOf(second).length]).toEqual([0, ['b'], 2]);
+    expect(second.text).toMatch(/1 ID was deleted at the service before .* requested_at_field/);
+  });
+
+  it('dry: sends nothing, echoes no state, and says what a real one would do', async () => {
+    const output = await setup.write([record('a'), state(1)], { dry_run: true, max_deletions_per_sync: 0 });
+    expect([output.code, setup.server.seen.length, statsOf(output).length]).toEqual([0, 0, 0]);
+    expect(output.text).toContain('A real run would stop before its first deletion: 1 profile would be deleted');
+    const plain = await setup.write([record('a')], { dry_run: null });
+    expect([plain.code, setup.server.seen.length]).toEqual([0, 0]);
+  });
+
+  it('stops at the guard before its first request, with a hint', async () => {
+    const output = await setup.write([record('a'), record('b'), state(1)], { max_deletions_per_sync: 1 });
+    expect([output.code, setup.server.seen.length, statsOf(output).length]).toEqual([1, 0, 0]);
+    expect(output.errors()[0].message).toContain('set max_deletions_per_sync to 2 or more');
+  });
+
+  it('fails under on_rejected fail when the service rejects an ID, after the others are deleted', async () => {
+    setup.answer = knows('a');
+    const output = await setup.write([record('a'), record('b'), state(1)], { on_rejected: 'fail' });
+    expect([output.code, setup.server.ids().toSorted(), statsOf(output).length]).toEqual([1, ['a', 'b'], 1]);
+    expect(output.errors()[0].message).toContain('rejected 1 ID (40000: 1)');
+  });
+
+  it('fails and saves no state if all of ten IDs are rejected and none was confirmed before', async () => {
+    setup.answer = knows();
+    const rows = [...Array(10).keys()].map((n) => record(`x${n}`));
+    const output = await setup.write([...rows, state(1)]);
+    expect([output.code, statsOf(output).length]).toEqual([1, 0]);
+    expect(output.errors()[0].message).toContain('the field with the IDs is probably wrong');
+    setup.answer = knows('known');
+    expect((await setup.write([record('known')])).code).toBe(0);
+    const later = await setup.write([...rows, state(1)]);
+    expect([later.code, statsOf(later)]).toEqual([0, [{ recordCount: 0, rejectedRecordCount: 10 }]]);
+    const bare = await setup.write([...rows, state(1)], { ledger_dir: null });
+    expect([bare.code, statsOf(bare).length]).toEqual([0, 1]);
+    expect(bare.text).toContain('There is no ledger_dir: nothing is remembered');
+  });
+
+  it('stops at a wrong token before anything else', async () => {
+    setup.answer = (_, response) => code(response, '40201');
+    const output = await setup.write([record('a'), record('b'), state(1)]);
+    expect([output.code, setup.server.ids().length, statsOf(output).length]).toEqual([1, 1, 0]);
+    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
+  });
+
+  it('refuses a withdrawn request, and the row before it', async () => {
+    const rows = [record('a'), record('b'), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)];
+    const output = await setup.write(rows);
+    expect(setup.server.ids()).toEqual(['b']);
+    expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 2 }]);
+  });
+
+  it.each([
+    ['no JSON', 'nonsense'],
+    ['a row of another stream', record('a', {}, 'strangers')],
+    [
+      'a row with an ID twice',
+      '{"type":"RECORD","record":{"stream":"people","data":{"external_id":"a","external_id":"b"}}}',
+    ],
+  ])('is given up before any deletion for %s', async (_, line) => {
+    const output = await setup.write([record('x'), line, state(1)]);
+    expect([output.code, setup.server.seen.length]).toEqual([1, 0]);
+    expect(output.text).toMatch(/[Ll]ine 2 of the input/);
+  });
+});
+
+describe('ten days of syncs', () => {
+  const DAY_MS = 86_400_000;
+  const START = Date.UTC(2026, 10, 21);
+  const on = (day: number, input: readonly string[], more: Json = {}) =>
+    write({
+      files: setup.files,
+      config: setup.config(more),
+      catalog: more.requested_at_field === undefined ? people() : withTime,
+      input,
+      clock: quickClock(START + day * DAY_MS),
+    });
+
+  it('of a source that sends everything each day request each ID once, and nobody who came back', async () => {
+    for (let day = 0; day < 10; day++) {
+      const rows = Array.from({ length: day + 1 }, (_, n) => record(`p${n}`));
+      const output = await on(day, [...rows, state(day)], { max_deletions_per_sync: 1 });
+      expect([output.code, statsOf(output)]).toEqual([0, [{ recordCount: day + 1, rejectedRecordCount: 0 }]]);
+    }
+    expect(setup.server.ids()).toEqual(Array.from({ length: 10 }, (_, n) => `p${n}`));
+  });
+
+  it('request an ID again if its row has a later time', async () => {
+    const more = { requested_at_field: 'asked_at' };
+    const row = (asked_at: string) => record('a', { asked_at });
+    await on(0, [row('2026-11-20T00:00:00Z'), state(0)], more);
+    await on(1, [row('2026-11-20T00:00:00Z'), state(1)], more);
+    expect(setup.server.ids()).toEqual(['a']);
+    await on(2, [row('2026-11-22T12:00:00Z'), state(2)], more);
+    expect(setup.server.ids()).toEqual(['a', 'a']);
+    const output = await on(3, [row('some day'), state(3)], more);
+    expect(output.text).toContain('the time of the request is no datetime');
+    expect(setup.server.ids()).toHaveLength(2);
+  });
+
+  it.each<[string, Answer, number]>([
+    ['a code of its own', (_, response) => code(response, '40000'), 0],
+    ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
+    ['data: false', (_, response) => json(response, { ...SUCCESS, data: false }), 0],
+    ['success', (_, response) => json(response, SUCCESS), 0],
+    ['502', (_, response) => json(response, 'Bad gateway', 502), 1],
+  ])('go on although the service answers an unknown ID by %s', async (_name, unknown, exit) => {
+    setup.answer = (deletion, response, nth) =>
+      deletion.id?.startsWith('p') ? json(response, SUCCESS) : unknown(deletion, response, nth);
+    for (let day = 0; day < 3; day++) {
+      const output = await on(day, [record(`p${day}`), record('nobody'), state(day)], { max_deletions_per_sync: 2 });
+      expect([output.code, statsOf(output).length], output.text).toEqual([exit, 1 - exit]);
+    }
+    for (let day = 0; day < 3; day++) expect(setup.server.ids()).toContain(`p${day}`);
+  });
+});

@@ -1,0 +1,200 @@
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
+import { isProved, proofLines, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/read.ts';
+import { quickClock } from '../../support/erasure/deletions.ts';
+
+let root: string;
+let folder: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'dfinery-ledger-'));
+  folder = join(root, 'ledger');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const SERVICE = { baseUrl: 'https://host', serviceId: 's' };
+const clock = quickClock();
+const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = clock) =>
+  Ledger.open({ ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more }, { clock: of, isPlan });
+const path = () => join(folder, 'ledger.jsonl');
+const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
+const verify = (head?: string) => verifyLedger(folder, undefined, { head });
+
+/** A run that requests these ids and has these answers. */
+async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
+  const ledger = await open(more);
+  await ledger.begin(1, []);
+  for (const [name, outcome] of Object.entries(answers)) {
+    const id = ledger.key.idHash(name);
+    await ledger.write({ kind: 'before', id });
+    await ledger.write({ kind: 'after', id, outcome, code: outcome === 'done' ? '20000' : '40000', status: 200 });
+  }
+  return ledger;
+}
+
+describe('a ledger', () => {
+  it('is a file of its owner that names nobody, with a key of its own', async () => {
+    await request({ 'person-1': 'done' });
+    expect(readFileSync(path(), 'utf8')).not.toContain('person-1');
+    expect([statSync(folder).mode & 0o777, statSync(path()).mode & 0o777]).toEqual([0o700, 0o600]);
+    expect(statSync(join(folder, 'ledger.key')).mode & 0o777).toBe(0o600);
+    expect(existsSync(join(folder, 'ledger.lock'))).toBe(false);
+  });
+
+  it('may be empty, and is then whole', async () => {
+    mkdirSync(folder, { mode: 0o700 });
+    await open();
+    expect(await verify()).toMatchObject({ ok: true, lines: 0 });
+    writeFileSync(path(), '');
+    expect(await verify()).toMatchObject({ ok: true, lines: 0 });
+  });
+
+  it('shows every edit, and with a head a tail that was cut off', async () => {
+    const { head } = await request({ a: 'done', b: 'rejected' });
+    expect(await verify(head)).toMatchObject({ ok: true, lines: 5, head });
+    const whole = lines();
+    const edits = [
+      whole.map((line) => line.replace('"rejected"', '"done"')),
+      whole.toSpliced(2, 1),
+      [whole[0], whole[2], whole[1], ...whole.slice(3)],
+      [...whole, whole[4]],
+    ];
+    for (const edited of edits) {
+      writeFileSync(path(), `${edited.join('\n')}\n`);
+      expect((await verify()).ok, edited.join('\n')).toBe(false);
+      await expect(open()).rejects.toMatchObject({ exitCode: 1, message: expect.stringContaining('is broken') });
+    }
+    writeFileSync(path(), `${whole.slice(0, 3).join('\n')}\n`);
+    expect((await verify()).ok).toBe(true);
+    expect((await verify(head)).problems).toEqual([expect.stringContaining('lines were cut off at the end')]);
+  });
+
+  it('goes on after a line that a crash has cut', async () => {
+    await request({ a: 'done' });
+    truncateSync(path(), statSync(path()).size - 40);
+    expect(await verify()).toMatchObject({ ok: true, lines: 2 });
+    await request({ b: 'done' });
+    expect(await verify()).toMatchObject({ ok: true, torn_bytes: 0 });
+    expect(lines()).toHaveLength(5);
+  });
+
+  it('is written by several runs at once, each line after the other', async () => {
+    const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
+    const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
+    await Promise.all(runs.map((run) => run.begin(30, [])));
+    await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].key.idHash(name) })));
+    expect(await verify()).toMatchObject({ ok: true, lines: 33 });
+  });
+
+  it('is refused under another key, without its key, and in a folder of everybody', async () => {
+    await request({ a: 'done' });
+    const other = new Secret('another key of at least 32 characters');
+    await expect(open({ ledgerKey: other })).rejects.toThrow('under another ledger_key');
+    rmSync(join(folder, 'ledger.key'));
+    await expect(open()).rejects.toThrow('has lost its key');
+    await expect(open({ ledgerKey: new Secret('short') })).rejects.toThrow('shorter than 32');
+    chmodSync(folder, 0o777);
+    await expect(open({ ledgerKey: other })).rejects.toThrow('mode 0700');
+  });
+
+  it('is not made by a plan, which finds out whether it could be', async () => {
+    await open({}, true);
+    expect(existsSync(folder)).toBe(false);
+    writeFileSync(join(root, 'file'), '');
+    await expect(open({ ledgerDir: join(root, 'file', 'ledger') }, true)).rejects.toMatchObject({ exitCode: 2 });
+  });
+
+  it('does nothing more once it could not be written', async () => {
+    const ledger = await request({ a: 'done' });
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, '');
+    await expect(ledger.write({ kind: 'before', id: 'x' })).rejects.toThrow('nothing more was sent');
+    await expect(ledger.write({ kind: 'before', id: 'x' })).rejects.toThrow('nothing more was sent');
+  });
+});
+
+describe('the memory of a ledger', () => {
+  it('knows of each service and id when its deletion was confirmed or rejected', async () => {
+    await request({ a: 'done', b: 'rejected' });
+    const ledger = await open();
+    expect(ledger.remembered('a')).toEqual({ outcome: 'done', at: expect.any(Number) });
+    expect([ledger.remembered('b')?.outcome, ledger.remembered('c')]).toEqual(['rejected', undefined]);
+    expect(ledger.hasConfirmed).toBe(true);
+    const other = await open({ serviceId: 'another' });
+    expect([other.remembered('a'), other.hasConfirmed]).toEqual([undefined, false]);
+  });
+
+  it('keeps a confirmation when the service rejects the id later, as one that it does not know', async () => {
+    await request({ a: 'done' });
+    await request({ a: 'rejected' });
+    expect((await open()).remembered('a')?.outcome).toBe('done');
+  });
+
+  it('is none without a folder', async () => {
+    const ledger = await request({ a: 'done' }, { ledgerDir: undefined });
+    expect([ledger.isKept, ledger.remembered('a'), existsSync(folder)]).toEqual([false, undefined, false]);
+  });
+});
+
+describe('a proof', () => {
+  const prove = (ids: readonly string[], head?: string) =>
+    proveErasure(
+      ids.map((id, i) => ({ id, row: i + 2 })),
+      { path: folder, key: undefined, service: SERVICE, head },
+    );
+
+  it('says of each id what its lines say: answers, and rows that left places', async () => {
+    const ledger = await request({ a: 'done', b: 'rejected' }, { requestedBy: 'officer', reason: 'ticket 7' });
+    const purge = (name: string, rows: number) =>
+      ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
+    await ledger.write(purge('a', 3), purge('b', 0));
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3 });
+    await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
+    const proof = await prove(['a', 'b', 'c'], ledger.head);
+    expect(proof.ids).toMatchObject([
+      {
+        row: 2,
+        answers: [{ outcome: 'done', code: '20000', requested_by: 'officer', reason: 'ticket 7' }],
+        removals: [
+          { place: 'duckdb /x', rows: 3, removed_at: expect.any(String) },
+          { place: 'delta /y', rows: 2, removed_at: null },
+        ],
+      },
+      { row: 3, answers: [{ outcome: 'rejected', code: '40000' }], removals: [{ rows: 0 }] },
+      { row: 4, answers: [], removals: [] },
+    ]);
+    expect(isProved(proof)).toBe(false);
+    const text = proofLines(proof, true).join('\n');
+    expect(text).toMatch(/Row 2 .*\n.*the service confirmed the deletion\n.*duckdb \/x: 3 rows removed\n/);
+    expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
+    expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: no rows left/);
+    expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
+    expect(isProved(await prove(['a', 'b']))).toBe(true);
+  });
+
+  it('says nothing if the ledger was edited or cut', async () => {
+    const { head } = await request({ a: 'done' });
+    appendFileSync(path(), 'x\n');
+    const broken = await prove(['a']);
+    expect([broken.ids, isProved(broken)]).toEqual([[], false]);
+    expect(proofLines(broken, false).at(-1)).toBe('The ledger is broken and proves nothing.');
+    writeFileSync(path(), `${lines()[0]}\n`);
+    expect((await prove(['a'], head)).problems).toHaveLength(1);
+  });
+});

@@ -1,0 +1,161 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, describe, expect, it } from 'vitest';
+import { DeletionList, refusedSentence } from '../../../src/erasure/list.ts';
+import { readList } from '../../../src/erasure/list-file.ts';
+import { readMapping } from '../../../src/erasure/mapping.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dfinery-list-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const file = (text: string | Uint8Array): string => {
+  const path = join(folder, 'list');
+  writeFileSync(path, text);
+  return path;
+};
+const rowsOf = async (text: string | Uint8Array, id?: string, requestedAt?: string) =>
+  (await Readable.from(readList(file(text), { id, requestedAt })).toArray()).map((row) => [row.row, row.id]);
+const listOf = (...ids: unknown[]) => {
+  const list = new DeletionList();
+  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
+  return list;
+};
+
+describe('a list of people', () => {
+  it.each([
+    ['nothing', undefined, 'missing'],
+    ['null', null, 'missing'],
+    ['blanks alone', '  \u00a0', 'missing'],
+    ['a number', 7, 'not_text'],
+    ['a control character', 'a\u0000b', 'not_text'],
+    ['half a character', '\ud800', 'not_text'],
+    ['the text null', ' NULL ', 'placeholder'],
+    ['an error of a spreadsheet', '#N/A', 'placeholder'],
+    ['a wildcard', '*', 'placeholder'],
+  ])('refuses %s in place of an ID, and counts it', (_, id, why) => {
+    const list = listOf(id, 'a');
+    expect(list.counts).toMatchObject({ received: 2, ids: 1, refused: { [why]: 1 } });
+    expect(refusedSentence(list.counts)).toMatch(/^1 of 2 rows are refused \(1: the ID/);
+  });
+
+  it('has each ID once, as it is written, with its first row and its latest time', () => {
+    const list = new DeletionList();
+    list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
+    list.add({ row: 3, id: 'a' });
+    list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
+    expect(list.ids().map(({ id, row }) => [id, row])).toEqual([
+      ['A', 2],
+      ['a', 3],
+    ]);
+    expect(list.ids()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
+    expect(list.counts).toMatchObject({ received: 3, duplicates: 1, ids: 2 });
+  });
+
+  it('refuses a row whose time of request is no datetime, and takes a missing time', () => {
+    const list = new DeletionList();
+    for (const requestedAt of ['soon', '2026-13-01', null, ''])
+      list.add({ row: 1, id: `x${requestedAt}`, requestedAt });
+    expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 2 } });
+  });
+
+  it('refuses a withdrawn request together with the rows before it, but not with those after it', () => {
+    const list = listOf('a', 'b');
+    list.withdraw('a');
+    list.withdraw('b');
+    list.add({ row: 5, id: 'b' });
+    expect(list.ids().map(({ id }) => id)).toEqual(['b']);
+    expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 } });
+  });
+
+  it('has a digest of its IDs and their times, whatever their order', () => {
+    expect(listOf('a', 'b', 'a').digest).toBe(listOf('b', 'a').digest);
+    expect(listOf('a', 'b').digest).not.toBe(listOf('a', 'c').digest);
+    const timed = new DeletionList();
+    timed.add({ row: 1, id: 'a', requestedAt: '2026-01-01' });
+    expect(timed.digest).not.toBe(listOf('a').digest);
+  });
+
+  it('warns of blanks at the edges and of text that is not NFC, by row', () => {
+    const warnings = listOf('a', 'b ', '\u00a0c', '김'.normalize('NFD'), 'd\u200b').warnings();
+    expect(warnings).toEqual([
+      'Rows 2, 3, 5: the ID begins or ends with a blank. It is used as it is.',
+      'Row 4: the ID is not in the usual Unicode form (NFC). It is used as it is.',
+    ]);
+    expect(listOf('a b').warnings()).toEqual([]);
+  });
+});
+
+describe('the file of a list', () => {
+  it('has one ID a line without a column, whatever its first line looks like', async () => {
+    expect(await rowsOf('\ufeffexternal_id\r\na b\n\n"c"\r\r\n d')).toEqual([
+      [1, 'external_id'],
+      [2, 'a b'],
+      [4, '"c"'],
+      [5, ' d'],
+    ]);
+  });
+
+  it('is CSV with a column, whose rows have the numbers of a spreadsheet', async () => {
+    const csv = 'name,id\n"Kim, a",1\n\n"two\nlines",2\r\nx,"3"\n';
+    expect(await rowsOf(csv, 'id')).toEqual([
+      [2, '1'],
+      [4, '2'],
+      [5, '3'],
+    ]);
+  });
+
+  it('is JSON Lines if it begins with a brace, whose values keep their types', async () => {
+    const lines = '\n{"id":"a"}\n{"id":7}\n{"x":1}\n';
+    expect(await rowsOf(lines, 'id')).toEqual([
+      [2, 'a'],
+      [3, 7],
+      [4, undefined],
+    ]);
+  });
+
+  it('finds its column in whatever Unicode form the name is written', async () => {
+    expect(await rowsOf(`${'고객'.normalize('NFD')}\n1\n`, '고객')).toEqual([[2, '1']]);
+  });
+
+  it.each([
+    ['a;b\n1;2\n', 'b', /has no column "b"\. Separated by commas, its columns are "a;b"/],
+    ['a,a\n1,2\n', 'a', /has the column "a" more than once/],
+    ['a,b\n1\n', 'a', /row 2: there are 1 cells, and 2 in the header/],
+    ['a,b\n"1,2\n', 'a', /is not sound CSV near line/],
+    ['{"b":1}\n', 'a', /line 1: there is no a, but "b"/],
+    ['{"a":1,"a":2}\n', 'a', /line 1: a member occurs twice/],
+    ['{"a":1}\nx\n', 'a', /line 2: this is no JSON object/],
+    [Buffer.from([0xb0, 0xa1, 0x0a]), undefined, /is not valid UTF-8/],
+  ])('is refused with the reason: %j', async (text, column, message) => {
+    await expect(rowsOf(text, column)).rejects.toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
+  });
+
+  it('is refused if it cannot be read', async () => {
+    await expect(Readable.from(readList(join(folder, 'none'), { id: undefined })).toArray()).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('cannot be read'),
+    });
+  });
+
+  it('may have a first line of 300 kB', async () => {
+    const line = `${' '.repeat(150_000)}x${'[<'.repeat(75_000)}`;
+    expect(await rowsOf(`${line}\n`)).toEqual([[1, line]]);
+    expect(listOf(line).counts.ids).toBe(1);
+  });
+});
+
+describe('a mapping', () => {
+  const ids = listOf('a', 'b').ids();
+
+  it('gives the IDs of the list their unified ids, each once', async () => {
+    const csv = 'df_unified_id,external_id\nu1,a\nu2,a\nu1,a\nnull,b\nu3,other\n';
+    expect([...(await readMapping(file(csv), ids))]).toEqual([['a', ['u1', 'u2']]]);
+  });
+
+  it('is refused for a value that is not text', async () => {
+    const lines = '{"external_id":"a","df_unified_id":7}\n';
+    await expect(readMapping(file(lines), ids)).rejects.toThrow(/Row 1 .* is not text/);
+  });
+});

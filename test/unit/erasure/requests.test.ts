@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
+import { DeletionList } from '../../../src/erasure/list.ts';
+import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
+import { type ProfileDeleter, sendRequests } from '../../../src/erasure/requests.ts';
+import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
+import { quickClock } from '../../support/erasure/deletions.ts';
+
+type Kind = DeletionAnswer['kind'];
+const answerOf = (kind: Kind, more: Partial<DeletionAnswer> = {}, remaining?: number, resetAt?: number) => ({
+  kind,
+  code: kind,
+  status: 200,
+  message: `answer ${kind}`,
+  limits: { remaining, resetAt, retryAt: undefined },
+  ...more,
+});
+
+type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
+
+async function send(ids: readonly string[], answer: Answering, { limits = {}, stop = new AbortController() } = {}) {
+  const clock = quickClock();
+  const events: LogEvent[] = [];
+  const seen: string[] = [];
+  const list = new DeletionList();
+  for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
+  const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
+  const ledger = await Ledger.open(service, { clock, isPlan: false });
+  const deleter: ProfileDeleter = {
+    async deleteProfile(id) {
+      seen.push(id);
+      return answer(id, seen.filter((one) => one === id).length);
+    },
+  };
+  const requested = await sendRequests({
+    ids: list.ids(),
+    ledger,
+    deleter,
+    clock,
+    random: () => 1,
+    logger: createLogger(
+      (event) => void events.push(event),
+      'debug',
+      (text) => text,
+    ),
+    signal: stop.signal,
+    limits: { requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...limits },
+    onDecided: () => {},
+  });
+  const decisions = Object.fromEntries(list.ids().map(({ id, decision }) => [id, decision]));
+  return { ...requested, seen, decisions, slept: clock.slept, events };
+}
+
+describe('the requests of a run', () => {
+  it('go one after the other until the service has decided the first', async () => {
+    let active = 0;
+    const most: number[] = [];
+    await send(['a', 'b', 'c', 'd', 'e', 'f'], async (id, nth) => {
+      most.push(++active);
+      await new Promise((resolve) => setImmediate(resolve));
+      active--;
+      return answerOf(id === 'a' && nth < 3 ? 'retry' : 'done');
+    });
+    expect(most.slice(0, 3)).toEqual([1, 1, 1]);
+    expect(Math.max(...most)).toBeGreaterThan(1);
+  });
+
+  it('are repeated where the outcome is unknown: six times without an answer, twice with an unclear one', async () => {
+    const kinds: Readonly<Record<string, Kind>> = { ok: 'done', no: 'rejected', down: 'retry', odd: 'undecided' };
+    const { counts, decisions, seen } = await send(Object.keys(kinds), (id) => answerOf(kinds[id]));
+    expect(decisions).toEqual({ ok: 'done', no: 'rejected', down: 'undecided', odd: 'undecided' });
+    expect(seen.filter((id) => id === 'down')).toHaveLength(6);
+    expect(seen.filter((id) => id === 'odd')).toHaveLength(2);
+    expect(counts).toMatchObject({ done: 1, rejected: 1, requests: 10, rejected_codes: { rejected: 1 } });
+    expect(counts.undecided_codes).toEqual({ retry: 1, undecided: 1 });
+  });
+
+  it('end at once when the service refuses the token', async () => {
+    const { seen, stoppedBy, decisions } = await send(['a', 'b', 'c'], () => answerOf('stop', { code: '40201' }));
+    expect([seen, stoppedBy?.code, decisions.a]).toEqual([['a'], '40201', 'undecided']);
+  });
+
+  it('end when ten ids in a row had no answer', async () => {
+    const ids = Array.from({ length: 50 }, (_, i) => `p${i}`);
+    const { seen, events } = await send(ids, () => answerOf('retry'));
+    expect(new Set(seen).size).toBe(10);
+    expect(events.map(({ event }) => event)).toContain('erase.given_up');
+  });
+
+  it('wait for the limit without counting that as an attempt', async () => {
+    const { decisions, slept, seen } = await send(['a'], (_, nth) => answerOf(nth < 9 ? 'wait' : 'done'));
+    expect([decisions.a, seen.length]).toEqual(['done', 9]);
+    expect(slept.filter((ms) => ms === 60_000)).toHaveLength(8);
+  });
+
+  it('stop with the run, and leave the rest undecided', async () => {
+    const stop = new AbortController();
+    const { decisions, seen } = await send(
+      ['a', 'b', 'c'],
+      (id) => {
+        if (id === 'b') stop.abort(new Error('stop'));
+        return answerOf('done');
+      },
+      { stop, limits: { maxConcurrentRequests: 1 } },
+    );
+    expect(decisions).toEqual({ a: 'done', b: 'done', c: undefined });
+    expect(seen).toEqual(['a', 'b']);
+  });
+});
+
+describe('the pace of requests', () => {
+  it('never exceeds the rate in any minute', async () => {
+    const clock = quickClock(0);
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 600, maxConcurrentRequests: 1 });
+    const sent: number[] = [];
+    for (let i = 0; i < 1_500; i++) {
+      await limiter.turn(new AbortController().signal);
+      sent.push(clock.now());
+    }
+    const most = Math.max(...sent.map((from) => sent.filter((at) => at >= from && at < from + 60_000).length));
+    expect([most <= 600, most > 580]).toEqual([true, true]);
+  });
+
+  it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
+    const clock = quickClock(0);
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 600, maxConcurrentRequests: 1 });
+    limiter.observe(answerOf('done', {}, 1, 5_000));
+    expect(limiter.pausedMs).toBe(0);
+    limiter.observe(answerOf('done', {}, 0, 5_000));
+    expect(limiter.pausedMs).toBe(5_000);
+    limiter.observe(answerOf('wait', {}, 0, 10 * 3_600_000));
+    expect(limiter.pausedMs).toBe(60_000);
+    await limiter.turn(new AbortController().signal);
+    expect(clock.now()).toBeGreaterThanOrEqual(60_000);
+  });
+});
