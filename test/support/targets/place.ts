@@ -6,7 +6,9 @@ import type { DayDownload } from '../../../src/extract/day.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { OpenOptions, PeopleQuery, StatefulTarget } from '../../../src/targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { envOf } from '../env.ts';
 import { Days } from './days.ts';
+import type { FakeS3 } from './fake-s3.ts';
 import { query } from './query.ts';
 
 export type TargetName = 'duckdb' | 'parquet' | 'delta';
@@ -16,13 +18,25 @@ export const TARGET_NAMES: readonly TargetName[] = ['duckdb', 'parquet', 'delta'
 export class Place extends Days {
   readonly target: StatefulTarget;
   readonly place: string;
+  /** The place on the disk; of a bucket a copy of it. */
+  readonly root: string;
 
-  constructor(name: TargetName) {
+  readonly bucket: FakeS3 | undefined;
+
+  /** `bucket`: a Delta table in it. */
+  constructor(name: TargetName, bucket?: FakeS3) {
     super();
+    this.bucket = bucket;
     const target = STATEFUL_TARGETS.find((one) => one.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
-    this.place = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+    const local = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+    this.place = bucket === undefined ? local : 's3://bucket/lake';
+    this.root = local;
+  }
+
+  override options(more: Partial<OpenOptions> = {}): OpenOptions {
+    return super.options({ ...(this.bucket !== undefined && { env: envOf(this.bucket.env) }), ...more });
   }
 
   /** Opens the place, commits each batch, closes it. */
@@ -41,7 +55,8 @@ export class Place extends Days {
   /** Rows of a query over `events`, as a reader of the place sees them. */
   async read(sql: string): Promise<Record<string, unknown>[]> {
     if (this.target.name === 'duckdb') return query(this.place, sql);
-    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : await this.live();
+    this.bucket?.dump('lake/', this.root);
+    const paths = this.target.name === 'parquet' ? [join(this.root, 'events/*/*.parquet')] : await this.live();
     if (paths.length === 0) return [];
     const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
     return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
@@ -55,7 +70,7 @@ export class Place extends Days {
 
   /** The live files of a Delta table, by the protocol alone. */
   async live(): Promise<string[]> {
-    const folder = join(this.place, 'events/_delta_log');
+    const folder = join(this.root, 'events/_delta_log');
     const names = readdirSync(folder).sort();
     const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
     const files = new Set<string>();
@@ -72,7 +87,7 @@ export class Place extends Days {
         if (add !== undefined) files.add(add.path);
       }
     }
-    return [...files].map((path) => join(this.place, 'events', path));
+    return [...files].map((path) => join(this.root, 'events', path));
   }
 
   async state() {
@@ -117,7 +132,7 @@ export class Place extends Days {
         .filter((name) => name.startsWith('events.duckdb'))
         .map((name) => join(this.dir, name));
     }
-    return filesBelow(this.place);
+    return filesBelow(this.root);
   }
 }
 
