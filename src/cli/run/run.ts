@@ -70,13 +70,12 @@ const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
 async function execute(
   run: SyncRun & { readonly suppression: Suppression | undefined },
   plan: Plan,
-  outer: Context,
+  context: Context,
   sink: Sink | StreamSink,
 ): Promise<RunResult> {
-  const began = outer.clock.now();
-  const progress = createProgress(outer);
+  const began = context.clock.now();
+  const progress = createProgress(context);
   const planned = plannedWindows(plan).length;
-  const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
   const { maxWaitMs } = run;
   const onWait = waitsAsOne((until) => {
@@ -88,11 +87,11 @@ async function execute(
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({
-      windows,
+      days: windows,
       planned: Math.max(planned, windows),
+      exports: counts.exports,
       rows,
       bytes: counts.bytes,
-      quotaLeft: session.quota.forecast(1).left,
       waitingUntil,
     });
   }, TICK_MS);
