@@ -134,7 +134,7 @@ function changeList(changes: readonly ColumnChange[]): Html {
       'when (UTC)': ({ changedAt }) => timeText(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' '),
-      'first such cell': ({ shape }) => shape ?? '',
+      'shape of the first cell': ({ shape }) => shape ?? '',
     },
     [...changes].reverse().slice(0, MAX_RECORDS),
   );

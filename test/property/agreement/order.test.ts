@@ -1,12 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Window } from '../../../src/extract/window.ts';
 import * as forms from '../../support/column-types.ts';
 import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
-import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { ParquetFixture } from '../../support/targets/parquet.ts';
-import type { PlaceFixture } from '../../support/targets/place.ts';
+import { Place } from '../../support/targets/place.ts';
 
 const RUNS = 2;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
@@ -14,30 +11,34 @@ const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 /** The rows of three days, each under an id that names its day. */
 type ThreeDays = readonly (readonly Cells[])[];
 
-const windowsOf = (fixture: PlaceFixture, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
-  order.map((d) => fixture.window(DAYS[d], csvOf(days[d]), timezone));
+/** Loads the days in an order, each alone or all in one batch. */
+async function load(place: Place, days: ThreeDays, order: readonly number[], timezone?: string, isBatch = false) {
+  place.timezone = timezone;
+  const downloads = order.map((d) => place.ofCsv(DAYS[d], [csvOf(days[d])]));
+  await place.load(isBatch ? [downloads] : downloads.map((day) => [day]));
+}
 
-async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string) {
-  const fixture = new DuckDbFixture();
+async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string, isBatch = false) {
+  const place = new Place('duckdb');
   try {
-    await fixture.load(windowsOf(fixture, days, order, timezone), { timezone });
-    const columns = await fixture.query(
+    await load(place, days, order, timezone, isBatch);
+    const columns = await place.read(
       'SELECT source_name, table_name, type, evidence FROM _dfinery_columns ORDER BY 1, occurrence',
     );
     const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-    return { columns, rows: orderless(await fixture.query(selectOf(names, 'events'))) };
+    return { columns, rows: orderless(await place.read(selectOf(names, 'events'))) };
   } finally {
-    fixture.close();
+    place.close();
   }
 }
 
 async function inParquet(days: ThreeDays, order: readonly number[], names: readonly string[], timezone?: string) {
-  const fixture = new ParquetFixture();
+  const place = new Place('parquet');
   try {
-    await fixture.store(windowsOf(fixture, days, order, timezone), { timezone });
-    return orderless(await fixture.read(selectOf(names, 'events')));
+    await load(place, days, order, timezone);
+    return orderless(await place.read(selectOf(names, 'events')));
   } finally {
-    fixture.close();
+    place.close();
   }
 }
 
@@ -137,13 +138,14 @@ const threeDays = fc
   }));
 
 describe('columns of arbitrary cells over three days', () => {
-  it('have the same types and values in every order, in DuckDB and in Parquet', async () => {
+  it('have the same types and values in every order, in a batch, in DuckDB and in Parquet', async () => {
     await fc.assert(
       fc.asyncProperty(threeDays, async ({ days, timezone }) => {
         const first = await inOrder(days, ORDERS_OF_THREE[0], timezone);
         for (const order of ORDERS_OF_THREE.slice(1)) {
           expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
         }
+        expect(await inOrder(days, ORDERS_OF_THREE[0], timezone, true)).toEqual(first);
         const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
         expect(await inParquet(days, ORDERS_OF_THREE[3], names, timezone)).toEqual(first.rows);
       }),

@@ -16,27 +16,28 @@ const days = fc.record({
   timezone: fc.constantFrom(undefined, 'America/New_York'),
 });
 
-/** The text `null` is a value where the column is a string already: in the stream from the first window on. */
+/** The text `null` is a value where the column is a string already: in the stream from the first day on. */
 const withoutNullTexts = (held: Held) =>
   [...held]
     .map(([key, row]) => [key, { ...row, values: row.values.map((v) => (v === 'null' ? null : v)) }] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
 
-describe('an Arrow stream over windows in which a column has different types', () => {
+describe('an Arrow stream over days in which a column has different types', () => {
   it('holds the same rows as a DuckDB file loaded from them', async () => {
     await fc.assert(
       fc.asyncProperty(days, async ({ columns, timezone }) => {
         const fixture = new AgreementFixture();
         try {
-          const windows = DAYS.map((day, d) => {
+          fixture.timezone = timezone;
+          const downloads = DAYS.map((day, d) => {
             const rows = Array.from({ length: ROWS }, (_, i) => ({
               id: `${d}-${i}`,
               ...Object.fromEntries(columns.map((column, c) => [`x${c}`, column[d][i]])),
             }));
-            return fixture.window(day, csvOf(rows), timezone);
+            return fixture.ofCsv(day, [csvOf(rows)]);
           });
-          const stream = await fixture.inArrow(windows, timezone);
-          const table = await fixture.inDuckDb(windows, timezone);
+          const stream = await fixture.inArrow(downloads, timezone);
+          const table = await fixture.inDuckDb(downloads, timezone);
           expect(stream.size).toBe(DAYS.length * ROWS);
           expect(withoutNullTexts(stream)).toEqual(withoutNullTexts(table));
         } finally {

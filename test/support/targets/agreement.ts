@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { addDays } from '../../../src/base/days.ts';
 import { headerColumns } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { TYPES } from '../../../src/cells/types/index.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
 import { identifier } from '../../../src/engine/session/quote.ts';
-import type { Window } from '../../../src/extract/window.ts';
+import type { DayDownload } from '../../../src/extract/day.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/targets/records/property-names.ts';
 import { writeRecords } from '../../../src/targets/records/record-writer.ts';
@@ -14,7 +15,7 @@ import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
 import { DuckDbFixture } from './duckdb.ts';
-import { ParquetFixture } from './parquet.ts';
+import { Place } from './place.ts';
 import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
 
@@ -36,45 +37,46 @@ interface Column {
 export class AgreementFixture extends DuckDbFixture {
   #exports = 0;
 
-  /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */
-  exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): Window {
+  /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
+  exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): DayDownload {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false, gatheredBytes: 1 }), body, cuts);
     const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
-    const window = this.window('2026-01-01', 'a\n', timezone);
     const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
-    return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
+    const day = addDays('2026-01-01', this.#exports);
+    return { ...this.ofCsv(day, [], { rows }), files: [file] };
   }
 
-  /** The rows of a table after these windows, by the header of the first. */
-  async inDuckDb(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
-    await this.load(windows, { timezone });
-    return this.#held(this.file, 'events', windows[0], timezone !== undefined);
+  /** The rows of a table after these days, by the header of the first. */
+  async inDuckDb(days: readonly DayDownload[], timezone: string | undefined): Promise<Held> {
+    this.timezone = timezone;
+    await this.load(days.map((day) => [day]));
+    return this.#held(this.file, 'events', days[0], timezone !== undefined);
   }
 
-  async inParquet(window: Window, timezone: string | undefined): Promise<Held> {
-    const parquet = new ParquetFixture();
+  async inParquet(day: DayDownload, timezone: string | undefined): Promise<Held> {
+    const parquet = new Place('parquet');
     try {
-      await parquet.store([window], { timezone });
-      const files = `read_parquet(${literal(`${parquet.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
-      return await this.#held(this.file, files, window, timezone !== undefined);
+      parquet.timezone = timezone;
+      await parquet.load([[day]]);
+      const files = `read_parquet(${literal(`${parquet.place}/events/*/*.parquet`)}, hive_partitioning = false)`;
+      return await this.#held(this.file, files, day, timezone !== undefined);
     } finally {
       parquet.close();
     }
   }
 
-  /** The rows of one stream over these windows, by the header of the first. */
-  async inArrow(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
+  /** The rows of one stream over these days, by the header of the first. */
+  async inArrow(days: readonly DayDownload[], timezone: string | undefined): Promise<Held> {
     const out = join(this.dir, 'events.arrows');
     const each = (async function* () {
-      yield* windows;
+      yield* days;
     })();
-    const options = { ...this.targetOptions, onSent: () => {}, out, timezone, spoolDir: this.dir, signal: this.signal };
-    await writeArrow(each, options);
+    await writeArrow(each, { ...this.options({ timezone }), onSent: () => {}, out });
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
-    const own = headerColumns(windows[0].files[0].header).map(({ source, occurrence }) => {
+    const own = headerColumns(days[0].files[0].header).map(({ source, occurrence }) => {
       return streamed.filter((column) => column.source === source)[occurrence - 1];
     });
     const rescued = textsOf('_rescued');
@@ -86,10 +88,10 @@ export class AgreementFixture extends DuckDbFixture {
     );
   }
 
-  async #held(file: string, from: string, window: Window, asInstants: boolean): Promise<Held> {
+  async #held(file: string, from: string, day: DayDownload, asInstants: boolean): Promise<Held> {
     return inDatabase(file, async (connection) => {
       const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
-      const columns = await this.#columns(rows, window);
+      const columns = await this.#columns(rows, day);
       const texts = columns.map(({ name, type }) =>
         type === null ? 'NULL' : `CAST(${sqlText(type, identifier(name), asInstants)} AS VARCHAR)`,
       );
@@ -101,14 +103,14 @@ export class AgreementFixture extends DuckDbFixture {
     });
   }
 
-  async #columns(rows: (sql: string) => Promise<unknown[][]>, window: Window): Promise<Column[]> {
+  async #columns(rows: (sql: string) => Promise<unknown[][]>, day: DayDownload): Promise<Column[]> {
     const [[json]] = await rows(
       'SELECT CAST(to_json(list({source: source_name, occurrence: occurrence, name: table_name, type: type})) AS VARCHAR) FROM _dfinery_columns',
     );
     const stored: { source: string; occurrence: number; name: string; type: ColumnType | null }[] = JSON.parse(
       String(json),
     );
-    const { header } = window.files[0];
+    const { header } = day.files[0];
     return headerColumns(header).map(({ source, occurrence }) => {
       const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
       if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
@@ -117,8 +119,8 @@ export class AgreementFixture extends DuckDbFixture {
   }
 
   /** The rows in the records of a source whose catalog has for each column the type that the data gave it. */
-  async inRecords(window: Window, timezone: string | undefined): Promise<Held> {
-    const [{ header, columns }] = window.files;
+  async inRecords(day: DayDownload, timezone: string | undefined): Promise<Held> {
+    const [{ header, columns }] = day.files;
     const names = propertyNames('events', headerColumns(header)).map(String);
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
     const properties: Record<string, unknown> = Object.create(null);
@@ -129,7 +131,7 @@ export class AgreementFixture extends DuckDbFixture {
       parts.push(Buffer.from(bytes));
     };
     const options = { timezone, emittedAt: 0, signal: this.signal };
-    await writeRecords(window, [{ name: 'events', properties, keys: [] }], keep, options);
+    await writeRecords(day, [{ name: 'events', properties, keys: [] }], keep, options);
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));
   }

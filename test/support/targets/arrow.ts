@@ -1,59 +1,45 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
-import { systemClock } from '../../../src/base/clock.ts';
-import { createLogger } from '../../../src/base/log.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/type.ts';
-import type { Window } from '../../../src/extract/window.ts';
+import type { DayDownload } from '../../../src/extract/day.ts';
 import { type ArrowOptions, writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
-import type { Streamed } from '../../../src/targets/sink.ts';
+import type { Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';
-import { DuckDbFixture } from './duckdb.ts';
+import { Days } from './days.ts';
 
-/** A file for a stream, a database to compare it with, and the spool files of the windows made here. */
-export class ArrowFixture extends DuckDbFixture {
-  readonly out = join(this.dir, 'events.arrows');
+/** A file for a stream, and the days made for it. */
+export class ArrowFixture extends Days {
+  readonly out: string = join(this.dir, 'events.arrows');
 
-  /** Writes a stream; `rows` are those of the windows that its reader has taken. */
+  /** Writes a stream; `rows` are those of the days that its reader has taken. */
   async write(
-    windows: Iterable<Window> | AsyncIterable<Window>,
-    options: Partial<ArrowOptions> = {},
+    days: Iterable<DayDownload> | AsyncIterable<DayDownload>,
+    more: Partial<ArrowOptions> = {},
   ): Promise<Streamed & { readonly rows: number }> {
     let rows = 0;
-    const onSent = (_: Window, sent: number) => {
+    const onSent = (_: DayDownload, sent: number) => {
       rows += sent;
     };
-    const streamed = await writeArrow(each(windows), {
-      onSent,
-      out: this.out,
-      timezone: undefined,
-      columnTypes: new Map(),
-      schemaMode: 'evolve',
-      memoryLimit: '500MB',
-      spoolDir: this.dir,
-      clock: systemClock,
-      logger: createLogger(
-        (event) => this.log.push(event),
-        'debug',
-        (text) => text,
-      ),
-      signal: this.signal,
-      ...options,
-    });
+    const streamed = await writeArrow(each(days), { ...this.options(), onSent, out: this.out, ...more });
     return { ...streamed, rows };
   }
 
   table(): Table {
     return tableFromIPC(readFileSync(this.out));
   }
+
+  rows(): Record<string, unknown>[] {
+    return plainRows(this.table());
+  }
 }
 
-async function* each(windows: Iterable<Window> | AsyncIterable<Window>): AsyncGenerator<Window> {
-  yield* windows;
+async function* each(days: Iterable<DayDownload> | AsyncIterable<DayDownload>): AsyncGenerator<DayDownload> {
+  yield* days;
 }
 
 /** Rows as plain values: bigints as text, lists as arrays. */
-export function plainRows(table: Table): Record<string, unknown>[] {
+function plainRows(table: Table): Record<string, unknown>[] {
   return table.toArray().map((row) => JSON.parse(JSON.stringify(row, (_, v) => (typeof v === 'bigint' ? `${v}` : v))));
 }
 
@@ -71,13 +57,13 @@ export function streamedColumns(file: string): StreamedColumn[] {
   return table.schema.fields.map(({ name, metadata }, i) => ({
     name,
     source: metadata.get('source'),
-    type: typeOf(metadata),
-    values: table.batches.flatMap(({ data }) => valuesOf(data.children[i], typeOf(metadata))),
+    type: typeOf(name, metadata),
+    values: table.batches.flatMap(({ data }) => valuesOf(data.children[i], typeOf(name, metadata))),
   }));
 }
 
-function typeOf(metadata: ReadonlyMap<string, string>): ColumnType {
-  const type = metadata.get('type');
+function typeOf(name: string, metadata: ReadonlyMap<string, string>): ColumnType {
+  const type = name === 'event_date' ? 'date' : metadata.get('type');
   return isColumnType(type) ? type : 'string';
 }
 

@@ -21,6 +21,8 @@ export class Days {
   readonly log: LogEvent[] = [];
   readonly signal: AbortSignal = new AbortController().signal;
   clock: Clock = systemClock;
+  /** Zone of the datetimes of the days made from now on, and of the place. */
+  timezone: string | undefined;
   #made = 0;
 
   /** A day of these rows, at ten o'clock of it unless a row says otherwise. */
@@ -80,7 +82,7 @@ export class Days {
       (text) => text,
     );
     return {
-      timezone: undefined,
+      timezone: this.timezone,
       columnTypes: new Map<string, ColumnType>(),
       schemaMode: 'evolve',
       memoryLimit: '500MB',
@@ -101,7 +103,10 @@ export class Days {
   }
 
   #spool(csv: string): SpoolFile {
-    const { result, written } = scanIn(new Scanner({ timezone: undefined, requireSystem: false }), Buffer.from(csv));
+    const { result, written } = scanIn(
+      new Scanner({ timezone: this.timezone, requireSystem: false }),
+      Buffer.from(csv),
+    );
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);
     const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
-import { purgeDuckDb, rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -87,8 +86,8 @@ const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') =
 const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at, name, person });
 
 async function loadDay(events: readonly Told[], day = '2026-01-05', options: { timezone?: string } = {}) {
-  const csv = csvOf(events.map((event) => row(event, day)));
-  await fixture.load([fixture.window(day, csv, options.timezone)], options);
+  fixture.timezone = options.timezone;
+  await fixture.load([[fixture.ofCsv(day, [csvOf(events.map((event) => row(event, day)))])]]);
 }
 
 const sessionsOf = () =>
@@ -281,29 +280,15 @@ describe('the models of a file', () => {
     expect(await fixture.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
   });
 
-  // DuckDB's own database of zones gives these two other offsets, at least in the versions of today.
-  it.each(['America/Vancouver', 'Africa/Casablanca'])('use the clock of this program for %s', async (timezone) => {
-    const days = ['2026-02-20', '2026-12-20', '2027-01-20', '2027-07-20'];
-    const hours = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:30:00.000`);
-    const times = days.flatMap((day) => hours.map((hour) => `${day} ${hour}`));
-    const csv = csvOf(times.map((time, i) => ({ id: `${i}`, df_unified_id: `p${i}`, df_correction_datetime: time })));
-    await fixture.load([fixture.window('2026-01-05', csv, timezone)], { timezone });
-    await models();
-    const found = await fixture.query(
-      'SELECT CAST(day AS VARCHAR) AS day, events FROM analytics.daily_active ORDER BY day',
-    );
-    expect(found).toEqual(days.map((day) => ({ day, events: '24' })));
-  });
-
   it('use the first of two columns of one name, even without values', async () => {
     const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
     const csv = (id: string, ...cells: string[]) =>
       `${names},df_items_df_price,df_items_df_price\n${[`${id}:0`, id, 'df_purchase', ...cells].join(',')}\n`;
-    await fixture.load([fixture.window('2026-01-05', csv('a', '', '7', '', '9'))]);
+    await fixture.load([[fixture.ofCsv('2026-01-05', [csv('a', '', '7', '', '9')])]]);
     await models();
     expect(await fixture.query('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
     expect(await fixture.query('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
-    await fixture.load([fixture.window('2026-01-06', csv('b', '3', '8', '', '9'))]);
+    await fixture.load([[fixture.ofCsv('2026-01-06', [csv('b', '3', '8', '', '9')])]]);
     expect(await fixture.query('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
       { discount: 3 },
       { discount: null },
@@ -334,10 +319,9 @@ describe('the models of a file', () => {
     );
     const amounts = 'SELECT amount FROM analytics.purchases';
     expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
-    await rewriteDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
+    await fixture.compact();
     expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
-    const removal = { column: 'df_unified_id', ids: ['b'] };
-    await purgeDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock }, removal);
+    await fixture.purge(['b'], 'df_unified_id');
     expect(await fixture.query(amounts)).toEqual([]);
     expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
     await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');

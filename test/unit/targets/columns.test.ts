@@ -62,10 +62,11 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       );
       return columns.map((column) => String(row[column.name]).replace('TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ'));
     };
-    await place.load([[place.of(D1, rows)]], { timezone });
+    place.timezone = timezone;
+    await place.load([[place.of(D1, rows)]]);
     expect(await types()).toEqual(columns.map(({ type }) => TYPES[type].duckdb(timezone !== undefined)));
     const text = { id: 'text', ...Object.fromEntries(columns.map((column) => [column.name, 'a text'])) };
-    await place.load([[place.of(D2, [text])]], { timezone });
+    await place.load([[place.of(D2, [text])]]);
     expect(await types()).toEqual(columns.map(() => 'VARCHAR'));
     expect((await place.verify()).differences).toEqual([]);
   });

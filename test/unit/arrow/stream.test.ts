@@ -1,0 +1,95 @@
+import { existsSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { arrow } from '../../../src/targets/arrow/target.ts';
+import { ArrowFixture } from '../../support/targets/arrow.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+
+describe('an Arrow stream', () => {
+  let fixture: ArrowFixture;
+  beforeEach(() => {
+    fixture = new ArrowFixture();
+  });
+  afterEach(() => fixture.close());
+
+  const keys = () => fixture.rows().map(({ _key }) => _key);
+
+  it('has the rows of all days in the order of the export, with the day of each', async () => {
+    const done = await fixture.write([
+      fixture.of(D1, [
+        { id: 'b', n: '1' },
+        { id: 'a', n: '2' },
+      ]),
+      fixture.of(D2, []),
+      fixture.of(D3, [{ id: 'c', n: '3' }]),
+    ]);
+    expect(done.rows).toBe(3);
+    const table = fixture.table();
+    expect(table.schema.fields.slice(0, 3).map(({ name }) => name)).toEqual(['_key', 'event_date', '_rescued']);
+    expect(keys()).toEqual(['b', 'a', 'c']);
+    const days = [...(table.getChild('event_date') ?? [])].map((ms) => new Date(Number(ms)).toISOString().slice(0, 10));
+    expect(days).toEqual([D1, D1, D3]);
+  });
+
+  it('has the columns and types of all days', async () => {
+    await fixture.write([fixture.of(D1, [{ id: 'a', n: '5' }]), fixture.of(D2, [{ id: 'b', n: '1.5', later: 'x' }])]);
+    expect(fixture.rows()).toMatchObject([
+      { _key: 'a', n: 5, later: null },
+      { _key: 'b', n: 1.5, later: 'x' },
+    ]);
+  });
+
+  it('with a given schema is sent while days arrive; what does not fit is in _rescued', async () => {
+    const pinned = new Map([
+      ['n', 'long' as const],
+      ['gone', 'string' as const],
+    ]);
+    const sent: string[] = [];
+    const days = (async function* () {
+      yield fixture.of(D1, [{ id: 'a', n: '5' }]);
+      yield fixture.of(D2, [{ id: 'b', n: 'x', other: 'y' }]);
+    })();
+    await fixture.write(days, { pinned, onSent: ({ receipt }) => sent.push(receipt.day) });
+    expect(sent).toEqual([D1, D2]);
+    const [first, second] = fixture.rows();
+    expect(first).toMatchObject({ n: '5', gone: null, _rescued: null });
+    expect(JSON.parse(String(second?._rescued))).toEqual({ n: 'x', other: 'y' });
+    expect(first).not.toHaveProperty('other');
+  });
+
+  it('has a row that two neighbouring exports share once', async () => {
+    const [a, b, c] = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
+    await fixture.write([fixture.shared(D1, [a, b]), fixture.shared(D2, [b, c]), fixture.shared(D3, [c])]);
+    expect(keys()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('numbers ids within a day', async () => {
+    await fixture.write([fixture.of(D1, [{ id: 'a' }, { id: 'b' }, { id: 'a' }]), fixture.of(D2, [{ id: 'a' }])]);
+    expect(keys()).toEqual(['a', 'b', 'a#2', 'a']);
+  });
+
+  it('leaves no file if a day fails', async () => {
+    const days = (async function* () {
+      yield fixture.of(D1, [{ id: 'a' }]);
+      throw new Error('no network');
+    })();
+    await expect(fixture.write(days)).rejects.toThrow('no network');
+    expect(existsSync(fixture.out)).toBe(false);
+  });
+
+  it('may end early if its reader leaves', async () => {
+    const out = new PassThrough();
+    out.destroy();
+    await expect(fixture.write([fixture.of(D1, [{ id: 'a' }])], { out })).resolves.toMatchObject({ rows: 0 });
+    expect(fixture.log.map(({ event }) => event)).toContain('arrow.reader_left');
+  });
+
+  it('is of no use if it failed, but to a reader of stdout with a given schema', async () => {
+    const open = async (place: string, pinned?: ReadonlyMap<string, 'long'>) =>
+      (await arrow.open(place, fixture.options(pinned && { pinned }))) as { readonly isAllOrNothing: boolean };
+    expect((await open('x.arrows', new Map())).isAllOrNothing).toBe(true);
+    expect((await open('-')).isAllOrNothing).toBe(true);
+    expect((await open('-', new Map())).isAllOrNothing).toBe(false);
+  });
+});
