@@ -1,5 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
@@ -37,6 +39,14 @@ describe('a Parquet folder', () => {
       { n: 1, a: null },
       { n: 1.5, a: 'x' },
     ]);
+  });
+
+  it('gives an independent reader every value and type', async () => {
+    await place.load([
+      [place.of(D1, [{ id: 'a', n: '9007199254740993', t: '2026-01-05', l: '["x","y"]', s: 'null' }])],
+    ]);
+    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(fileOf(D1)), compressors });
+    expect(rows).toMatchObject([{ _key: 'a', n: 9007199254740993n, t: new Date('2026-01-05'), l: ['x', 'y'] }]);
   });
 
   it('carries its receipt in each file', async () => {
