@@ -168,7 +168,10 @@ function incrementalDays(input: PlanInput, { state, start, cursor, oldest }: Kno
     back === undefined
       ? []
       : daysOf(laterOf(back, oldest), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
-  const readAgain = readAgainDays(receipts, { now, appends }).filter((day) => day >= start && day <= last);
+  // A day without a receipt is one whose stored rows cannot be read.
+  const unreadable = (state?.read_again ?? []).filter((day) => !receipts.has(day) && day >= oldest);
+  const late = readAgainDays(receipts, { now, appends });
+  const readAgain = [...late, ...unreadable].filter((day) => day >= start && day <= last).sort();
   const { startDate } = settings;
   if (state === undefined && startDate !== undefined && startDate < start) warnings.push(shortened(startDate, start));
   if (state !== undefined && next !== undefined) warnings.push(...retentionWarnings(next, oldest));
