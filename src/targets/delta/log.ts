@@ -67,6 +67,8 @@ export const DELTA: FilesFormat = {
   async refuseForeign(storage) {
     for await (const _ of storage.list(`${TABLE}/${LOG_FOLDER}`)) return;
     for await (const { path } of storage.list(TABLE)) {
+      // Another process has made the first commit since.
+      if (path.startsWith(`${TABLE}/${LOG_FOLDER}/`)) return;
       const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
       if (!isOurs) throw foreignError(storage.address);
     }

@@ -83,7 +83,8 @@ export class DuckDbSink implements Sink {
     });
   }
 
-  eventNames(): Promise<string[]> {
+  async eventNames(): Promise<string[]> {
+    if (!fileExists(this.#options.file)) return [];
     return reading(this.#options, (engine, { columns }) => eventNamesIn(engine, 'events', columns));
   }
 

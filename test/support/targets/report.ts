@@ -1,4 +1,5 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
+import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
 import { newState, type TableState } from '../../../src/table/state.ts';
 import type { TargetReport } from '../../../src/targets/report.ts';
 
@@ -8,10 +9,9 @@ export const HOSTILE = `<b onclick="x">&'\u202e`;
 /** A report with every kind of day, name, run and change in it. Today is 2026-02-10. */
 export function exampleReport(): TargetReport {
   const loaded = daysOf('2026-01-16', '2026-02-07');
-  const read = [...loaded, ...daysOf('2026-02-05', '2026-02-07')];
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
   const state: TableState = {
-    ...newState('Asia/Seoul', ['events']),
+    ...newState('Asia/Seoul'),
     exportState: {
       version: 1,
       from_date: '2026-02-08',
@@ -19,7 +19,7 @@ export function exampleReport(): TargetReport {
       gaps: daysOf('2026-01-10', '2026-01-13'),
       to_date_inclusive: true,
     },
-    receipts: read.map((day, i) => receiptOf(day, i)),
+    receipts: receiptsOf(loaded.map(receiptOf)),
     changes: CHANGES,
   };
   return {
@@ -39,29 +39,24 @@ export function exampleReport(): TargetReport {
     runs: [
       run('2026-02-08T03:00:00.000Z', '2026-02-08T03:00:12.000Z', 0, null),
       run('2026-02-09T03:00:00.000Z', '2026-02-09T03:01:00.000Z', 3, 'The service is down.'),
-      run('2026-02-10T00:00:00.000Z', null, null, null),
     ],
   };
 }
 
-const receiptOf = (day: Day, i: number): TableState['receipts'][number] => ({
+export const receiptOf = (day: Day): StoredReceipt => ({
   v: 1,
-  id: `w${i}`,
-  window: i + 1,
-  from: day,
-  to: day,
-  covers_from: day,
-  covers_to: day,
+  day,
+  to_date: day,
+  requested_at: `${addDays(day, 2)}T03:00:00.000Z`,
+  is_over: true,
   rows: 1_000 + Number(day.slice(8)),
-  rows_live: 1_000,
-  bytes: 250_000 + i * 1_000,
+  rows_stored: 1_000,
+  bytes: 250_000,
   sha256: '',
   exports: 1,
-  split: 'none',
   suppressed: 0,
   invalid_utf8: 0,
-  id_repeats: 0,
-  verified_at: `${addDays(day, 1)}T03:00:00.000Z`,
+  verified_at: `${addDays(day, 2)}T03:00:01.000Z`,
 });
 
 const CHANGES: TableState['changes'] = [
@@ -71,7 +66,7 @@ const CHANGES: TableState['changes'] = [
     change: 'added',
     fromType: null,
     toType: 'long',
-    window: 'w1',
+    day: '2026-01-31',
     shape: '9',
   },
   {
@@ -80,7 +75,7 @@ const CHANGES: TableState['changes'] = [
     change: 'widened',
     fromType: 'long',
     toType: 'string',
-    window: 'w3',
+    day: '2026-02-02',
     shape: 'aaaa',
   },
   {
@@ -89,19 +84,19 @@ const CHANGES: TableState['changes'] = [
     change: 'missing',
     fromType: null,
     toType: null,
-    window: 'w4',
+    day: '2026-02-03',
     shape: null,
   },
 ];
 
-const run = (began: string, ended: string | null, exitCode: number | null, cause: string | null) => ({
+const run = (began: string, ended: string, exitCode: number, cause: string | null) => ({
   began,
   ended,
   exitCode,
   cause,
   version: '1.2.3',
   rows: 1_000,
-  windows: 1,
+  days: 1,
   exports: 1,
   bytes: 250_000,
 });
