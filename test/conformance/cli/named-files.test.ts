@@ -13,11 +13,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { TARGETS } from '../../../src/targets/targets.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
-import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let sim: TestService;
 let folder: string;
@@ -87,7 +86,7 @@ it('a report removes what killed ones left beside its page, also where that is a
   expect(left.filter((path) => existsSync(path))).toEqual([young]);
 });
 
-it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
+it.each(STATEFUL_TARGETS.map((target) => target.name).filter((name) => name !== 'duckdb'))(
   'nothing is loaded into a folder of the tables of %s',
   async (name) => {
     const lake = join(folder, name, 'lake');

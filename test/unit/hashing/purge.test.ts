@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { query } from '../../support/targets/query.ts';
-import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let fixture: PrivacyFixture;
 beforeEach(async () => {
@@ -16,7 +16,9 @@ afterEach(async () => {
 const SUPPRESSION_KEY = 'a suppression key of 32 characters';
 const ENV = { DFINERY_HASH_KEY: HASH_KEY, DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY };
 /** Each target and a place of it. */
-const TARGETS = DISK_TARGETS.map((name) => [name, name === 'duckdb' ? 'events.duckdb' : name] as const);
+const TARGETS = STATEFUL_TARGETS.map(({ name }) => name).map(
+  (name) => [name, name === 'duckdb' ? 'events.duckdb' : name] as const,
+);
 
 /** Plans, confirms and purges one person of a target by the mail address. */
 async function forget(
