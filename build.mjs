@@ -24,7 +24,7 @@ const benchmarks = {
  * Dependencies of a hundred files, or in CommonJS, of which Node reads each file twice, the first time for the names that it
  * exports. Bundled, DuckDB's client loads in 40 ms instead of 100, Arrow in 20 instead of 125.
  */
-const BUNDLED = ['@duckdb/node-api', 'apache-arrow', 'cli-progress', 'hyparquet'];
+const BUNDLED = ['@duckdb/node-api', 'apache-arrow'];
 const external = Object.keys(dependencies).filter((name) => !BUNDLED.includes(name));
 
 /** Help and progress are measured by `string-width`, which takes 20 ms to load: no character of those texts is wide. */

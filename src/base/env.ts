@@ -19,15 +19,6 @@ export function requireTrustedCertificates(): boolean {
   return wasOff;
 }
 
-/**
- * The environment for a process that this one starts, without NODE_OPTIONS: it may hold what is meant for this process
- * alone.
- */
-export function environmentOfChild(): NodeJS.ProcessEnv {
-  const { NODE_OPTIONS: _, ...environment } = process.env;
-  return environment;
-}
-
 /** Turns off the AWS SDK's warning about old versions of Node, unless the user has: this program pins the SDK. */
 export function quietSdkVersionWarning(): void {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';

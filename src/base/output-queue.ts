@@ -1,19 +1,18 @@
 import type { Writable } from 'node:stream';
 
-/** Which lines are dropped when a reader is too slow: `debug` first, then `log`, `kept` never. */
-export type Importance = 'debug' | 'log' | 'kept';
+/** Whether a line may be dropped when a reader is too slow: `debug` and `log` may, `kept` not. */
+type Importance = 'debug' | 'log' | 'kept';
 
 /** Bytes gathered before they are handed to the stream in one call. */
 const CHUNK_BYTES = 64 * 1024;
 /** Maximum number of bytes in the stream that the system has not taken: they can no longer be dropped. */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024;
-/** Bytes of lines that wait and may be dropped. */
-const MAX_LOG_BYTES = 1024 * 1024;
+/** Bytes that wait beyond which log lines are dropped. */
+const MAX_WAITING_BYTES = 2 * 1024 * 1024;
 
 interface Entry {
   readonly data: string | Uint8Array;
   readonly bytes: number;
-  readonly importance: Importance;
   readonly done?: (() => void) | undefined;
 }
 
@@ -24,9 +23,9 @@ interface Waiter {
 }
 
 /**
- * The output of a process on one stream, in the order of the calls, without blocking it. Log lines wait within a bound:
- * beyond it the oldest debug lines are dropped, then the oldest others, and `droppedLine` makes the line with their
- * number. After a failure of the stream every call rejects with it.
+ * The output of a process on one stream, in the order of the calls, without blocking it. If a reader stands still,
+ * log lines are dropped once too much waits, and `droppedLine` makes the line with their number. After a failure of the
+ * stream every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;
@@ -34,7 +33,6 @@ export class OutputQueue {
   readonly #onFailed: ((error: Error) => void)[] = [];
   #entries: Entry[] = [];
   #queuedBytes = 0;
-  #logBytes = 0;
   #inFlightBytes = 0;
   #dropped = 0;
   #isScheduled = false;
@@ -60,12 +58,20 @@ export class OutputQueue {
   /** Queues whole lines. */
   add(data: string | Uint8Array, importance: Importance, done?: () => void): void {
     if (this.#failed) return;
-    const bytes = typeof data === 'string' ? Buffer.byteLength(data) : data.length;
-    this.#entries.push({ data, bytes, importance, done });
-    this.#queuedBytes += bytes;
-    if (importance !== 'kept') this.#logBytes += bytes;
-    this.#dropOldest();
+    if (importance !== 'kept' && this.#queuedBytes > MAX_WAITING_BYTES) {
+      this.#dropped++;
+      return;
+    }
+    if (this.#dropped > 0) this.#push(this.#droppedLine(this.#dropped));
+    this.#dropped = 0;
+    this.#push(data, done);
     this.#schedule();
+  }
+
+  #push(data: string | Uint8Array, done?: () => void): void {
+    const bytes = typeof data === 'string' ? Buffer.byteLength(data) : data.length;
+    this.#entries.push({ data, bytes, done });
+    this.#queuedBytes += bytes;
   }
 
   /** Queues whole lines that are never dropped; resolves when the system has taken them all. */
@@ -95,18 +101,6 @@ export class OutputQueue {
     return this.below(0);
   }
 
-  #dropOldest(): void {
-    while (this.#logBytes > MAX_LOG_BYTES) {
-      const debug = this.#entries.findIndex(({ importance }) => importance === 'debug');
-      const at = debug === -1 ? this.#entries.findIndex(({ importance }) => importance === 'log') : debug;
-      if (at === -1) return;
-      const [{ bytes }] = this.#entries.splice(at, 1);
-      this.#queuedBytes -= bytes;
-      this.#logBytes -= bytes;
-      this.#dropped++;
-    }
-  }
-
   #schedule(): void {
     if (this.#queuedBytes - this.#inFlightBytes >= CHUNK_BYTES) this.#send();
     if (this.#isScheduled || this.#entries.length === 0) return;
@@ -132,23 +126,12 @@ export class OutputQueue {
 
   /** Removes the oldest entries from the queue: texts up to the size of a chunk, or one entry of bytes. */
   #nextChunk(): Entry[] {
-    if (this.#dropped > 0) this.#entries.unshift(this.#droppedEntry());
     let [count, bytes] = [0, 0];
     while (count < this.#entries.length && bytes < CHUNK_BYTES && typeof this.#entries[count]?.data === 'string') {
       bytes += this.#entries[count]?.bytes ?? 0;
       count++;
     }
-    const chunk = this.#entries.splice(0, Math.max(1, count));
-    for (const { importance, bytes } of chunk) if (importance !== 'kept') this.#logBytes -= bytes;
-    return chunk;
-  }
-
-  #droppedEntry(): Entry {
-    const data = this.#droppedLine(this.#dropped);
-    const bytes = Buffer.byteLength(data);
-    this.#dropped = 0;
-    this.#queuedBytes += bytes;
-    return { data, bytes, importance: 'kept' };
+    return this.#entries.splice(0, Math.max(1, count));
   }
 
   #taken(chunk: readonly Entry[], bytes: number): void {

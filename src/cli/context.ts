@@ -1,5 +1,5 @@
 import { secretFrom } from '../base/env.ts';
-import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
+import { createLogger, type LogLevel } from '../base/log.ts';
 import { systemRandom } from '../base/random.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
@@ -14,8 +14,6 @@ export interface Io extends Omit<Runtime, 'logger' | 'random'> {
 
 export interface Context extends Io, Runtime {
   readonly redactor: Redactor;
-  /** A logger whose events pass through `wrap`, for example to be printed above a progress bar. */
-  loggerThrough(wrap: (log: LogSink) => LogSink): Logger;
 }
 
 interface LogOptions {
@@ -26,8 +24,7 @@ interface LogOptions {
 export function contextOf(io: Io, { logLevel, logFormat }: LogOptions): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, logFormat, () => io.clock.now());
-  const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), logLevel, redactor.mask);
-  return { ...io, random: systemRandom, redactor, loggerThrough, logger: loggerThrough((log) => log) };
+  return { ...io, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
 }
 
 /** A secret from the variable, or from the file that `NAME_FILE` names; masked in every message from then on. */

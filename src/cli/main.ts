@@ -11,7 +11,7 @@ import { openTerminal } from './terminal.ts';
 // Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);
 letHeapGrow();
-const terminal = openTerminal(systemClock);
+const terminal = openTerminal(systemClock, systemEnv);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };

@@ -40,7 +40,9 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   }
   const held = values.json === true ? holdResults(outer, system.clock) : undefined;
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
-  const context = contextOf({ ...system, terminal: held?.terminal ?? outer }, { logLevel, logFormat });
+  const terminal = held?.terminal ?? outer;
+  const shown = quiet === true ? { ...terminal, interactive: false, status() {} } : terminal;
+  const context = contextOf({ ...system, terminal: shown }, { logLevel, logFormat });
   try {
     if (problem !== undefined) throw problem;
     refuseUnknownNames(system.env, CONFIG_SCHEMAS);

@@ -2,19 +2,23 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { isatty } from 'node:tty';
 import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
 import { codeOf } from '../base/errors.ts';
-import type { LogSink } from '../base/log.ts';
+import type { LogLevel, LogSink } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { printable } from '../base/printable.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
+import { truncate } from './table.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
   /** Writes one line of a result: on stdout, unless that is taken by data. */
   result(line: string, on?: 'stderr'): void;
-  /** Writes one line of log or progress. If the reader is too slow, debug lines are dropped first. */
-  note(line: string, isDebug?: boolean): void;
+  /** Writes one line of log, above the status. If the reader is too slow, debug lines are dropped first. */
+  note(line: string, level?: LogLevel): void;
+  /** Shows a line that stays below all others until the next status, in an interactive terminal; without a line: none. */
+  status(line?: string): void;
   /** Writes one line to stderr that must not be lost: resolves when the system has accepted all of it, else rejects. */
   record(line: string): Promise<void>;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
@@ -42,7 +46,7 @@ export const columnsOf = ({ columns }: { readonly columns: number }): number => 
 /**
  * Opens both streams of this process. A result is written after the notes before it, in case both are the same stream.
  */
-export function openTerminal(clock: Clock): ProcessTerminal {
+export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
   const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
   const stdout = openOutputStream(1);
   const results = new OutputQueue(stdout, droppedLine);
@@ -61,17 +65,39 @@ export function openTerminal(clock: Clock): ProcessTerminal {
     );
   };
   let inOrder: Promise<void> = Promise.resolve();
+  const interactive = isatty(2) && env('TERM') !== 'dumb';
+  const hasColours = interactive && !env('NO_COLOR');
+  const columns = () => (isatty(2) ? columnsOf(process.stderr) : DEFAULT_COLUMNS);
+  let status = '';
+  /** The line, in place of the status, which is drawn again below it. */
+  const above = (line: string) => (status === '' ? `${line}\n` : `${CLEAR_LINE}${line}\n${status}`);
+  const show = (line = '') => {
+    // One column is left free: a full line would wrap.
+    const shown = interactive && line !== '' ? truncate(line, columns() - 1) : '';
+    if (shown === status) return;
+    status = shown;
+    notes.add(`${CLEAR_LINE}${shown}`, 'kept');
+  };
   return {
     result(line, on) {
-      if (on === 'stderr') return notes.add(`${line}\n`, 'kept');
+      if (on === 'stderr') return notes.add(above(line), 'kept');
+      show();
       inOrder = inOrder.then(() => afterNotes(READER_WAIT_MS)).then(() => results.add(`${line}\n`, 'kept'));
     },
-    note: (line, isDebug = false) => notes.add(`${line}\n`, isDebug ? 'debug' : 'log'),
-    record: (line) => notes.write(`${line}\n`),
+    note(line, level) {
+      const colour = hasColours && level !== undefined ? COLOURS[level] : undefined;
+      const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
+      notes.add(above(text), level === 'debug' ? 'debug' : 'log');
+    },
+    status: show,
+    record: (line) => notes.write(above(line)),
     stdout,
-    interactive: isatty(2),
-    columns: isatty(2) ? columnsOf(process.stderr) : DEFAULT_COLUMNS,
+    interactive,
+    get columns() {
+      return columns();
+    },
     async drain(signal) {
+      show();
       await within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, inOrder);
       await afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);
       const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
@@ -79,6 +105,11 @@ export function openTerminal(clock: Clock): ProcessTerminal {
     },
   };
 }
+
+/** Goes to the begin of the line and empties it. */
+const CLEAR_LINE = '\r\u001b[K';
+/** Colours of log lines: dim, yellow, red. */
+const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };
 
 const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
@@ -89,8 +120,12 @@ function refuseLoss(error: unknown): void {
 /** Makes each text one printable line, whatever characters from outside it contains. */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   ...terminal,
+  get columns() {
+    return terminal.columns;
+  },
   result: (line, on) => terminal.result(printable(line), on),
-  note: (line, isDebug) => terminal.note(printable(line), isDebug),
+  note: (line, level) => terminal.note(printable(line), level),
+  status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
 });
 
 /** A reader of both streams may see lines that are written closer together than this in the wrong order. */
@@ -105,8 +140,8 @@ export function holdResults(outer: Terminal, clock: Clock) {
   const terminal: Terminal = {
     ...outer,
     result: (line, on) => void held.push(() => outer.result(line, on)),
-    note(line, isDebug) {
-      outer.note(line, isDebug);
+    note(line, level) {
+      outer.note(line, level);
       lastNote = clock.now();
     },
   };
@@ -127,6 +162,6 @@ export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat,
     const time = new Date(now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });
     const line = format === 'json' ? json() : `${time.slice(11, 19)} ${MARKS[level]} ${message}`;
-    terminal.note(line, level === 'debug');
+    terminal.note(line, level);
   };
 }

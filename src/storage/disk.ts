@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs';
 import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
@@ -44,7 +45,7 @@ export class DiskStorage implements Storage {
     const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
-      const found = await this.#guard(() => lstat(this.#fullPath(path)).catch(ifAbsent));
+      const found = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs };
     }
   }

@@ -20,8 +20,11 @@ const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
-/** Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. */
-export async function s3ClientOf(env: Env): Promise<S3> {
+/**
+ * Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. A request ends after
+ * `idleMs` without a byte.
+ */
+export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   quietSdkVersionWarning();
   const { S3 } = await import('@aws-sdk/client-s3');
   const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
@@ -34,7 +37,7 @@ export async function s3ClientOf(env: Env): Promise<S3> {
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       // Bytes that come keep a request alive, however long it takes.
-      socketTimeout: IDLE_MS,
+      socketTimeout: idleMs,
       ...(bundle !== undefined && { httpsAgent: new Agent({ keepAlive: true, ca: certificates(bundle) }) }),
     },
     ...(endpoint !== undefined && {

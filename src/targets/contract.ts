@@ -82,6 +82,8 @@ export interface Sink {
   commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit>;
   /** Names of events that the place holds; asked when a day is too large. Absent if that would read the whole place. */
   eventNames?(): Promise<readonly string[]>;
+  /** Days whose file cannot be read and that no commit has replaced yet: the run ends with exit 3 after the others. */
+  readonly damaged?: readonly Day[];
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */

@@ -1,8 +1,9 @@
 import type { Day } from '../base/days.ts';
-import { UserError } from '../base/errors.ts';
+import { transientError, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from '../extract/day.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/deps.ts';
+import { nameDays } from '../extract/plan/name-days.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -63,6 +64,12 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
       for (const day of days) await store([day]);
     }
   }
+  const damaged = sink.damaged ?? [];
+  if (damaged.length === 0) return;
+  throw transientError(
+    `The stored rows of ${nameDays(damaged)} cannot be read, and the service did not export them again: restore their ` +
+      'files from a copy, or remove them.',
+  );
 }
 
 const rowsOf = (sink: Sink, day: Day): number => sink.state?.receipts.get(day)?.rows_stored ?? 0;

@@ -1,4 +1,3 @@
-import { readdirSync, readlinkSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 
 type Call = (...all: unknown[]) => unknown;
@@ -29,17 +28,3 @@ export async function withCall<T>(
 
 /** An error as the system's. */
 export const systemError = (code: string): Error => Object.assign(new Error(`${code}: it said`), { code });
-
-/** What this process has open below a folder; Linux tells. */
-export const openBelow = (folder: string): string[] =>
-  readdirSync('/proc/self/fd')
-    .map((fd) => linkOf(`/proc/self/fd/${fd}`))
-    .filter((path) => path.startsWith(folder));
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}

@@ -38,7 +38,7 @@ export const BOOLEAN_CODEC = codecOf({
     const word = (bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE;
     return copyBytes(word, 0, word.length, out, at);
   },
-  plainJson: () => 'boolean',
+  isJson: false,
   sql,
   sqlValue: sql,
   nativeCells: cells,

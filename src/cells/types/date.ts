@@ -14,7 +14,7 @@ export const DATE_CODEC = codecOf({
   mixesSpellings: true,
   duckdb: () => 'DATE',
   writeValue: writeString,
-  plainJson: () => 'text',
+  isJson: false,
   // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
   sql: (expr) =>
     `CASE WHEN ${matches(expr, '[0-9]{4}-[0-9]{2}-[0-9]{2}')} AND NOT starts_with(${expr}, '0000') ` +

@@ -140,7 +140,7 @@ export const DATETIME_CODEC = codecOf({
     }
     return writeFields(out, at, zone !== undefined);
   },
-  plainJson: (asInstants) => (asInstants ? 'other' : 'datetime'),
+  isJson: false,
   sql: sqlChecked,
   sqlValue: sqlClean,
   nativeCells: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),

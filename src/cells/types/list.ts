@@ -228,7 +228,7 @@ function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): Col
     cells: (asInstants) => (asInstants ? instants : local),
     mixesSpellings: true,
     duckdb: () => `${sqlItem}[]`,
-    plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
+    isJson: false,
     writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
     nativeCells: () => 0,
     sqlText: jsonText,

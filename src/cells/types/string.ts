@@ -7,7 +7,7 @@ export const STRING_CODEC: ColumnCodec = {
   cells: () => ~0,
   mixesSpellings: true,
   duckdb: () => 'VARCHAR',
-  plainJson: () => 'text',
+  isJson: false,
   writeJson(bytes, start, end, out, at) {
     return start === end ? writeNull(out, at) : writeString(bytes, start, end, out, at);
   },

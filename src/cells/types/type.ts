@@ -58,13 +58,6 @@ export const DUCKDB_SCALARS = {
 export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
-/**
- * The relation between a cell that fits and is not `null` and its JSON: `text`, a JSON string; `copy`, the same bytes;
- * `list`, the same without white space between items; `boolean` and `datetime`, as `writeJson` writes them;
- * `other`, what only `writeJson` writes.
- */
-type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
-
 /** SQL that turns a typed expression into one of another type. */
 type Conversion = (expr: string, zone: Zone | undefined) => string;
 
@@ -76,8 +69,8 @@ interface Facts {
   /** False if a column is inferred to be of this type only while all its cells have one spelling. */
   readonly mixesSpellings: boolean;
   duckdb(asInstants: boolean): DuckDbType;
-  /** The relation of cells to their JSON; `evidence` is that of all cells of the column. */
-  plainJson(asInstants: boolean, evidence: Evidence): PlainJson;
+  /** True if the text of a cell that fits, and is not `null`, is its JSON. */
+  readonly isJson: boolean;
   /** SQL of the canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
   /**

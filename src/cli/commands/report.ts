@@ -6,6 +6,7 @@ import { realPath } from '../../fs/local-path.ts';
 import { defineCommand, printResult, required, STORED_PLACE, text } from '../command.ts';
 import { loadOfflineConfig, placeOptions } from '../configuration.ts';
 import { reportPage } from '../report/page.ts';
+import { during } from '../run/progress.ts';
 
 const OPTIONS = {
   output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
@@ -20,7 +21,9 @@ export const command = defineCommand({
       throw configError('--output - and --json would both write to stdout: give a file for the page.');
     }
     const { historyDays } = loadOfflineConfig(values.config, context);
-    const found = await (await target.maintenance()).report(place, placeOptions(values, context));
+    const maintenance = await target.maintenance();
+    const work = maintenance.report(place, placeOptions(values, context));
+    const found = await during(`Reading ${place}`, work, context);
     const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays };
     const page = reportPage(found, options);
     if (output === '-') {

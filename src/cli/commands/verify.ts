@@ -1,13 +1,16 @@
 import { EXIT } from '../../base/errors.ts';
 import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
+import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
   options: STORED_PLACE,
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
-    const { differences, warnings } = await (await target.maintenance()).verify(place, placeOptions(values, context));
+    const maintenance = await target.maintenance();
+    const work = maintenance.verify(place, placeOptions(values, context));
+    const { differences, warnings } = await during(`Verifying ${place}`, work, context);
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const isSame = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);

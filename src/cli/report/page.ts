@@ -105,8 +105,7 @@ function runSection({ runs }: TargetReport): Html {
 /** `2026-01-02 03:04:05`. */
 const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
-function runOutcome({ ended, exitCode, cause }: RunRecord): string {
-  if (ended === null) return 'began and never ended';
+function runOutcome({ exitCode, cause }: RunRecord): string {
   if (exitCode === 0) return 'done';
   return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
 }
@@ -134,7 +133,7 @@ function changeList(changes: readonly ColumnChange[]): Html {
       'when (UTC)': ({ changedAt }) => timeText(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' '),
-      'first such cell': ({ shape }) => shape ?? '',
+      'shape of the first cell': ({ shape }) => shape ?? '',
     },
     [...changes].reverse().slice(0, MAX_RECORDS),
   );

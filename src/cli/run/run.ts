@@ -50,13 +50,12 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
 async function execute(
   run: SyncRun & { readonly suppression: Suppression | undefined },
   plan: Plan,
-  outer: Context,
+  context: Context,
   sink: Sink | StreamSink,
 ): Promise<RunResult> {
-  const began = outer.clock.now();
-  const progress = createProgress(outer);
+  const began = context.clock.now();
+  const progress = createProgress(context);
   const planned = plan.days.length;
-  const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
   const { maxWaitMs } = run;
   const onWait = waitsAsOne((until) => {
@@ -70,9 +69,9 @@ async function execute(
     progress.update({
       days: days.length,
       planned: Math.max(planned, days.length),
+      exports: counts.exports,
       rows,
       bytes: counts.bytes,
-      quotaLeft: session.quota.forecast(1).left,
       waitingUntil,
     });
   }, TICK_MS);

@@ -97,7 +97,7 @@ export function planRun(input: PlanInput): Plan {
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
-  const wanted = wantedDays(input, { state, start, cursor, oldest });
+  const wanted = wantedDays(input, { state, isMixed, start, cursor, oldest });
   return {
     filters: filtersOf(settings),
     hashes,
@@ -127,6 +127,7 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
 
 interface Known {
   readonly state: ExportState | undefined;
+  readonly isMixed: boolean;
   readonly start: Day;
   readonly cursor: Day;
   readonly oldest: Day;
@@ -168,7 +169,10 @@ function incrementalDays(input: PlanInput, { state, start, cursor, oldest }: Kno
     back === undefined
       ? []
       : daysOf(laterOf(back, oldest), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
-  const readAgain = readAgainDays(receipts, { now, appends }).filter((day) => day >= start && day <= last);
+  // A day without a receipt is one whose stored rows cannot be read.
+  const unreadable = (state?.read_again ?? []).filter((day) => !receipts.has(day) && day >= oldest);
+  const late = readAgainDays(receipts, { now, appends });
+  const readAgain = [...late, ...unreadable].filter((day) => day >= start && day <= last).sort();
   const { startDate } = settings;
   if (state === undefined && startDate !== undefined && startDate < start) warnings.push(shortened(startDate, start));
   if (state !== undefined && next !== undefined) warnings.push(...retentionWarnings(next, oldest));
@@ -179,12 +183,13 @@ function incrementalDays(input: PlanInput, { state, start, cursor, oldest }: Kno
 const isThere = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
   !gaps.has(day) && receipts.get(day)?.pruned !== true;
 
-function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state }: Known, last: Day) {
+function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state, isMixed }: Known, last: Day) {
   const first = laterOf(start, oldest);
   const older = [...receipts.keys()].filter((day) => day < first).sort();
   const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
   if (older.length > 0) {
-    const message = `Days before ${first} can no longer be exported: ${nameDays(older)} stay as they are.`;
+    const how = isMixed ? ', as other filters or columns made them' : '';
+    const message = `Days before ${first} can no longer be exported: ${nameDays(older)} stay as they are${how}.`;
     warnings.push({ event: 'plan.older_days', message });
   }
   return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), readAgain: [], warnings };

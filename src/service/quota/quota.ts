@@ -138,7 +138,7 @@ export class ExportQuota {
     if (until !== undefined) {
       const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];
       const message = `The limit of exports is reached: the next is sent at ${at}, in ${wait}.`;
-      logger.info('quota.wait', message, { until: at });
+      logger.warn('quota.wait', message, { until: at });
     }
     onWait?.(until);
   }

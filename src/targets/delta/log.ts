@@ -67,6 +67,8 @@ export const DELTA: FilesFormat = {
   async refuseForeign(storage) {
     for await (const _ of storage.list(`${TABLE}/${LOG_FOLDER}`)) return;
     for await (const { path } of storage.list(TABLE)) {
+      // Another process has made the first commit since.
+      if (path.startsWith(`${TABLE}/${LOG_FOLDER}/`)) return;
       const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
       if (!isOurs) throw foreignError(storage.address);
     }
@@ -87,7 +89,6 @@ class DeltaLog implements FilesLog {
   #stored: readonly Stored[] = [];
   /** Paths of live files, from the folder of the table, that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
-  #lastRun: RunRecord | undefined;
 
   constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
     this.#parts = parts;
@@ -121,10 +122,11 @@ class DeltaLog implements FilesLog {
       return;
     }
     this.#stored = await this.#list();
-    if (this.#mode === 'read') {
-      this.#lastRun = jsonOf((await storage.read(LAST_RUN))?.toString('utf8') ?? 'null') as RunRecord | undefined;
-    }
     this.#findMissing();
+    if (this.#mode === 'read') {
+      const lastRun = jsonOf((await storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
+      if (lastRun !== undefined) this.snapshot = { ...this.snapshot, state: { ...this.snapshot.state, lastRun } };
+    }
   }
 
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -159,8 +161,11 @@ class DeltaLog implements FilesLog {
     }
     log.apply(version, all);
     this.#log = log;
-    this.snapshot = this.#snapshotOf(log);
-    if (version % CHECKPOINT_EVERY === 0) await this.#checkpoint(now);
+    const files = new Map(this.snapshot?.files);
+    for (const { day } of change.removed) files.delete(day);
+    for (const { local: _local, facts: _facts, ...file } of added) files.set(file.day, file);
+    this.snapshot = { state, files };
+    if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#checkpoint(now);
   }
 
   tryErase(removed: readonly DayFile[]): Promise<void> {
@@ -223,7 +228,9 @@ class DeltaLog implements FilesLog {
   }
 
   async #update(): Promise<void> {
+    const known = this.#log?.version;
     const log = await readSnapshot(this.#parts, this.#log);
+    if (log.version === known) return;
     this.#log = log.version < 0 ? undefined : log;
     if (this.#log !== undefined) this.#check(this.#log);
     this.snapshot = this.#log && this.#snapshotOf(this.#log);
@@ -243,7 +250,7 @@ class DeltaLog implements FilesLog {
       state.receipts,
       gone.map(({ day }) => day),
     );
-    return { state: { ...state, receipts, ...(this.#lastRun !== undefined && { lastRun: this.#lastRun }) }, files };
+    return { state: { ...state, receipts }, files };
   }
 
   /** Finds the files that somebody removed from the storage: their days count as pruned, and leave the log. */
@@ -251,8 +258,9 @@ class DeltaLog implements FilesLog {
     const there = new Set(this.#stored.map(({ path }) => path));
     const missing = [...this.#livePaths()].filter((path) => !there.has(path));
     this.#missing = new Set(missing.map((path) => path.slice(TABLE.length + 1)));
-    if (this.#log !== undefined) this.snapshot = this.#snapshotOf(this.#log);
-    if (missing.length === 0 || this.#mode === 'read') return;
+    if (missing.length === 0 || this.#log === undefined) return;
+    this.snapshot = this.#snapshotOf(this.#log);
+    if (this.#mode === 'read') return;
     const message = `${this.#address}: the files of ${plainCount(missing.length, 'day')} were removed: they count as pruned.`;
     this.#options.logger.warn('days.removed', message, { days: missing.length });
   }

@@ -83,7 +83,8 @@ export class DuckDbSink implements Sink {
     });
   }
 
-  eventNames(): Promise<string[]> {
+  async eventNames(): Promise<string[]> {
+    if (this.state === undefined) return [];
     return reading(this.#options, (engine, { columns }) => eventNamesIn(engine, 'events', columns));
   }
 
@@ -113,7 +114,8 @@ async function readChecked(engine: Engine, { timezone: wanted }: DuckDbSinkOptio
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
 function checkWritable(file: string): void {
-  const path = fileExists(file) ? file : dirname(resolve(file));
+  // Behind a file, `/.` is an error for root, too.
+  const path = fileExists(file) ? file : `${dirname(resolve(file))}/.`;
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {

@@ -22,7 +22,7 @@ const READ_BYTES = 1 << 20;
 export const RECEIPT_KEY = 'dfinery.receipt';
 
 /** DuckDB's statistics of a column of a file that it wrote. */
-export interface ColumnFacts {
+interface ColumnFacts {
   /** Rows without a value. */
   readonly nulls: number;
   /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */

@@ -2,8 +2,8 @@
 // `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so that no journal is
 // needed: what a kill leaves half-way is found by comparing files with that state, and mended by the next run.
 
-import { existsSync } from 'node:fs';
-import { lstat, readdir, rm } from 'node:fs/promises';
+import { existsSync, lstatSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Day, isDay } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
@@ -71,6 +71,7 @@ class FolderLog implements FilesLog {
   readonly #mode: OpenMode;
   readonly #root: string;
   #text: string | undefined;
+  #parsed: (FolderState & { readonly text: string }) | undefined;
   #found: Found | undefined;
   #checkHeld: () => void = () => {};
   readonly #warned = new Set<Day>();
@@ -127,7 +128,7 @@ class FolderLog implements FilesLog {
     for (const { local, facts: _facts, columns: _columns, ...file } of added) {
       this.#checkHeld();
       await storage.putFile(local, file.path);
-      files.set(file.day, { ...file, ...(await this.#facts(file.day)), columns: namesOf(state), schema });
+      files.set(file.day, { ...file, ...this.#facts(file.day), columns: namesOf(state), schema });
     }
     const gone = removed.map(({ day }) => day).filter((day) => !added.some((file) => file.day === day));
     this.#checkHeld();
@@ -197,6 +198,7 @@ class FolderLog implements FilesLog {
     const text = folderText(next);
     await this.#parts.storage.write(STATE, text);
     this.#text = text;
+    this.#parsed = { text, ...next };
     this.#found = { ...next, isAhead: false };
   }
 
@@ -208,7 +210,10 @@ class FolderLog implements FilesLog {
       this.#found = undefined;
       return;
     }
-    const { state, files: stored } = folderFrom(this.#text, this.#path(STATE));
+    if (this.#text !== this.#parsed?.text) {
+      this.#parsed = { text: this.#text, ...folderFrom(this.#text, this.#path(STATE)) };
+    }
+    const { state, files: stored } = this.#parsed;
     const files = new Map<Day, FolderFile>();
     const receipts = new Map(state.receipts);
     const damaged = new Set<Day>();
@@ -255,14 +260,14 @@ class FolderLog implements FilesLog {
     for (const name of names.sort()) {
       const day = DAY_FOLDER.exec(name)?.[1];
       if (day === undefined || !isDay(day)) continue;
-      const facts = await this.#facts(day).catch(() => undefined);
-      if (facts !== undefined) found.set(day, facts);
+      if (existsSync(this.#path(filePath(day)))) found.set(day, this.#facts(day));
     }
     return found;
   }
 
-  async #facts(day: Day): Promise<Pick<FolderFile, 'bytes' | 'modified'>> {
-    const { size, mtimeMs } = await lstat(this.#path(filePath(day)));
+  /** Sizes and times of 1,000 files take 5 ms at once, and 100 one after the other. */
+  #facts(day: Day): Pick<FolderFile, 'bytes' | 'modified'> {
+    const { size, mtimeMs } = lstatSync(this.#path(filePath(day)));
     return { bytes: size, modified: mtimeMs };
   }
 
@@ -327,7 +332,7 @@ class FolderLog implements FilesLog {
     await storage.putFile(written.local, file.path);
     const { sha256 } = written;
     const schema = schemaOf(columnsOfFiles(state));
-    return { ...file, ...(await this.#facts(file.day)), rows, sha256, schema, columns: namesOf(state) };
+    return { ...file, ...this.#facts(file.day), rows, sha256, schema, columns: namesOf(state) };
   }
 
   /** Removes the rows that a killed purge has noted. */

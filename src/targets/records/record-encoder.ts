@@ -37,7 +37,8 @@ export class Lines {
   }
 
   append(bytes: Uint8Array): void {
-    this.at = copyBytes(bytes, 0, bytes.length, this.bytes, this.at);
+    this.bytes.set(bytes, this.at);
+    this.at += bytes.length;
   }
 
   /** Returns the lines, which the next ones replace. */

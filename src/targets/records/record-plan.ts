@@ -94,8 +94,7 @@ function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZ
   // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
   if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
-  const isCopy = (evidence & NULL_TEXT) === 0 && TYPES[type].plainJson(asInstants, evidence) === 'copy';
-  return isCopy ? COPY : CLEAN;
+  return (evidence & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : CLEAN;
 }
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */

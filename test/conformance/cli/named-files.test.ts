@@ -13,11 +13,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { TARGETS } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
-import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let sim: TestService;
 let folder: string;
@@ -86,25 +84,6 @@ it('a report removes what killed ones left beside its page, also where that is a
   expect(await run('report', 'duckdb', database, '-o', join(folder, 'linked.html'))).toMatchObject({ code: 0 });
   expect(left.filter((path) => existsSync(path))).toEqual([young]);
 });
-
-it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
-  'nothing is loaded into a folder of the tables of %s',
-  async (name) => {
-    const lake = join(folder, name, 'lake');
-    const tables = join(lake, 'events');
-    const refusal = {
-      code: 2,
-      stderr: expect.stringContaining(`lies in a folder of the tables in ${join(tables, '..')},`),
-    };
-    expect(await run('sync', name, lake)).toMatchObject({ code: 0 });
-    expect(await run('sync', 'delta', join(tables, 'x'))).toMatchObject(refusal);
-    symlinkSync(tables, join(folder, name, 'link'));
-    const inside = join(folder, name, 'link', 'x');
-    for (const target of TARGETS) expect(await run('sync', target.name, inside)).toMatchObject(refusal);
-    expect(existsSync(inside)).toBe(false);
-    expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
-  },
-);
 
 it.each(['parquet', 'delta'])('no tables of %s are made around the files of others', async (name) => {
   const lake = join(folder, `${name}-around`);

@@ -138,8 +138,8 @@ export class CliFixture {
     return child;
   }
 
-  verify(file = this.file) {
-    return verifyDuckDb({ file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock });
+  async verify(file = this.file) {
+    return (await verifyDuckDb({ file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock })).differences;
   }
 
   async rows(file = this.file): Promise<number> {
@@ -147,10 +147,10 @@ export class CliFixture {
     return Number(n);
   }
 
-  /** Files of the spool folder, the quota's state aside. */
+  /** Files of the spool folder. */
   spooled(folder = this.spool): string[] {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.includes('quota-'))
+      .filter((entry) => entry.isFile())
       .map((entry) => entry.name);
   }
 

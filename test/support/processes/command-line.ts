@@ -35,6 +35,7 @@ export async function runHere(argv: readonly string[], { env = {}, prompts, colu
     },
     note,
     record: async (line: string) => note(line),
+    status() {},
     interactive: false,
     columns,
   };

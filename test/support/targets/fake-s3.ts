@@ -5,7 +5,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
 /** The outcome of one request: executed and answered, refused, cut half-way, or executed with its answer lost. */
-export type S3Outcome = 'normal' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
+export type S3Outcome =
+  | 'normal'
+  | 'cut'
+  | 'stalled'
+  | 'slow'
+  | 'answer lost'
+  | { readonly status: number; readonly code: string };
 
 export interface S3Request {
   /** `PutObject`, `ListObjectsV2` and so on. */
@@ -18,7 +24,8 @@ export interface S3Request {
 /** Maximum number of keys in one request, by the protocol. */
 const MAX_DELETED = 1_000;
 const MAX_PARTS = 10_000;
-const CHECKSUM = 'x-amz-checksum-crc32';
+/** Pause between two bytes of a slow answer (ms). */
+const SLOW_MS = 100;
 const S3_KEY = 'fake-key-id';
 const S3_BUCKET = 'bucket';
 
@@ -51,6 +58,14 @@ export class FakeS3 {
   >();
   readonly requests: S3Request[] = [];
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
+  /** Bytes of objects that were sent. */
+  downloaded = 0;
+  /** Names of the header fields of each request. */
+  readonly headers: string[][] = [];
+  /** False if answers do not tell their length. */
+  hasLengths = true;
+  /** True if every page of a list says that the first one follows. */
+  repeatsPages = false;
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
   readonly #server: Server;
@@ -89,6 +104,7 @@ export class FakeS3 {
   /** Forgets the requests, not the objects. */
   reset(): void {
     this.requests.length = 0;
+    this.downloaded = 0;
     this.#attempts.clear();
     this.outcomeOf = () => 'normal';
   }
@@ -124,14 +140,20 @@ export class FakeS3 {
     if (outcome === 'cut') return cut(request, response);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const checksum = request.headers[CHECKSUM]?.toString();
-    const answer = this.#answer(
-      request,
-      { ...requested, what, bucket, body: Buffer.concat(chunks), checksum },
-      outcome,
-    );
+    const answer = this.#answer(request, { ...requested, what, bucket, body: Buffer.concat(chunks) }, outcome);
     if (outcome === 'answer lost') return void request.socket.destroy();
-    response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
+    this.downloaded += what === 'GetObject' ? answer.body.length : 0;
+    this.headers.push(Object.keys(request.headers));
+    const length = this.hasLengths ? { 'content-length': answer.body.length } : {};
+    response.writeHead(answer.status, { ...length, ...answer.headers });
+    if (outcome === 'stalled') return void response.write(answer.body.subarray(0, 1));
+    if (outcome === 'slow') {
+      for (const byte of answer.body) {
+        response.write(Buffer.of(byte));
+        await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
+      }
+      return void response.end();
+    }
     response.end(what.startsWith('Head') ? undefined : answer.body);
   }
 
@@ -214,7 +236,7 @@ export class FakeS3 {
   }
 
   #list(query: URLSearchParams): Answer {
-    const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
+    const after = (this.repeatsPages ? '' : query.get('continuation-token')) ?? query.get('start-after') ?? '';
     const prefix = query.get('prefix') ?? '';
     const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
     const page = keys.slice(0, this.pageSize);
@@ -222,8 +244,9 @@ export class FakeS3 {
       const { bytes, modified } = this.objects.get(key) as Held;
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
     });
-    const more = keys.length > page.length;
-    const next = more ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
+    const more = this.repeatsPages || keys.length > page.length;
+    const token = this.repeatsPages ? 'again' : (page.at(-1) ?? '');
+    const next = more ? `<NextContinuationToken>${escaped(token)}</NextContinuationToken>` : '';
     return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
   }
 
@@ -243,7 +266,7 @@ export class FakeS3 {
     return ok(`<ListMultipartUploadsResult>${all}</ListMultipartUploadsResult>`);
   }
 
-  #multipart({ what, key, query, body, checksum }: ParsedRequest): Answer {
+  #multipart({ what, key, query, body }: ParsedRequest): Answer {
     const id = query.get('uploadId') ?? randomUUID();
     if (what === 'CreateMultipartUpload') {
       this.uploads.set(id, { key, began: this.now(), parts: new Map() });
@@ -255,7 +278,7 @@ export class FakeS3 {
     if (what === 'UploadPart') {
       if (number < 1 || number > MAX_PARTS) return refusal(400, 'InvalidArgument');
       upload.parts.set(number, body);
-      return { status: 200, headers: { etag: etag(body), [CHECKSUM]: checksum ?? '' }, body: Buffer.alloc(0) };
+      return { status: 200, headers: { etag: etag(body) }, body: Buffer.alloc(0) };
     }
     if (what === 'AbortMultipartUpload') {
       this.uploads.delete(id);
@@ -263,8 +286,7 @@ export class FakeS3 {
     }
     const parts = partsIn(body.toString()).map((part) => ({ ...part, bytes: upload.parts.get(part.number) }));
     const isWhole = parts.every((part, i) => part.number === i + 1 && part.bytes && part.etag === etag(part.bytes));
-    if (!isWhole || parts.length === 0 || parts.some((part) => part.checksum === ''))
-      return refusal(400, 'InvalidPart');
+    if (!isWhole || parts.length === 0) return refusal(400, 'InvalidPart');
     this.uploads.delete(id);
     this.#store(key, Buffer.concat(parts.map(({ bytes = Buffer.alloc(0) }) => bytes)));
     return ok('<CompleteMultipartUploadResult></CompleteMultipartUploadResult>');
@@ -279,8 +301,6 @@ interface ParsedRequest {
   readonly key: string;
   readonly query: URLSearchParams;
   readonly body: Buffer;
-  /** Checksum of a part, as the client computed it. */
-  readonly checksum: string | undefined;
 }
 
 interface Answer {
@@ -307,7 +327,7 @@ function operationOf({ method, key, query }: { method: string; key: string; quer
 function partsIn(xml: string) {
   return [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part]) => {
     const of = (name: string) => unescaped(new RegExp(`<${name}>([^<]*)</${name}>`).exec(part)?.[1] ?? '');
-    return { number: Number(of('PartNumber')), etag: of('ETag'), checksum: of('ChecksumCRC32') };
+    return { number: Number(of('PartNumber')), etag: of('ETag') };
   });
 }
 

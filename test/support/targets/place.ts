@@ -6,7 +6,9 @@ import type { DayDownload } from '../../../src/extract/day.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { OpenOptions, PeopleQuery, StatefulTarget } from '../../../src/targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { envOf } from '../env.ts';
 import { Days } from './days.ts';
+import type { FakeS3 } from './fake-s3.ts';
 import { query } from './query.ts';
 
 export type TargetName = 'duckdb' | 'parquet' | 'delta';
@@ -16,18 +18,37 @@ export const TARGET_NAMES: readonly TargetName[] = ['duckdb', 'parquet', 'delta'
 export class Place extends Days {
   readonly target: StatefulTarget;
   readonly place: string;
+  /** The place on the disk; of a bucket a copy of it. */
+  readonly root: string;
 
+<<<<<<< HEAD
   /** `path`: a place outside the folder of the days. */
   constructor(name: TargetName, path?: string) {
+=======
+  readonly bucket: FakeS3 | undefined;
+
+  /** `bucket`: a Delta table in it. */
+  constructor(name: TargetName, bucket?: FakeS3) {
+>>>>>>> day
     super();
+    this.bucket = bucket;
     const target = STATEFUL_TARGETS.find((one) => one.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
+<<<<<<< HEAD
     this.place = path ?? join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+=======
+    const local = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+    this.place = bucket === undefined ? local : 's3://bucket/lake';
+    this.root = local;
   }
 
+  override options(more: Partial<OpenOptions> = {}): OpenOptions 
+    return super.options({ ...(this.bucket !== undefined && { env: envOf(this.bucket.env) }), ...more });
+>>>>>>> day
+
   /** Opens the place, commits each batch, closes it. */
-  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
+  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = ): Promise<Commit[]> {
     const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
     const sink = await this.target.open(this.place, this.options(more));
     try {
@@ -42,7 +63,8 @@ export class Place extends Days {
   /** Rows of a query over `events`, as a reader of the place sees them. */
   async read(sql: string): Promise<Record<string, unknown>[]> {
     if (this.target.name === 'duckdb') return query(this.place, sql);
-    const paths = this.target.name === 'parquet' ? [join(this.place, 'events/*/*.parquet')] : await this.live();
+    this.bucket?.dump('lake/', this.root);
+    const paths = this.target.name === 'parquet' ? [join(this.root, 'events/*/*.parquet')] : await this.live();
     if (paths.length === 0) return [];
     const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
     return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
@@ -56,7 +78,7 @@ export class Place extends Days {
 
   /** The live files of a Delta table, by the protocol alone. */
   async live(): Promise<string[]> {
-    const folder = join(this.place, 'events/_delta_log');
+    const folder = join(this.root, 'events/_delta_log');
     const names = readdirSync(folder).sort();
     const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
     const files = new Set<string>();
@@ -73,16 +95,14 @@ export class Place extends Days {
         if (add !== undefined) files.add(add.path);
       }
     }
-    return [...files].map((path) => join(this.place, 'events', path));
+    return [...files].map((path) => join(this.root, 'events', path));
   }
 
-  async state() {
+  async state() 
     return (await this.target.maintenance()).readState(this.place, this.options());
-  }
 
-  async verify() {
+  async verify() 
     return (await this.target.maintenance()).verify(this.place, this.options());
-  }
 
   async compact() {
     const { compact } = await this.target.maintenance();
@@ -90,36 +110,32 @@ export class Place extends Days {
     return compact(this.place, this.options());
   }
 
-  async report() {
+  async report() 
     return (await this.target.maintenance()).report(this.place, this.options());
-  }
 
-  async prune(before: Day, execute: boolean) {
+  async prune(before: Day, execute: boolean) 
     return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
-  }
 
   async purge(ids: readonly string[], column = 'member') {
     const onFound = async () => undefined;
     return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
   }
 
-  async find(ids: readonly string[], column = 'member') {
+  async find(ids: readonly string[], column = 'member') 
     return (await this.target.people()).find(this.place, this.#asked(ids, column), this.options());
-  }
 
   #asked(ids: readonly string[], column: string): PeopleQuery {
     return { ids, column };
   }
 
   /** Every file of the place, by its whole path. */
-  files(): string[] {
+  files(): string[] 
     if (this.target.name === 'duckdb') {
       return readdirSync(this.dir)
         .filter((name) => name.startsWith('events.duckdb'))
         .map((name) => join(this.dir, name));
     }
-    return filesBelow(this.place);
-  }
+    return filesBelow(this.root);
 }
 
 /** Every file below a folder, by its whole path, sorted. */

@@ -47,7 +47,7 @@ const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 
 describe('a notification', () => {
   it.each<[string, Partial<Summary>, string[]]>([
-    ['nothing for a run without news', { rows: 5, windows: 1 }, []],
+    ['nothing for a run without news', { rows: 5, days: 1 }, []],
     [
       'a column that was widened',
       { columns_widened: [{ name: 'n', from: 'long', to: 'string' }] },

@@ -4,37 +4,31 @@ import type { Context } from '../../../src/cli/context.ts';
 import { createProgress } from '../../../src/cli/run/progress.ts';
 import { columnsOf } from '../../../src/cli/terminal.ts';
 
-/** The line of the log about a run of 31 windows, ten seconds after its begin. */
-function lineOf(windows: number, waitingUntil?: number): string {
-  const lines: string[] = [];
+/** What is told 100 s after the begin of a run of 31 days. */
+function toldOf(days: number, { waitingUntil, interactive = false }: { waitingUntil?: number; interactive?: boolean }) {
+  const told: string[] = [];
+  const say = (text?: string) => void (text !== undefined && told.push(text));
   const logger = createLogger(
-    ({ message }) => lines.push(message),
+    ({ message }) => say(message),
     'info',
     (text) => text,
   );
   let now = 0;
-  const terminal = { interactive: false };
+  const terminal = { interactive, status: interactive ? say : () => {} };
   const progress = createProgress({ terminal, clock: { now: () => now }, logger } as Context);
   now = 100_000;
-  const state = { planned: 31, rows: 191_666, bytes: 914_600_000, quotaLeft: 94 };
-  progress.update({ ...state, windows, waitingUntil });
-  expect(lines).toHaveLength(1);
-  return lines[0];
+  progress.update({ planned: 31, rows: 191_666, bytes: 914_600_000, exports: 20, days, waitingUntil });
+  return told;
 }
 
-/** Columns that the bar takes before the text. */
-const BAR = 11;
-
-it('has all but the exports left within 80 columns, the bar included', () => {
-  const line = lineOf(13);
-  expect(line).toBe('13/31 windows · 914.6 MB · 191,666 rows · 9.1 MB/s · 2 min 18 s left · 94 exports left');
-  expect(BAR + line.indexOf(' · 94')).toBeLessThanOrEqual(80);
+it('tells of stored days and of exports, in a log and below it', () => {
+  const facts = '13 of 31 days stored · 2 min 18 s left · 20 exports, 914.6 MB · 191,666 rows · 9.1 MB/s';
+  expect(toldOf(13, {})).toEqual([facts]);
+  expect(toldOf(13, { interactive: true })).toEqual([`█████▒▒▒░░░░ ${facts}`]);
 });
 
-it('begins with the wait for the service', () => {
-  expect(lineOf(13, 160_000)).toBe(
-    '13/31 windows · waiting 1 min for the service · 914.6 MB · 191,666 rows · 9.1 MB/s · 94 exports left',
-  );
+it('says how long it waits for the service', () => {
+  expect(toldOf(13, { waitingUntil: 160_000 })[0]).toMatch(/^13 of 31 days stored · waiting 1 min for the service · /);
 });
 
 it.each([

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/page.ts';
+import { receiptsOf } from '../../../src/table/receipts.ts';
 import { newState } from '../../../src/table/state.ts';
+import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { exampleReport, HOSTILE } from '../../support/targets/report.ts';
+import { Days } from '../../support/targets/days.ts';
+import { exampleReport, HOSTILE, receiptOf } from '../../support/targets/report.ts';
 
 const OPTIONS = {
   target: `duckdb ${HOSTILE}.duckdb`,
@@ -33,21 +36,18 @@ describe('the page of a target', () => {
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
     expect(stateOf('2026-01-12')).toEqual(['gap', 'gap']);
     expect(stateOf('2026-01-20')).toEqual(['loaded', 'loaded, 1,020 rows']);
-    expect(stateOf('2026-02-05')).toEqual(['read-again', 'read again, 1,005 rows']);
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
   it('shows a day that is not over as read so far, and each day under its weekday', async () => {
     const report = exampleReport();
-    const { receipts } = report.state;
-    const today = { from: '2026-02-08', to: '2026-02-10', covers_from: '2026-02-08', covers_to: '2026-02-09' } as const;
-    const open = { from: '2026-02-10', to: '2026-02-10', covers_from: '2026-02-10', covers_to: null } as const;
-    const more = [today, open].map((days) => ({ ...receipts[0], ...days }));
-    const page = await reportPage({ ...report, state: { ...report.state, receipts: [...receipts, ...more] } }, OPTIONS);
+    const open = { ...receiptOf('2026-02-10'), is_over: false };
+    const pruned = { ...receiptOf('2026-01-17'), pruned: true as const };
+    const receipts = receiptsOf([...report.state.receipts.values(), open, pruned]);
+    const page = await reportPage({ ...report, state: { ...report.state, receipts } }, OPTIONS);
     const days = section(page, 'Days');
-    expect(days).toContain('class="so-far" title="2026-02-10: so far"');
-    // What a window of several days held is of none of them alone.
-    for (const day of ['2026-02-08', '2026-02-09']) expect(days).toContain(`class="loaded" title="${day}: loaded"`);
+    expect(days).toContain('class="so-far" title="2026-02-10: so far');
+    expect(days).toContain('class="pruned" title="2026-01-17: pruned');
     // 1 February 2026 is a Sunday.
     const february = days.slice(days.indexOf('<caption>2026-02'));
     expect(february.match(/<tr>((?:<td><\/td>)*)<td class="loaded" title="2026-02-01/)?.[1]).toBe(
@@ -80,9 +80,8 @@ describe('the page of a target', () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Columns')).toContain('<td class="number">25.0 %</td><td class="number">3</td>');
     expect(page).toContain('widened long → string');
-    expect(section(page, 'Runs')).toContain('2 of them not ended well');
+    expect(section(page, 'Runs')).toContain('1 of them not ended well');
     expect(section(page, 'Runs')).toContain('exit 3: The service is down.');
-    expect(section(page, 'Runs')).toContain('began and never ended');
   });
 
   it('is a page also for a target without rows', async () => {
@@ -92,7 +91,7 @@ describe('the page of a target', () => {
       events: [],
       columns: [],
       runs: [],
-      state: newState('Asia/Seoul', ['events']),
+      state: newState('Asia/Seoul'),
     };
     const page = await reportPage({ ...empty, lastEventAt: null }, OPTIONS);
     expect(page).toContain('Nothing was loaded yet.');
@@ -100,30 +99,27 @@ describe('the page of a target', () => {
   });
 });
 
-it('a report calls a day lost by the given history_days', async () => {
-  const fixture = new DuckDbFixture();
+/** A DuckDB file with one day. */
+async function withFile(work: (file: string, dir: string) => Promise<void>): Promise<void> {
+  const days = new Days();
+  const file = join(days.dir, 'events.duckdb');
   try {
-    await fixture.load([fixture.windowOf('2026-01-06')]);
-    const page = `${fixture.dir}/page.html`;
+    const sink = await openDuckDbSink({ ...days.options(), file });
+    await sink.commit([days.of('2026-01-06', [{ id: 'a' }])], days.facts('2026-01-06'), days.signal);
+    await sink.close();
+    await work(file, days.dir);
+  } finally {
+    days.close();
+  }
+}
+
+it('a report calls a day lost by the given history_days', () =>
+  withFile(async (file, dir) => {
+    const page = `${dir}/page.html`;
     const isLost = async (env: Record<string, string>) => {
-      const done = await runHere(['report', 'duckdb', fixture.file, '-o', page], { env });
+      const done = await runHere(['report', 'duckdb', file, '-o', page], { env });
       expect(done.code, done.stderr).toBe(0);
       return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
     };
     expect([await isLost({}), await isLost({ DFINERY_HISTORY_DAYS: '3650' })]).toEqual([true, false]);
-  } finally {
-    fixture.close();
-  }
-});
-
-it('a report of a DuckDB file refuses a state that somebody has changed into none', async () => {
-  const fixture = new DuckDbFixture();
-  try {
-    await fixture.load([fixture.windowOf('2026-01-06')]);
-    await fixture.query(`UPDATE _dfinery_state SET state = '{"version":1,"from_date":"2026-01-07","gaps":5}'`);
-    const done = await runHere(['report', 'duckdb', fixture.file, '-o', `${fixture.dir}/page.html`]);
-    expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('gaps must be array')]);
-  } finally {
-    fixture.close();
-  }
-});
+  }));

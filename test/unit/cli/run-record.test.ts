@@ -3,32 +3,31 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { beginRecord } from '../../../src/cli/run/record.ts';
+import { recordRun } from '../../../src/cli/run/record.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
-import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/day.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
+import type { Sink } from '../../../src/targets/contract.ts';
 import { newLoadCounts } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const nothing = async () => {};
-const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
+const terminal = { result() {}, note() {}, record: nothing, status() {}, interactive: false, columns: 80 };
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 
-it('the record of a run is closed, and holds a later failure, without secrets', async () => {
-  const ends: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
-  const runs = {
-    begin: async () => [],
-    end: async ({ exitCode, cause }: RunRecord) => void ends.push({ exitCode, cause }),
-  };
+it('the record of a run holds how it ended, without secrets', async () => {
+  const records: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
+  const sink = {
+    recordRun: async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause }),
+  } as unknown as Sink;
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
-  const record = await beginRecord(runs, context);
-  await record.end(EMPTY_SUMMARY);
-  await record.fail(EMPTY_SUMMARY, configError('canary-token is no token.'));
-  expect(ends).toEqual([
+  await recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context);
+  await recordRun(sink, 0, { summary: EMPTY_SUMMARY, error: configError('canary-token is no token.') }, context);
+  expect(records).toEqual([
     { exitCode: 0, cause: null },
     { exitCode: 2, cause: '****** is no token.' },
   ]);
@@ -40,13 +39,12 @@ it('the summary counts the plan when nothing happened, and what happened otherwi
     ...EMPTY_SUMMARY,
     seconds: 2,
     from_date: '2026-03-09',
-    next_from_date: '2026-03-09',
   });
   const counts = {
     ...newLoadCounts(),
     nextFromDate: '2026-03-15',
-    singleDaysInclusive: false,
-    gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
+    toDateInclusive: false,
+    gaps: ['2026-03-11', '2026-03-12'],
   };
   expect(summaryOf(planned, counts, 2)).toMatchObject({
     next_from_date: '2026-03-15',

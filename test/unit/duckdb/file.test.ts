@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readFileSync, statSync, truncateSync, writeFileS
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { duckdb } from '../../../src/targets/duckdb/target.ts';
+import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';
 
@@ -157,6 +158,13 @@ describe('a DuckDB file', () => {
     writeFileSync(secret, 'x\n1\n');
     await place.read(`CREATE OR REPLACE VIEW event_logs AS SELECT * FROM read_csv('${secret}')`);
     await expect(place.verify()).resolves.toMatchObject({ differences: [] });
+  });
+
+  it('takes a file whose quoted rows DuckDB refuses to read in parallel', async () => {
+    const day = place.ofCsv(D1, [pastedRows()]);
+    const [commit] = await place.load([[day]]);
+    expect(commit.rows).toBe(day.receipt.rows);
+    expect((await place.verify()).differences).toEqual([]);
   });
 
   it('gives back the space of removed rows', async () => {

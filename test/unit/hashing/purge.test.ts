@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { query } from '../../support/targets/query.ts';
-import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let fixture: PrivacyFixture;
 beforeEach(async () => {
@@ -16,7 +16,9 @@ afterEach(async () => {
 const SUPPRESSION_KEY = 'a suppression key of 32 characters';
 const ENV = { DFINERY_HASH_KEY: HASH_KEY, DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY };
 /** Each target and a place of it. */
-const TARGETS = DISK_TARGETS.map((name) => [name, name === 'duckdb' ? 'events.duckdb' : name] as const);
+const TARGETS = STATEFUL_TARGETS.map(({ name }) => name).map(
+  (name) => [name, name === 'duckdb' ? 'events.duckdb' : name] as const,
+);
 
 /** Plans, confirms and purges one person of a target by the mail address. */
 async function forget(
@@ -55,7 +57,8 @@ describe('a purge by a hashed column', () => {
     expect(fixture.holding(hmac('marked-person-2'))).toEqual([]);
     expect(fixture.holding('marked')).toEqual([]);
     const lists = { ...withList, suppression_file: fixture.at('suppressed.jsonl') };
-    const again = await fixture.sync(lists, [target[0], fixture.at(target[1])], '--json');
+    const days = ['--from', '2026-01-15', '--to', '2026-01-15'];
+    const again = await fixture.sync(lists, [target[0], fixture.at(target[1])], '--json', ...days);
     expect(JSON.parse(again.result)).toMatchObject({ rows: 2, suppressed_rows: 2 });
     expect(fixture.holding(hmac('marked-person-2'))).toEqual([]);
   });
@@ -91,11 +94,9 @@ describe('a purge by a hashed column', () => {
     const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
     expect((await fixture.sync(early)).code).toBe(0);
     const late = await fixture.sync(
-      { ...LISTS, columns_hash: ['df_unified_id', 'email'] },
+      { ...LISTS, columns_hash: ['df_unified_id', 'email'], history_days: 5 },
       undefined,
       '--full-refresh',
-      '--from',
-      '2026-01-15',
     );
     expect(late.code, late.said).toBe(0);
     const done = await forget(TARGETS[0], 'marked-1@example.com', ENV);
@@ -113,7 +114,7 @@ describe('a purge by a hashed column', () => {
       hash_key: 'another key that has 32 characters, too',
     };
     expect((await fixture.sync({ ...LISTS, ...early })).code).toBe(0);
-    const late = await fixture.sync(LISTS, undefined, '--full-refresh', '--from', '2026-01-15');
+    const late = await fixture.sync({ ...LISTS, history_days: 5 }, undefined, '--full-refresh');
     expect(late.code, late.said).toBe(0);
     const words = ['person', '--in', 'duckdb', fixture.at('events.duckdb'), '--by-column', 'email'];
     const shown = await fixture.run([...words, '--id', 'marked-1@example.com'], ENV);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { query } from '../../support/targets/query.ts';
-import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let fixture: PrivacyFixture;
 beforeEach(async () => {
@@ -13,14 +13,17 @@ afterEach(() => fixture.close());
 const PEOPLE = [1, 2, 3, 4, 5].map((n) => person(n));
 
 describe('columns that are dropped or hashed', () => {
-  it.each([...DISK_TARGETS, 'arrow'])('leave no byte of a value in any file of %s, nor in messages', async (name) => {
-    fixture.serve(PEOPLE);
-    const done = await fixture.sync(LISTS, [name, fixture.at(name)]);
-    expect(done.code, done.said).toBe(0);
-    expect(fixture.holding('marked')).toEqual([]);
-    expect(fixture.holding('phone')).toEqual([]);
-    expect(done.said + done.result).not.toMatch(/marked|phone|a hash key/);
-  });
+  it.each([...STATEFUL_TARGETS.map((target) => target.name), 'arrow'])(
+    'leave no byte of a value in any file of %s, nor in messages',
+    async (name) => {
+      fixture.serve(PEOPLE);
+      const done = await fixture.sync(LISTS, [name, fixture.at(name)]);
+      expect(done.code, done.said).toBe(0);
+      expect(fixture.holding('marked')).toEqual([]);
+      expect(fixture.holding('phone')).toEqual([]);
+      expect(done.said + done.result).not.toMatch(/marked|phone|a hash key/);
+    },
+  );
 
   it('hold the HMAC of the unquoted value; an empty value stays empty', async () => {
     const odd = 'he said "marked", twice';
@@ -99,15 +102,15 @@ describe('other column lists, or another key', () => {
     ['one column less', { columns_hash: ['df_unified_id'] }],
     ['no column', { columns_hash: [], columns_drop: [] }],
     ['one more dropped', { columns_drop: ['phone', 'plan'] }],
-  ])('%s: are refused without --full-refresh, which warns that older rows keep the old form', async (_, change) => {
+  ])('%s: are refused without --full-refresh, which warns of days that stay as they were', async (_, change) => {
     const lists = { ...LISTS, ...change };
     const refused = await fixture.sync(lists);
     expect(refused.code).toBe(2);
-    expect(refused.said).toMatch(/columns_drop, columns_hash or hash_key\s+differ.*--full-refresh.*keep the old form/);
+    expect(refused.said).toMatch(/columns_drop, columns_hash or hash_key.*--full-refresh/);
     const done = await fixture.sync(lists, undefined, '--full-refresh');
     expect(done.code, done.said).toBe(0);
-    expect(done.said).toContain('keep the old form');
-    const again = await fixture.sync(lists);
-    expect([again.code, again.said]).toEqual([0, expect.not.stringContaining('keep the old form')]);
+    expect((await fixture.sync(lists)).code).toBe(0);
+    const later = await fixture.sync({ ...LISTS, history_days: 4, end_date: undefined }, undefined, '--full-refresh');
+    expect(later.said).toMatch(/2026-01-15 stay as they are, as other filters or columns made them/);
   });
 });

@@ -1,83 +1,110 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validators } from '../../../connectors/validator.mjs';
-import type { DayDownload } from '../../../src/extract/day.ts';
-import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+import { Place } from '../../support/targets/place.ts';
+import type { Work } from '../../support/targets/writer.ts';
 
-const CHILD = resolve(import.meta.dirname, '../../../node_modules/.cache/place-child.mjs');
-const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
-const ROWS = 3_000;
-const KILLS = 5;
+const ROOT = resolve(import.meta.dirname, '../../..');
+const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
 
-beforeAll(() =>
-  build({
-    entryPoints: [resolve(import.meta.dirname, '../../support/processes/place-child.ts')],
-    outfile: CHILD,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    loader: { '.sql': 'text' },
-    logLevel: 'error',
-    plugins: [validators],
-  }),
-);
+describe.each(['parquet', 'delta'] as const)('%s, killed after any step', (name) => {
+  const place = new Place(name);
+  const writer = join(place.dir, 'writer.mjs');
+  const list = join(place.dir, 'work.json');
 
-describe.each(TARGET_NAMES)('%s', (name) => {
-  let place: Place;
-  let count = 0;
-  beforeEach(() => {
-    place = new Place(name);
+  beforeAll(async () => {
+    symlinkSync(join(ROOT, 'node_modules'), join(place.dir, 'node_modules'));
+    const entryPoints = [join(ROOT, 'test/support/targets/writer.ts')];
+    const how = { bundle: true, format: 'esm', platform: 'node', packages: 'external' } as const;
+    await build({ entryPoints, outfile: writer, ...how, plugins: [validators], loader: { '.sql': 'text' } });
   });
-  afterEach(() => place.close());
+  afterAll(() => place.close());
 
-  /** Starts a process that commits these batches. */
-  function start(batches: readonly (readonly DayDownload[])[], how: string) {
-    const list = join(place.dir, `batches-${count++}.json`);
-    writeFileSync(list, JSON.stringify(batches));
-    return spawn(process.execPath, [CHILD, name, place.place, list, how], { stdio: ['ignore', 'pipe', 'inherit'] });
+  /** Runs the writer until its step of this number; returns true if it came to its end before. */
+  async function ran(work: Omit<Work, 'target' | 'place' | 'spoolDir' | 'facts'>, steps: number): Promise<boolean> {
+    const own = { target: name, place: place.place, spoolDir: join(place.dir, 'spool'), facts: place.facts(D1) };
+    writeFileSync(list, JSON.stringify({ ...own, ...work }));
+    const argv = ['-r', join(ROOT, 'test/support/processes/kill-after.cjs'), writer, list];
+    const env = { ...process.env, KILL_AFTER: `any:${steps}` };
+    const [code, signal] = await once(
+      spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'inherit'], env }),
+      'exit',
+    );
+    expect(signal ?? code).toBe(signal === null ? 0 : 'SIGKILL');
+    return signal === null;
   }
 
-  const generation = (g: number) =>
-    DAYS.map((day) =>
-      place.of(
-        day,
-        Array.from({ length: ROWS + g }, (_, i) => ({ id: `${day} ${i}`, gen: `${g}`, [`only${g}`]: `${i}` })),
-      ),
-    );
-
-  it('that is killed at any moment has each day whole, in one version, and takes the next run', async () => {
-    await place.load([generation(0)]);
-    for (let k = 0; k < KILLS; k++) {
-      const batches = [1, 2].flatMap((g) => [generation(2 * k + g)]);
-      const child = start(batches, 'over and over');
-      await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-      await delay(100 + 250 * k);
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-      const { differences } = await place.verify();
-      expect(differences).toEqual([]);
-      const found = await place.read('SELECT event_date, gen, count(*) AS n FROM events GROUP BY ALL ORDER BY ALL');
-      expect(found.map(({ gen, n }) => Number(n) - Number(gen))).toEqual([ROWS, ROWS, ROWS]);
+  /** Calls `check` after each kill of a writer that begins with what `prepare` stores, until none is killed. */
+  async function afterEachKill(
+    prepare: () => Promise<void>,
+    work: () => Parameters<typeof ran>[0],
+    check: () => Promise<void>,
+  ) {
+    for (let steps = 1; ; steps += process.env.SOAK === undefined ? 6 : 1) {
+      expect(steps).toBeLessThan(80);
+      rmSync(place.place, { recursive: true, force: true });
+      await prepare();
+      const isDone = await ran(work(), steps);
+      await check();
+      if (isDone) break;
     }
-    await place.load([generation(99)]);
-    expect((await place.verify()).differences).toEqual([]);
-    expect(await place.read('SELECT DISTINCT gen FROM events')).toEqual([{ gen: '99' }]);
-  });
+  }
 
-  it('takes days in any order from five processes at once', async () => {
-    const days = Array.from({ length: 15 }, (_, i) => `2026-01-${String(i + 1).padStart(2, '0')}`);
-    const batches = days.map((day) => [place.of(day, [{ id: day, [`c${day.slice(8)}`]: '1' }])]);
-    const children = [0, 1, 2, 3, 4].map((at) => start(batches.filter((_, i) => (i * 7) % 5 === at).reverse(), 'once'));
-    await Promise.all(children.map(async (child) => expect(await once(child, 'exit')).toEqual([0, null])));
-    expect(await place.keys()).toEqual(days.map((day) => `${day} ${day}`));
-    const state = await place.state();
-    expect([state?.exportState?.from_date, state?.receipts.size]).toEqual(['2026-01-16', 15]);
-    expect((await place.verify()).differences).toEqual([]);
-  });
+  const isOnce = (keys: readonly string[]) => new Set(keys.map((key) => key.slice(11))).size === keys.length;
+
+  it('shows no row twice, and the next run finishes the work', async () => {
+    const first = () => [place.of(D1, [{ id: 'a' }, { id: 'b' }])];
+    // The second day has a new column, and takes a row from the first.
+    const second = () => [place.shared(D2, [{ id: 'b', n: '5' }, { id: 'c' }])];
+    await afterEachKill(
+      async () => void (await place.load([first()])),
+      () => ({ batches: [second()] }),
+      async () => {
+        const seen = await place.keys();
+        expect(isOnce(seen), seen.join()).toBe(true);
+        await place.load([second()]);
+        expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
+        expect((await place.verify()).differences).toEqual([]);
+      },
+    );
+  }, 240_000);
+
+  it('keeps a first day whole or not at all, and a retried first run works', async () => {
+    const first = () => [place.of(D1, [{ id: 'a' }])];
+    await afterEachKill(
+      async () => {},
+      () => ({ batches: [first()] }),
+      async () => {
+        await place.load([first()]);
+        expect(await place.keys()).toEqual([`${D1} a`]);
+        expect((await place.verify()).differences).toEqual([]);
+      },
+    );
+  }, 240_000);
+
+  it('removes people with every byte, once the next command has finished the purge', async () => {
+    const days = () => [
+      place.of(D1, [
+        { id: 'a', member: 'SECRET', df_unified_id: 'u1' },
+        { id: 'b', member: 'm2', df_unified_id: 'u2' },
+      ]),
+      place.of(D2, [{ id: 'c', member: 'SECRET', df_unified_id: 'u1' }]),
+    ];
+    await afterEachKill(
+      async () => void (await place.load([days()])),
+      () => ({ batches: [], purge: ['SECRET'] }),
+      async () => {
+        const before = (await place.find(['SECRET'])).rows;
+        if (name === 'parquet') expect([0, 2]).toContain(before);
+        await place.purge(['SECRET']);
+        expect(await place.keys()).toEqual([`${D1} b`]);
+        expect(place.files().filter((path) => readFileSync(path).includes('SECRET'))).toEqual([]);
+        expect((await place.verify()).differences).toEqual([]);
+      },
+    );
+  }, 240_000);
 });

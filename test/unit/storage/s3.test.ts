@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
+import { s3ClientOf } from '../../../src/storage/s3-client.ts';
+import type { Storage } from '../../../src/storage/storage.ts';
+import { envOf } from '../../support/env.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
+
+let dir: string;
+let s3: FakeS3;
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'dfinery-s3-'));
+  s3 = await FakeS3.start();
+  for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await s3.close();
+  rmSync(dir, { recursive: true });
+});
+
+const open = (signal?: AbortSignal) => openStorage('s3://bucket/lake', { env: envOf(s3.env), signal });
+async function using<T>(work: (storage: Storage) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  const storage = await open(signal);
+  try {
+    return await work(storage);
+  } finally {
+    storage.close();
+  }
+}
+function large() {
+  const [path, bytes] = [join(dir, 'large'), randomBytes(34 * 1024 * 1024)];
+  writeFileSync(path, bytes);
+  return { path, bytes };
+}
+async function listed(storage: Storage): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { path } of storage.list('events')) paths.push(path);
+  return paths;
+}
+
+describe('time', () => {
+  const get = async (outcome: 'slow' | 'stalled') => {
+    s3.objects.set('x', { bytes: Buffer.alloc(12, 'x'), modified: new Date() });
+    s3.outcomeOf = ({ what }) => (what === 'GetObject' ? outcome : 'normal');
+    const client = await s3ClientOf(envOf(s3.env), 400);
+    try {
+      const { Body } = await client.getObject({ Bucket: 'bucket', Key: 'x' });
+      return await Body?.transformToString();
+    } finally {
+      client.destroy();
+    }
+  };
+
+  it('does not end a request whose bytes still come, however slowly', async () => {
+    expect(await get('slow')).toBe('x'.repeat(12));
+  });
+
+  it('ends a request whose body stalls', async () => {
+    await expect(get('stalled')).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+});
+
+describe('a store of another vendor', () => {
+  it('gets no checksums that it does not ask for', async () => {
+    await using((storage) => storage.write('x', 'text'));
+    expect(s3.headers.flat().filter((name) => name.startsWith('x-amz-checksum'))).toEqual([]);
+  });
+
+  it('may answer without a length', async () => {
+    s3.hasLengths = false;
+    await using(async (storage) => {
+      await storage.write('x', 'text');
+      expect(String(await storage.read('x'))).toBe('text');
+    });
+  });
+
+  it('that repeats a page of its list for ever ends the run', async () => {
+    s3.repeatsPages = true;
+    await using(async (storage) => {
+      await storage.write('events/x', '');
+      await expect(listed(storage)).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('repeats') });
+    });
+  });
+
+  it('that ignores or refuses conditional writes is refused, with its own reason', async () => {
+    s3.isConditional = false;
+    const check = () => using((storage) => checkConditionalWrites(storage));
+    await expect(check()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('If-None-Match') });
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 501, code: 'NotImplemented' } : 'normal');
+    await expect(check()).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('501 NotImplemented: as the test wants it'),
+    });
+  });
+});
+
+describe('failures', () => {
+  it('are told in one sentence with the right exit code', async () => {
+    const failed = (): Promise<{ exitCode: number; message: string }> =>
+      using((storage) => storage.write('x', '')).then(
+        () => Promise.reject(new Error('no failure')),
+        (error) => error,
+      );
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 403, code: 'AccessDenied' } : 'normal');
+    expect(await failed()).toMatchObject({ exitCode: 2, message: expect.stringContaining('credentials were refused') });
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 500, code: 'InternalError' } : 'normal');
+    expect(await failed()).toMatchObject({ exitCode: 3, message: expect.stringContaining('500 InternalError') });
+    s3.outcomeOf = () => 'normal';
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
+    expect(await failed()).toMatchObject({ exitCode: 2 });
+    await expect(openStorage('s3://nothing/x', { env: envOf(s3.env) })).rejects.toMatchObject({ exitCode: 2 });
+  }, 60_000);
+
+  it('that pass are retried, and a lost answer is not a lost object', async () => {
+    s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
+    await using((storage) => storage.write('x', 'one'));
+    s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
+    await using((storage) => storage.write('y', 'two'));
+    expect([...s3.objects.keys()].sort()).toEqual(['lake/x', 'lake/y']);
+  });
+
+  it('a request is not made again after a stop', async () => {
+    const stop = new AbortController();
+    s3.outcomeOf = ({ what }) => {
+      if (what !== 'PutObject') return 'normal';
+      stop.abort(new Error('stopped'));
+      return 'answer lost';
+    };
+    await expect(using((storage) => storage.write('x', ''), stop.signal)).rejects.toThrow('stopped');
+    expect(s3.requests.filter(({ what }) => what === 'PutObject')).toHaveLength(1);
+  });
+
+  it('plain http to another machine is refused, also if the SDK finds the endpoint by itself', async () => {
+    writeFileSync(join(dir, 'config'), '[default]\nendpoint_url = http://store.example\nregion = us-east-1\n');
+    vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
+    await expect(openStorage('s3://bucket/lake', { env: envOf({}) })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('https'),
+    });
+    const given = { ...s3.env, AWS_ENDPOINT_URL_S3: 'http://store.example' };
+    await expect(openStorage('s3://bucket/lake', { env: envOf(given) })).rejects.toMatchObject({ exitCode: 2 });
+  });
+});
+
+describe('a large file', () => {
+  it.each([
+    ['UploadPart', 'cut'],
+    ['CompleteMultipartUpload', 'answer lost'],
+  ] as const)(
+    'is uploaded in parts in spite of a failing %s',
+    async (what, outcome) => {
+      const { path, bytes } = large();
+      s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
+      await using((storage) => storage.putFile(path, 'events/x'));
+      expect([s3.objects.get('lake/events/x')?.bytes.equals(bytes), s3.uploads.size]).toEqual([true, 0]);
+    },
+    60_000,
+  );
+
+  it('leaves nothing behind if a part never succeeds', async () => {
+    const { path } = large();
+    s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
+    await expect(using((storage) => storage.putFile(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
+    expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
+  }, 60_000);
+});
+
+describe('what a purge erases', () => {
+  it('is also every older version, and unfinished uploads that were begun before', async () => {
+    s3.versions = [];
+    s3.pageSize = 2;
+    await using(async (storage) => {
+      for (const text of ['one', 'two', 'three']) await storage.write('events/keep', text);
+      for (const text of ['one', 'two']) await storage.write('events/gone', text);
+      const began = new Date(1_000);
+      for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
+      s3.uploads.set('young', { key: 'lake/events/y', began: new Date(3_000), parts: new Map() });
+      await storage.eraseAllBut('events', ({ path }) => path === 'events/keep', 2_000);
+    });
+    expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
+    expect([...s3.uploads.keys()]).toEqual(['young']);
+  });
+
+  it.each([
+    ['ListObjectVersions', 's3:ListBucketVersions'],
+    ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
+  ])('needs the permission for %s, which is tried before', async (what, permission) => {
+    s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
+    await expect(using((storage) => storage.tryErase([]))).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining(permission),
+    });
+  });
+});

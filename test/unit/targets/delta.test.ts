@@ -1,0 +1,260 @@
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { addDays } from '../../../src/base/days.ts';
+import { DAY_MS } from '../../../src/base/durations.ts';
+import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { filesBelow, Place } from '../../support/targets/place.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+type Action = Record<string, Record<string, unknown> | undefined>;
+
+describe('a Delta table on a disk', () => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place('delta');
+  });
+  afterEach(() => place.close());
+
+  const log = () => join(place.place, 'events/_delta_log');
+  const entryPath = (version: number) => join(log(), `${String(version).padStart(20, '0')}.json`);
+  const entry = (version: number): Action[] =>
+    readFileSync(entryPath(version), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  const actions = (version: number, kind: string): Record<string, unknown>[] =>
+    entry(version).flatMap((action): Record<string, unknown>[] => (action[kind] === undefined ? [] : [action[kind]]));
+  const append = (version: number, ...lines: readonly unknown[]) =>
+    writeFileSync(entryPath(version), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+
+  it('has one file a day and one commit a batch, and names that every reader takes', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', 'a b;c': '1' }]), place.of(D2, [{ id: 'b' }])]]);
+    expect(actions(0, 'add').map(({ path }) => String(path).replace(/part-[0-9a-f-]{36}/, 'part-ID'))).toEqual([
+      `event_date=${D1}/part-ID.parquet`,
+      `event_date=${D2}/part-ID.parquet`,
+    ]);
+    expect(actions(0, 'txn')).toMatchObject([{ appId: 'dfinery-elt' }]);
+    const [{ schemaString, partitionColumns }] = actions(0, 'metaData');
+    expect([String(schemaString).includes('a_b_c'), partitionColumns]).toEqual([true, ['event_date']]);
+  });
+
+  it('keeps in its statistics no value of a person', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', phone: '0101', name: 'Kim' }, { id: 'b' }])]]);
+    const [{ stats }] = actions(0, 'add');
+    const { numRecords, minValues, maxValues, nullCount } = JSON.parse(String(stats));
+    expect([numRecords, nullCount.phone, nullCount._key]).toEqual([2, 1, 0]);
+    expect(Object.keys(minValues)).toEqual(Object.keys(maxValues));
+    expect(Object.keys(minValues).every((name) => name.endsWith('_datetime'))).toBe(true);
+  });
+
+  it('writes no file anew for a new column, and those with values of a widened one', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }]), place.of(D2, [{ id: 'b' }])]]);
+    await place.load([[place.of(D3, [{ id: 'c', x: '1' }])]]);
+    expect([actions(1, 'add').length, actions(1, 'remove').length]).toEqual([1, 0]);
+    await place.load([[place.of('2026-01-04', [{ id: 'd', n: 'text' }])]]);
+    expect(actions(2, 'remove').map(({ path }) => String(path).slice(11, 21))).toEqual([D1]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('loses a race: exit 3, what it stored is removed, and the same run works again', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const sink = await place.target.open(place.place, place.options());
+    if (!('commit' in sink)) throw new Error('no sink');
+    // Another writer commits between the last look at the log and the commit.
+    const { DiskStorage } = await import('../../../src/storage/disk.ts');
+    const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementationOnce(async () => {
+      append(1, { commitInfo: {} });
+      return false;
+    });
+    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal)).rejects.toMatchObject({
+      exitCode: 3,
+    });
+    await sink.close();
+    create.mockRestore();
+    expect(filesBelow(join(place.place, 'events')).filter((path) => path.endsWith('.parquet'))).toHaveLength(1);
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+  });
+
+  it.each([
+    ['a file of another program', { add: { path: 'x.parquet', partitionValues: {}, size: 1, dataChange: true } }],
+    ['a path out of the table', { remove: { path: '../../etc/passwd' } }],
+    ['an absolute path', { remove: { path: '/etc/passwd' } }],
+    [
+      'a day that is none',
+      { remove: { path: 'event_date=2026-13-01/part-00000000-0000-4000-8000-000000000000.parquet' } },
+    ],
+    [
+      'an unknown feature',
+      { protocol: { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] } },
+    ],
+    ['a value that is no action', { add: 5 }],
+  ])('is refused with one sentence for %s, and nothing is changed', async (_, action) => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    append(1, action);
+    const before = filesBelow(place.place);
+    await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
+    await expect(place.verify()).rejects.toMatchObject({ exitCode: 2 });
+    expect(filesBelow(place.place)).toEqual(before);
+  });
+
+  it('is not made around the files of others', async () => {
+    const { mkdirSync } = await import('node:fs');
+    mkdirSync(join(place.place, 'events'), { recursive: true });
+    writeFileSync(join(place.place, 'events/notes.txt'), 'mine');
+    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ exitCode: 2 });
+    expect(filesBelow(place.place)).toEqual([join(place.place, 'events/notes.txt')]);
+  });
+
+  it('counts a day that another program deleted in the table as pruned', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    const [{ path }] = actions(0, 'add');
+    append(1, { remove: { path, deletionTimestamp: Date.now(), dataChange: true } });
+    expect((await place.state())?.receipts.get(D1)).toMatchObject({ pruned: true });
+    await place.load([[place.of(D3, [{ id: 'c' }])]]);
+    expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
+  });
+
+  it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await place.load([[place.of(D1, [{ id: 'b' }])]]);
+    const dead = join(place.place, `events/event_date=${D1}/part-00000000-0000-4000-8000-000000000000.parquet`);
+    writeFileSync(dead, 'of a dead run');
+    const parquet = () => filesBelow(place.place).filter((path) => path.endsWith('.parquet')).length;
+    await place.load([]);
+    expect(parquet()).toBe(3);
+    const { clock } = place;
+    place.clock = { ...clock, now: () => Date.now() + 2 * DAY_MS };
+    await place.load([]);
+    expect(parquet()).toBe(1);
+    expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
+  it('does not grow with the square of its days: state and log of 200 days', async () => {
+    const days = Array.from({ length: 200 }, (_, i) => addDays(D1, i));
+    await place.load(days.slice(0, 100).map((day) => [place.of(day, [{ id: day }])]));
+    const bytes = () => filesBelow(log()).reduce((sum, path) => sum + statSync(path).size, 0);
+    const half = bytes();
+    await place.load(days.slice(100).map((day) => [place.of(day, [{ id: day }])]));
+    expect(bytes() / half).toBeLessThan(2.6);
+    expect(statSync(entryPath(199)).size).toBeLessThan(2 * statSync(entryPath(99)).size);
+    expect((await place.state())?.receipts.size).toBe(200);
+    // Entries before a checkpoint go after 30 days.
+    place.clock = { ...place.clock, now: () => Date.now() + 31 * DAY_MS };
+    await place.load(Array.from({ length: 10 }, (_, i) => [place.of(addDays(D1, 200 + i), [{ id: 'x' }])]));
+    expect(readdirSync(log()).filter((name) => name.endsWith('.json')).length).toBeLessThan(20);
+    expect((await place.verify()).differences).toEqual([]);
+  }, 240_000);
+
+  it('says what verify finds: a file that changed, and one that is gone', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    const [first] = await place.live();
+    const bytes = readFileSync(first);
+    bytes[20] ^= 1;
+    writeFileSync(first, bytes);
+    expect((await place.verify()).differences).toMatchObject([
+      { check: 'files', message: expect.stringContaining(D1) },
+    ]);
+    rmSync(first);
+    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
+  });
+});
+
+describe('a Delta table in a bucket', () => {
+  let s3: FakeS3;
+  let place: Place;
+  beforeEach(async () => {
+    s3 = await FakeS3.start();
+    for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
+    place = new Place('delta', s3);
+  });
+  afterEach(async () => {
+    vi.unstubAllEnvs();
+    place.close();
+    await s3.close();
+  });
+
+  const dataBytes = () =>
+    [...s3.objects]
+      .filter(([key]) => key.endsWith('.parquet') && !key.includes('_delta_log'))
+      .map(([, { bytes }]) => bytes.length);
+  const filesRead = () => s3.requests.filter(({ what, key }) => what === 'GetObject' && key.includes('event_date='));
+
+  it('needs at most 30 requests for a daily sync into 300 days, and downloads nothing of the table', async () => {
+    const days = Array.from({ length: 300 }, (_, i) => addDays('2025-01-01', i));
+    for (let i = 0; i < days.length; i += 30) {
+      await place.load([days.slice(i, i + 30).map((day) => place.of(day, [{ id: day, n: '1' }]))]);
+    }
+    const counts: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      s3.reset();
+      const [yesterday, today] = [addDays('2025-10-27', n), addDays('2025-10-28', n)];
+      const batch = [place.of(yesterday, [{ id: `y${n}` }]), place.of(today, [{ id: `t${n}` }])];
+      await place.load([batch]);
+      counts.push(s3.requests.length);
+      expect(filesRead()).toEqual([]);
+    }
+    expect(Math.max(...counts), counts.join()).toBeLessThanOrEqual(30);
+    expect(dataBytes().length).toBeGreaterThan(300);
+  }, 120_000);
+
+  it('downloads the files next to a day that may share rows with them, and no others', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of('2026-02-01', [{ id: 'z' }])]]);
+    s3.reset();
+    await place.load([[place.shared(D2, [{ id: 'a' }, { id: 'b' }])]]);
+    expect(filesRead().map(({ key }) => key.slice(23, 33))).toEqual([D1]);
+    expect(await place.keys()).toEqual([`${D2} a`, `${D2} b`, '2026-02-01 z']);
+  });
+
+  it('is verified, reported and purged through copies in the spool folder alone', async () => {
+    s3.versions = [];
+    const rows = [
+      { id: 'a', member: 'SECRET', df_unified_id: 'SECRET-u' },
+      { id: 'b', member: 'm2', df_unified_id: 'u2' },
+    ];
+    await place.load([[place.of(D1, rows)]]);
+    await place.load([[place.of(D1, rows), place.of(D2, [{ id: 'c', member: 'SECRET', df_unified_id: 'SECRET-u' }])]]);
+    expect((await place.verify()).differences).toEqual([]);
+    const report = await (await place.target.maintenance()).report(place.place, place.options());
+    expect(report).toMatchObject({ rows: 3 });
+    expect(await place.purge(['SECRET'])).toMatchObject({ rowsRemoved: 2, rows: 1 });
+    expect(await place.keys()).toEqual([`${D1} b`]);
+    const naming = s3.versions.filter(({ bytes }) => bytes?.includes('SECRET'));
+    expect(naming).toEqual([]);
+    expect(filesBelow(join(place.dir, 'spool'))).toEqual([]);
+  });
+
+  it('is refused where the store ignores the condition of a commit', async () => {
+    s3.isConditional = false;
+    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('If-None-Match'),
+    });
+  });
+
+  it('is whole after a run that stopped at any request, and the next run repairs it', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
+    const good = new Map(s3.objects);
+    const isChange = ({ what }: { what: string }) => !/^(Head|Get|List)/.test(what);
+    const next = () => [place.of(D1, [{ id: 'a', n: 'text' }]), place.of(D2, [{ id: 'b' }])];
+    for (let at = 1; at < 12; at++) {
+      s3.objects.clear();
+      for (const [key, held] of good) s3.objects.set(key, held);
+      s3.reset();
+      const killed = new AbortController();
+      s3.outcomeOf = (request) => {
+        if (killed.signal.aborted) return 'cut';
+        if (!isChange(request) || s3.requests.filter(isChange).length < at) return 'normal';
+        killed.abort();
+        return 'answer lost';
+      };
+      await place.load([next()], { signal: killed.signal }).catch(() => undefined);
+      s3.outcomeOf = () => 'normal';
+      expect([[`${D1} a`], [`${D1} a`, `${D2} b`]]).toContainEqual(await place.keys());
+      await place.load([next()]);
+      expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+      expect((await place.verify()).differences).toEqual([]);
+    }
+  }, 120_000);
+});

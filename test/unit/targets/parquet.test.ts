@@ -1,0 +1,165 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { addDays } from '../../../src/base/days.ts';
+import { filesBelow, Place } from '../../support/targets/place.ts';
+import { query } from '../../support/targets/query.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+
+describe('a Parquet folder', () => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place('parquet');
+  });
+  afterEach(() => place.close());
+
+  const fileOf = (day: string) => join(place.place, `events/event_date=${day}/data.parquet`);
+  const state = () => JSON.parse(readFileSync(join(place.place, '_dfinery.json'), 'utf8'));
+
+  it('has one file a day and one state, and nothing else that a reader sees', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    const names = filesBelow(place.place).map((path) => path.slice(place.place.length + 1));
+    expect(names).toEqual([
+      '_dfinery.json',
+      `events/event_date=${D1}/data.parquet`,
+      `events/event_date=${D2}/data.parquet`,
+    ]);
+    expect(filesBelow(place.place).every((path) => (statSync(path).mode & 0o777) === 0o600)).toBe(true);
+  });
+
+  it('has the same columns, in order and type, in all files', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b', a: 'x', n: '1.5' }])]]);
+    const schema = (day: string) => query(':memory:', `DESCRIBE SELECT * FROM '${fileOf(day)}'`);
+    expect(await schema(D1)).toEqual(await schema(D2));
+    expect(await place.read('SELECT n, a FROM events ORDER BY _key')).toEqual([
+      { n: 1, a: null },
+      { n: 1.5, a: 'x' },
+    ]);
+  });
+
+  it('gives an independent reader every value and type', async () => {
+    await place.load([
+      [place.of(D1, [{ id: 'a', n: '9007199254740993', t: '2026-01-05', l: '["x","y"]', s: 'null' }])],
+    ]);
+    const rows = await parquetReadObjects({ file: await asyncBufferFromFile(fileOf(D1)), compressors });
+    expect(rows).toMatchObject([{ _key: 'a', n: 9007199254740993n, t: new Date('2026-01-05'), l: ['x', 'y'] }]);
+  });
+
+  it('carries its receipt in each file', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const [row] = await query(
+      ':memory:',
+      `SELECT decode(value) AS v FROM parquet_kv_metadata('${fileOf(D1)}') WHERE decode(key) = 'dfinery.receipt'`,
+    );
+    expect(JSON.parse(String(row.v))).toMatchObject({ day: D1, rows: 1, rows_stored: 1 });
+  });
+
+  it('adopts a file that is newer than its state', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const before = readFileSync(join(place.place, '_dfinery.json'));
+    await place.load([[place.of(D1, [{ id: 'b' }, { id: 'c' }]), place.of(D2, [{ id: 'd' }])]]);
+    writeFileSync(join(place.place, '_dfinery.json'), before);
+    expect((await place.state())?.receipts.size).toBe(2);
+    await place.load([[place.of(D3, [{ id: 'e' }])]]);
+    expect(await place.keys()).toEqual([`${D1} b`, `${D1} c`, `${D2} d`, `${D3} e`]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('names a file that cannot be read, and takes its day when it is read again', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    writeFileSync(fileOf(D1), 'damaged');
+    expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+    const sink = await place.target.open(place.place, place.options());
+    if (!('commit' in sink)) throw new Error('no sink');
+    expect([sink.damaged, sink.state?.receipts.has(D1)]).toEqual([[D1], false]);
+    await sink.commit([place.of(D1, [{ id: 'again' }])], place.facts(D1), place.signal);
+    expect(sink.damaged).toEqual([]);
+    await sink.close();
+    expect(await place.keys()).toEqual([`${D1} again`, `${D2} b`]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('is left alone if the folder has files of others', async () => {
+    mkdirSync(join(place.place, 'events'), { recursive: true });
+    writeFileSync(join(place.place, 'events/other.parquet'), 'mine');
+    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ exitCode: 2 });
+    expect(filesBelow(place.place)).toEqual([join(place.place, 'events/other.parquet')]);
+  });
+
+  it('names a foreign file that readers see', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    writeFileSync(join(place.place, 'events/other.parquet'), 'mine');
+    expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining('other.parquet') }]);
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['another version', JSON.stringify({ v: 2 })],
+    ['a day that leads elsewhere', 'day'],
+  ])('refuses a state with %s, and changes nothing', async (_, text) => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const bad = { ...state(), days: [{ ...state().days[0], day: '../../x' }] };
+    writeFileSync(join(place.place, '_dfinery.json'), text === 'day' ? JSON.stringify(bad) : text);
+    await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
+    expect(readdirSync(join(place.place, 'events'))).toEqual([`event_date=${D1}`]);
+  });
+
+  it('may be moved, and is locked only while a batch is committed', async () => {
+    const sink = await place.target.open(place.place, place.options());
+    if (!('commit' in sink)) throw new Error('no sink');
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    await sink.close();
+    renameSync(place.place, `${place.place}-moved`);
+    renameSync(`${place.place}-moved`, place.place);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+  });
+
+  it('takes no longer for a day after 300 days than after 30', async () => {
+    const timeOf = async (day: string) => {
+      const began = performance.now();
+      await place.load([[place.of(day, [{ id: day }])]]);
+      return performance.now() - began;
+    };
+    const fill = (from: number, to: number) =>
+      place.load([
+        Array.from({ length: to - from }, (_, i) => place.of(addDays(D1, from + i), [{ id: `${from + i}` }])),
+      ]);
+    await fill(0, 30);
+    const early = Math.min(await timeOf(addDays(D1, 30)), await timeOf(addDays(D1, 31)), await timeOf(addDays(D1, 32)));
+    await fill(33, 300);
+    const late = Math.min(
+      await timeOf(addDays(D1, 300)),
+      await timeOf(addDays(D1, 301)),
+      await timeOf(addDays(D1, 302)),
+    );
+    expect(late - early).toBeLessThan(200);
+    expect(statSync(join(place.place, '_dfinery.json')).size).toBeLessThan(303 * 1_000);
+  }, 120_000);
+
+  it('keeps the last run in its state, and a run that stored nothing too', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const sink = await place.target.open(place.place, place.options());
+    if (!('commit' in sink)) throw new Error('no sink');
+    const run = {
+      began: 'x',
+      ended: 'y',
+      exitCode: 3,
+      cause: 'why',
+      version: '1',
+      rows: 0,
+      days: 0,
+      exports: 1,
+      bytes: 5,
+    };
+    await sink.recordRun(run);
+    await sink.close();
+    expect((await place.state())?.lastRun).toEqual(run);
+    rmSync(fileOf(D1));
+    expect((await place.state())?.lastRun).toEqual(run);
+  });
+});
