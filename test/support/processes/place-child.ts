@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { UserError } from '../../../src/base/errors.ts';
 import type { DayDownload } from '../../../src/extract/day.ts';
-import { Place, type TargetName } from '../targets/place.ts';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { Days } from '../targets/days.ts';
 
 /**
  * Commits the batches of a JSON file to a place, in their order, a dot on stdout before each; `over and over` until it is
@@ -9,16 +10,18 @@ import { Place, type TargetName } from '../targets/place.ts';
  */
 async function main([name, path, list, how]: readonly string[]): Promise<void> {
   const batches = JSON.parse(readFileSync(list, 'utf8')) as DayDownload[][];
-  const place = new Place(name as TargetName, path);
-  const sink = await place.target.open(path, place.options({ lockWaitMs: 60_000 }));
+  const days = new Days();
+  const target = STATEFUL_TARGETS.find((one) => one.name === name);
+  if (target === undefined) throw new Error(`no target ${name}`);
+  const sink = await target.open(path, days.options({ lockWaitMs: 60_000 }));
   do {
     for (const batch of batches) {
       process.stdout.write('.');
-      await committed(() => sink.commit(batch, place.facts('2026-01-01'), place.signal));
+      await committed(() => sink.commit(batch, days.facts('2026-01-01'), days.signal));
     }
   } while (how === 'over and over');
   await sink.close();
-  place.close();
+  days.close();
 }
 
 async function committed(commit: () => Promise<unknown>): Promise<void> {

@@ -21,34 +21,26 @@ export class Place extends Days {
   /** The place on the disk; of a bucket a copy of it. */
   readonly root: string;
 
-<<<<<<< HEAD
-  /** `path`: a place outside the folder of the days. */
-  constructor(name: TargetName, path?: string) {
-=======
   readonly bucket: FakeS3 | undefined;
 
   /** `bucket`: a Delta table in it. */
   constructor(name: TargetName, bucket?: FakeS3) {
->>>>>>> day
     super();
     this.bucket = bucket;
     const target = STATEFUL_TARGETS.find((one) => one.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
-<<<<<<< HEAD
-    this.place = path ?? join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
-=======
     const local = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
     this.place = bucket === undefined ? local : 's3://bucket/lake';
     this.root = local;
   }
 
-  override options(more: Partial<OpenOptions> = {}): OpenOptions 
+  override options(more: Partial<OpenOptions> = {}): OpenOptions {
     return super.options({ ...(this.bucket !== undefined && { env: envOf(this.bucket.env) }), ...more });
->>>>>>> day
+  }
 
   /** Opens the place, commits each batch, closes it. */
-  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = ): Promise<Commit[]> {
+  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
     const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
     const sink = await this.target.open(this.place, this.options(more));
     try {
@@ -98,11 +90,13 @@ export class Place extends Days {
     return [...files].map((path) => join(this.root, 'events', path));
   }
 
-  async state() 
+  async state() {
     return (await this.target.maintenance()).readState(this.place, this.options());
+  }
 
-  async verify() 
+  async verify() {
     return (await this.target.maintenance()).verify(this.place, this.options());
+  }
 
   async compact() {
     const { compact } = await this.target.maintenance();
@@ -110,32 +104,36 @@ export class Place extends Days {
     return compact(this.place, this.options());
   }
 
-  async report() 
+  async report() {
     return (await this.target.maintenance()).report(this.place, this.options());
+  }
 
-  async prune(before: Day, execute: boolean) 
+  async prune(before: Day, execute: boolean) {
     return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
+  }
 
   async purge(ids: readonly string[], column = 'member') {
     const onFound = async () => undefined;
     return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
   }
 
-  async find(ids: readonly string[], column = 'member') 
+  async find(ids: readonly string[], column = 'member') {
     return (await this.target.people()).find(this.place, this.#asked(ids, column), this.options());
+  }
 
   #asked(ids: readonly string[], column: string): PeopleQuery {
     return { ids, column };
   }
 
   /** Every file of the place, by its whole path. */
-  files(): string[] 
+  files(): string[] {
     if (this.target.name === 'duckdb') {
       return readdirSync(this.dir)
         .filter((name) => name.startsWith('events.duckdb'))
         .map((name) => join(this.dir, name));
     }
     return filesBelow(this.root);
+  }
 }
 
 /** Every file below a folder, by its whole path, sorted. */

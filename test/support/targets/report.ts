@@ -43,17 +43,6 @@ export function exampleReport(): TargetReport {
   };
 }
 
-<<<<<<< HEAD
-const receiptOf = (day: Day, i: number): StoredReceipt => ({
-  v: 1,
-  day,
-  to_date: day,
-  requested_at: `${addDays(day, 1)}T02:59:00.000Z`,
-  is_over: true,
-  rows: 1_000 + Number(day.slice(8)),
-  rows_stored: 1_000,
-  bytes: 250_000 + i * 1_000,
-=======
 export const receiptOf = (day: Day): StoredReceipt => ({
   v: 1,
   day,
@@ -63,16 +52,11 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   rows: 1_000 + Number(day.slice(8)),
   rows_stored: 1_000,
   bytes: 250_000,
->>>>>>> day
   sha256: '',
   exports: 1,
   suppressed: 0,
   invalid_utf8: 0,
-<<<<<<< HEAD
-  verified_at: `${addDays(day, 1)}T03:00:00.000Z`,
-=======
   verified_at: `${addDays(day, 2)}T03:00:01.000Z`,
->>>>>>> day
 });
 
 const CHANGES: TableState['changes'] = [
@@ -82,11 +66,7 @@ const CHANGES: TableState['changes'] = [
     change: 'added',
     fromType: null,
     toType: 'long',
-<<<<<<< HEAD
-    day: '2026-01-16',
-=======
     day: '2026-01-31',
->>>>>>> day
     shape: '9',
   },
   {
@@ -95,11 +75,7 @@ const CHANGES: TableState['changes'] = [
     change: 'widened',
     fromType: 'long',
     toType: 'string',
-<<<<<<< HEAD
-    day: '2026-01-18',
-=======
     day: '2026-02-02',
->>>>>>> day
     shape: 'aaaa',
   },
   {
@@ -108,11 +84,7 @@ const CHANGES: TableState['changes'] = [
     change: 'missing',
     fromType: null,
     toType: null,
-<<<<<<< HEAD
-    day: '2026-01-19',
-=======
     day: '2026-02-03',
->>>>>>> day
     shape: null,
   },
 ];
