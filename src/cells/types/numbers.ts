@@ -58,8 +58,12 @@ function digitsOf(value: number): string {
   return trimZeros(mantissa.replace('.', ''));
 }
 
+/** The digits without zeros at both ends; no pattern, which would take the square of their number. */
 function trimZeros(digits: string): string {
-  return digits.replace(/^0+/, '').replace(/0+$/, '');
+  let [from, to] = [0, digits.length];
+  while (from < to && digits[from] === '0') from++;
+  while (to > from && digits[to - 1] === '0') to--;
+  return digits.slice(from, to);
 }
 
 /** Decodes bytes that are known to be ASCII. */
