@@ -61,10 +61,6 @@ class FilesSink implements Sink {
     return this.#guarded(() => this.#place.log.exclusively(() => this.#commit(batch, facts, signal)), signal);
   }
 
-  async eventNames(): Promise<readonly string[]> {
-    return [];
-  }
-
   recordRun(run: RunRecord): Promise<void> {
     return this.#guarded(() => this.#place.log.recordRun(run));
   }
@@ -96,7 +92,10 @@ class FilesSink implements Sink {
   }
 
   async #commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
-    const before = this.state ?? newState(this.#options.timezone ?? null);
+    const timezone = this.#options.timezone ?? null;
+    const stored = this.state ?? newState(timezone);
+    // A first run that died may have had another time zone.
+    const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
     const downloads = currentDownloads(before.receipts, batch);
     const planned = planBatch(before, downloads, this.#options);
     const { engine } = this.#place;

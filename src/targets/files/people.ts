@@ -89,7 +89,12 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
         await place.log.erase().catch((error: unknown) => {
           throw diskError(error, { what: place.name, path: place.name, consequence: NOT_ERASED });
         });
-        return { ...resultOf(before, place.snapshot, change), found, ...(await otherFolders(place)) };
+        const { inUse, unreached } = await otherFolders(place);
+        const unread = [...place.log.damaged].map(
+          (day) =>
+            `${place.log.pathOf(day)} cannot be read, and may hold the people: restore it from a copy, or remove it.`,
+        );
+        return { ...resultOf(before, place.snapshot, change), found, unreached: [...unread, ...unreached], inUse };
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
       }
@@ -110,7 +115,10 @@ function resultOf(before: Snapshot, after: Snapshot, { removed }: Change): Rewri
 }
 
 /** The folders of other runs in this place: they may hold the people. */
-async function otherFolders({ storage, folder }: FilesPlace): Promise<Pick<PurgeResult, 'unreached' | 'inUse'>> {
+async function otherFolders({
+  storage,
+  folder,
+}: FilesPlace): Promise<{ readonly unreached: string[]; readonly inUse: string[] }> {
   const { workFolder } = storage;
   const inUse: string[] = [];
   const unreached: string[] = [];

@@ -135,6 +135,8 @@ export interface LogParts {
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
 const READ_ATTEMPTS = 5;
+/** The column with the path of a row's file. */
+const FILE = '_dfinery_file';
 
 /** An open place, with the operations on its files. */
 export class FilesPlace {
@@ -229,8 +231,10 @@ export class FilesPlace {
       const value = there.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });
-    const from = readParquet(paths, `hive_partitioning = true, hive_types = {${literal(PARTITION_COLUMN)}: DATE}`);
-    return `(SELECT ${[PARTITION_COLUMN, ...values].join(', ')} FROM ${from})`;
+    // Not as a Hive partition: a folder above may be named like one, too.
+    const day = `CAST(regexp_extract(${FILE}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+    const from = readParquet(paths, `hive_partitioning = false, filename = ${literal(FILE)}`);
+    return `(SELECT ${[day, ...values].join(', ')} FROM ${from})`;
   }
 
   /** Writes a query into a local file, which the next commit may store. */
