@@ -2,11 +2,7 @@ import { literal } from '../../cells/types/sql.ts';
 import { compareBytes } from '../../table/names.ts';
 import { textLiteral } from '../session/quote.ts';
 
-export const HASH_PREFIX = 'hash:';
-const SHA256_HEX_LENGTH = 64;
-/** Length of a key with a hash, without any `#n`. */
-export const HASH_KEY_LENGTH = HASH_PREFIX.length + SHA256_HEX_LENGTH;
-
+const HASH_PREFIX = 'hash:';
 /** A cell: the name under which it is hashed, and SQL of its raw text, NULL if it is empty. */
 export interface KeyCell {
   readonly source: string;

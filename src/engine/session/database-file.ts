@@ -83,7 +83,7 @@ export const spillFolder = (file: string, { isShared = false } = {}): string =>
   `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
 
 /** The folders in which runs have spilled what they read from a file, or wrote into it. */
-export function spilledFolders(file: string): string[] {
+function spilledFolders(file: string): string[] {
   const own = basename(spillFolder(file));
   const isOwn = (name: string) => name.startsWith(own) && /^(-[0-9a-f]{12})?$/.test(name.slice(own.length));
   return readdirSync(dirname(file)).flatMap((name) => (isOwn(name) ? [join(dirname(file), name)] : []));

@@ -104,11 +104,6 @@ export function isLocked(thrown: unknown): boolean {
   return /Could not set lock on file/.test(messageOf(thrown));
 }
 
-/** True if a foreign index or constraint on one of this program's tables keeps it from changing, or refuses rows. */
-export function isRefusedByIndex(thrown: unknown): boolean {
-  return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
-}
-
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFile extends UserError {
   constructor(message: string, details: ErrorDetails = {}) {

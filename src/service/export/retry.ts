@@ -8,7 +8,7 @@ import { type WaitLimits, waitProblem } from '../quota/wait-limits.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** A pause is longer where the service names a longer one in `Retry-After`, as far as the `WaitBudget` allows. */
-export const EXPORT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
+const EXPORT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 
 /** How long an export, with the smaller ones that take its place, may still be kept waiting by `Retry-After` (ms). */
 export interface WaitBudget {
@@ -17,7 +17,7 @@ export interface WaitBudget {
 export const newWaitBudget = (): WaitBudget => ({ remainingMs: HOUR_MS });
 
 /** The number of answers that may mean "too big" before an export is divided. */
-export const SPLIT_AFTER = {
+const SPLIT_AFTER = {
   days: 3,
   /** Of a single day, once a day before it was divided. */
   nextDay: 1,

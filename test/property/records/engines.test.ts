@@ -51,7 +51,7 @@ describe('records and tables', () => {
         const written = await fixture.write(csv, STREAMS);
         const duck = new DuckDbFixture();
         ducks.push(duck);
-        await duck.load([duck.window('2026-01-02', csv)]);
+        await duck.load([[duck.ofCsv('2026-01-02', [csv])]]);
         const table = async (sql: string) => (await duck.query(sql)).map((one) => Object.values(one).map(value));
         const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
           written.data(stream).map((data) => names.map((name) => value(data[name])));

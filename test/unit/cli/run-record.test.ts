@@ -20,9 +20,12 @@ const contextFor = (signal: AbortSignal) =>
 
 it('the record of a run holds how it ended, without secrets', async () => {
   const records: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
-  const sink = {
-    recordRun: async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause }),
-  } as unknown as Sink;
+  const sink: Sink = {
+    state: undefined,
+    commit: () => Promise.reject(new Error('nothing is stored')),
+    recordRun: async ({ exitCode, cause }) => void records.push({ exitCode, cause }),
+    close: nothing,
+  };
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
   await recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context);
