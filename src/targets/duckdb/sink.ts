@@ -84,7 +84,7 @@ export class DuckDbSink implements Sink {
   }
 
   async eventNames(): Promise<string[]> {
-    if (!fileExists(this.#options.file)) return [];
+    if (this.state === undefined) return [];
     return reading(this.#options, (engine, { columns }) => eventNamesIn(engine, 'events', columns));
   }
 
