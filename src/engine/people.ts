@@ -27,7 +27,7 @@ import { anyOf, identifier, textLiteral } from './session/quote.ts';
 /** The rows of `events` in a place. */
 export interface EventRows {
   readonly engine: Engine;
-  /** Rows with the columns that the look-up reads; undefined if there are none. */
+  /** Rows with all columns; undefined if there are none. */
   readonly from: string | undefined;
   readonly state: TableState;
   readonly place: string;
