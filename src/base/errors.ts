@@ -17,8 +17,8 @@ export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitC
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
 export interface Coordinates {
   readonly stream?: string;
-  /** The days of an export: `2026-01-01..2026-01-03`. Logs have it under the same name. */
-  readonly window?: string;
+  /** The day of an export. Logs have it under the same name. */
+  readonly day?: string;
   readonly attempt?: number;
   readonly row?: number;
   readonly column?: string;

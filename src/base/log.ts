@@ -5,7 +5,7 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * One thing that happened. `event` is a stable, dotted name (`window.retry`); fields hold numbers and short texts only.
+ * One thing that happened. `event` is a stable, dotted name (`export.retry`); fields hold numbers and short texts only.
  */
 export interface LogEvent {
   readonly level: LogLevel;

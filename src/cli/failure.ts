@@ -28,8 +28,8 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
 }
 
-/** The message of an error; names its window and its attempt if the message itself does not. */
+/** The message of an error; names its day and its attempt if the message itself does not. */
 function messageIn({ message, where }: UserError): string {
-  if (where.window === undefined || message.includes(where.window)) return message;
-  return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
+  if (where.day === undefined || message.includes(where.day)) return message;
+  return `${where.day}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
 }

@@ -6,7 +6,7 @@ import { TYPES } from '../cells/types/index.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import { hashedIn, serviceIn } from '../extract/state.ts';
-import { isTyped, type StoredColumn, type Typed } from '../table/columns.ts';
+import { isTyped, type Typed } from '../table/columns.ts';
 import type { TableState } from '../table/state.ts';
 import {
   NOBODY,
@@ -27,7 +27,7 @@ import { anyOf, identifier, textLiteral } from './session/quote.ts';
 /** The rows of `events` in a place. */
 export interface EventRows {
   readonly engine: Engine;
-  /** Rows with the columns of `peopleColumns`; undefined if there are none. */
+  /** Rows with all columns; undefined if there are none. */
   readonly from: string | undefined;
   readonly state: TableState;
   readonly place: string;
@@ -124,12 +124,6 @@ export async function* jsonOfRows(
     SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row
     FROM (SELECT * FROM ${from} WHERE ${condition}) AS e`);
   for await (const { row } of rows) yield String(row);
-}
-
-/** The columns, by their names in the place, that a look-up and its condition read; the relation must have them. */
-export function peopleColumns(columns: readonly StoredColumn[], query: PeopleQuery): Typed[] {
-  const names = [UNIFIED_ID, ...columnsOf(query)];
-  return columns.filter(isTyped).filter(({ source }) => names.some((name) => isSameName(source, name)));
 }
 
 /** The columns of external ids that a query looks into. */

@@ -182,7 +182,7 @@ export function removeIfThere(path: string): void {
   }
 }
 
-export async function syncFile(path: string): Promise<void> {
+async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
     await file.sync();

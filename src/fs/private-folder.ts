@@ -8,7 +8,7 @@ const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
 
 /** Tells who owns a folder; `others` also if they may look into it, or if it is a link or no folder. */
-export function folderOwner(path: string): 'us' | 'others' | 'nobody' {
+function folderOwner(path: string): 'us' | 'others' | 'nobody' {
   let found: Stats | undefined;
   try {
     found = lstatSync(path, { throwIfNoEntry: false });
@@ -36,20 +36,6 @@ export async function checkWritable(folder: string): Promise<void> {
 
 /** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
 export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 'us';
-
-/**
- * Makes a folder for this user alone, if it is not there. Throws a configuration failure for one that is a link,
- * somebody else's or open to others, the system's error where it cannot be made. `what` begins the sentence: `The spool
- * folder`.
- */
-export function makePrivateFolder(path: string, what: string): void {
-  makeFolders(path);
-  if (folderOwner(path) !== 'others') return;
-  throw configError(
-    `${what} ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another folder.`,
-    { where: { file: path } },
-  );
-}
 
 /**
  * Makes a folder and those above it for this user alone, as far as they are missing. Throws the system's error, and a

@@ -134,7 +134,7 @@ const words = fc.constantFrom(
 
 export const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter(isText);
 
-export const isDay = (year: number, month: number, day: number): boolean => {
+const isDay = (year: number, month: number, day: number): boolean => {
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   return year >= 1 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;

@@ -1,16 +1,6 @@
 import { UserError } from '../../src/base/errors.ts';
 import { MalformedCsv } from '../../src/cells/csv/malformed.ts';
 
-/** The UserError with which work fails. Throws what else it fails with, or if it succeeds. */
-export async function failureOf(work: Promise<unknown>): Promise<UserError> {
-  const error = await work.then(
-    () => new Error('the work succeeded'),
-    (thrown: unknown) => thrown,
-  );
-  if (error instanceof UserError) return error;
-  throw error;
-}
-
 /** The message with which work is refused, as usage or configuration. */
 export function refusalOf(work: () => unknown): string {
   try {

@@ -7,7 +7,7 @@ const MAX_SPACE = 64 * 1024;
 
 /** A format other than CSV; `found` names it in messages. */
 export interface OtherFormat {
-  readonly kind: 'json' | 'html' | 'binary';
+  readonly kind: 'json' | 'html' | 'binary' | 'utf16';
   readonly found: string;
 }
 
@@ -18,8 +18,8 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
   [0x00, { kind: 'binary', found: 'binary data' }],
   [0x1f, { kind: 'binary', found: 'binary data, perhaps still compressed' }],
-  [0xfe, { kind: 'binary', found: 'binary data or UTF-16 text' }],
-  [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
+  [0xfe, { kind: 'utf16', found: 'UTF-16 text' }],
+  [0xff, { kind: 'utf16', found: 'UTF-16 text' }],
 ]);
 
 /** True if [start, end) of `bytes` begins with `text`. */

@@ -18,7 +18,14 @@
 
 import { CR, LF, QUOTE } from '../../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
-import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason, otherLineEnds } from './malformed.ts';
+import {
+  AT_MOST_COLUMNS,
+  BROKEN_ROW,
+  MalformedCsv,
+  type MalformedReason,
+  otherEncoding,
+  otherLineEnds,
+} from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
 import { type RowOutput, RowWriter } from './row-writer.ts';
@@ -158,6 +165,7 @@ export class RowSource {
     const { start, end } = this.#buffer;
     const begin = bodyStart(this.#buffer.bytes, start, end, last);
     if (begin === undefined) return false;
+    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncoding();
     if (typeof begin === 'object') throw this.malformed('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = begin;
     this.#started = true;

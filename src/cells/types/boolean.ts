@@ -45,7 +45,6 @@ export const BOOLEAN_CODEC = codecOf({
   sqlText,
   widenings: {},
   widenedText: sqlText,
-  keepsSpelling: false,
   range: 'json',
   jsonSchema: () => ({ type: ['boolean', 'null'] }),
 });

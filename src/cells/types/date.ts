@@ -29,7 +29,6 @@ export const DATE_CODEC = codecOf({
     },
   },
   widenedText: asText,
-  keepsSpelling: true,
   range: 'table',
   jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
 });

@@ -169,18 +169,6 @@ const isStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
 /** SQL of the texts of the elements of a list of numbers. */
 const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
 
-/** Patterns of elements that every reader reads alike, by the type of the list. */
-const PLAIN_ELEMENTS = {
-  BIGINT: '-?[1-9][0-9]{0,17}|0',
-  DOUBLE: '-?[1-9][0-9]{0,14}|0|-?(0|[1-9][0-9]{0,6})\\.[0-9]{1,8}',
-} as const;
-
-/** SQL of the typed list; NULL unless every element but `null` fits its type. */
-function sqlNumberList(expr: string, item: keyof typeof PLAIN_ELEMENTS, element: (text: string) => string): string {
-  const isPlain = matches(expr, listOf(PLAIN_ELEMENTS[item]));
-  return `CASE WHEN ${isPlain} THEN from_json(${expr}, '["${item}"]') ELSE ${sqlElements(expr, element)} END`;
-}
-
 /** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
 function sqlElements(expr: string, element: (text: string) => string): string {
   const texts = elementTexts(expr);
@@ -232,7 +220,6 @@ function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): Col
     writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
     nativeCells: () => 0,
     sqlText: jsonText,
-    keepsSpelling: false,
     range: 'none',
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
   });
@@ -244,7 +231,7 @@ export const LONG_LIST_CODEC: ColumnCodec = listCodec({
   item: LONG_CODEC,
   sqlItem: 'BIGINT',
   write: copyBytes,
-  sql: (expr) => sqlNumberList(expr, 'BIGINT', sqlLong),
+  sql: (expr) => sqlElements(expr, sqlLong),
   sqlValue: listOfItems('BIGINT'),
   widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]') },
   widenedText: jsonText,
@@ -258,7 +245,7 @@ export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
   item: DOUBLE_CODEC,
   sqlItem: 'DOUBLE',
   write: copyBytes,
-  sql: (expr) => sqlNumberList(expr, 'DOUBLE', sqlDouble),
+  sql: (expr) => sqlElements(expr, sqlDouble),
   sqlValue: listOfItems('DOUBLE'),
   widenings: { 'string[]': (expr) => listOfItems('VARCHAR')(longsWherePossible(expr)) },
   widenedText: longsWherePossible,

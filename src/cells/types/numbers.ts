@@ -4,103 +4,52 @@ import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { codecOf } from './type.ts';
 
-/** Every integer of up to this many digits is exact as a double. */
+/** Every integer of up to this many digits is exact as a double, and every double of so many digits is its text. */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
-/** A number with a dot and without an exponent cannot underflow if its text has at most this length. */
-const SAFE_LENGTH = 300;
-/** The shortest text of a double never has more significant digits than this. */
-const MAX_DIGITS = 17;
-const LONG_MAX = Uint8Array.from('9223372036854775807', (c) => c.charCodeAt(0));
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
 export function numberClass(bytes: Uint8Array, start: number, end: number): Evidence {
   const negative = bytes[start] === HYPHEN;
   const first = negative ? start + 1 : start;
-  let i = first;
-  while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
+  const i = digitsEnd(bytes, first, end);
   const digits = i - first;
   if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
   if (i < end) return bytes[i] === DOT ? doubleClass(bytes, start, first, i, end) : 0;
   if (bytes[first] === ZERO) return negative ? 0 : LONG;
-  return digits <= EXACT_DIGITS ? LONG : wideClass(bytes, first, digits, negative);
+  if (digits <= EXACT_DIGITS) return LONG;
+  return digits > INT64_DIGITS ? 0 : wideClass(latin1(bytes, start, end));
 }
 
-function wideClass(bytes: Uint8Array, first: number, digits: number, negative: boolean): Evidence {
-  if (digits > INT64_DIGITS) return 0;
-  if (digits === INT64_DIGITS && !withinInt64(bytes, first, negative)) return 0;
-  let high = 0;
-  let low = 0;
-  const split = first + digits - 9;
-  for (let i = first; i < split; i++) high = high * 10 + bytes[i] - ZERO;
-  for (let i = split; i < first + digits; i++) low = low * 10 + bytes[i] - ZERO;
-  return isExact(high, low) ? LONG : LONG_WIDE;
+function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
+  let i = start;
+  while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
+  return i;
 }
 
-function withinInt64(bytes: Uint8Array, first: number, negative: boolean): boolean {
-  for (let i = 0; i < INT64_DIGITS; i++) {
-    const difference = bytes[first + i] - LONG_MAX[i];
-    if (difference !== 0) return difference < 0 || (negative && difference === 1 && i === INT64_DIGITS - 1);
-  }
-  return true;
-}
-
-/** The distance between two doubles from 2^63 on, which have 53 bits; below, their distance is a divisor of it. */
-const LARGEST_STEP = 2 ** (63 - 52);
-
-/**
- * True if high × 10^9 + low, at most 2^63, is a multiple of the distance between two doubles of its size. Its remainder
- * by `LARGEST_STEP` decides, which is exact, as the number itself may not be.
- */
-function isExact(high: number, low: number): boolean {
-  const remainder = ((high % LARGEST_STEP) * (1_000_000_000 % LARGEST_STEP) + low) % LARGEST_STEP;
-  let step = 1;
-  for (let limit = 2 ** 53; limit <= high * 1_000_000_000 + low; limit *= 2) step *= 2;
-  return remainder % step === 0;
+function wideClass(text: string): Evidence {
+  const value = BigInt(text);
+  if (BigInt.asIntN(64, value) !== value) return 0;
+  return BigInt(Number(text)) === value ? LONG : LONG_WIDE;
 }
 
 /**
  * The class of a number whose text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit.
+ * It is a double if its digits are those of the shortest text of its value.
  */
 function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): Evidence {
-  let i = dot + 1;
-  while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
+  const i = digitsEnd(bytes, dot + 1, end);
   if (i === dot + 1) return 0;
-  if (i === end) {
-    const digits = end - first - 1;
-    return digits <= EXACT_DIGITS || (end - first <= SAFE_LENGTH && significant(bytes, first, end) <= EXACT_DIGITS)
-      ? DOUBLE
-      : shortestClass(bytes, start, first, end, end);
-  }
-  if (bytes[i] !== UPPER_E || dot - first !== 1) return 0;
-  return isExponent(bytes, i + 1, end) ? shortestClass(bytes, start, first, i, end) : 0;
+  if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;
+  if (i < end && !(bytes[i] === UPPER_E && dot - first === 1 && isExponent(bytes, i + 1, end))) return 0;
+  const value = Number(latin1(bytes, start, end));
+  const written = trimZeros(latin1(bytes, first, i).replace('.', ''));
+  return Number.isFinite(value) && written === digitsOf(value) ? DOUBLE : 0;
 }
 
 function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
-  let i = bytes[start] === HYPHEN || bytes[start] === 0x2b ? start + 1 : start;
-  if (i === end) return false;
-  for (; i < end; i++) if (bytes[i] < ZERO || bytes[i] > NINE) return false;
-  return true;
-}
-
-/** The number of digits in [first, end) without the leading and the trailing zeros. */
-function significant(bytes: Uint8Array, first: number, end: number): number {
-  let from = first;
-  let to = end;
-  while (from < to && (bytes[from] === ZERO || bytes[from] === DOT)) from++;
-  while (to > from && (bytes[to - 1] === ZERO || bytes[to - 1] === DOT)) to--;
-  let dots = 0;
-  for (let i = from; i < to; i++) if (bytes[i] === DOT) dots = 1;
-  return to - from - dots;
-}
-
-/** Compares the significant digits of the text with those of the shortest text of its value. */
-function shortestClass(bytes: Uint8Array, start: number, first: number, mantissaEnd: number, end: number): Evidence {
-  if (significant(bytes, first, mantissaEnd) > MAX_DIGITS) return 0;
-  const value = Number(latin1(bytes, start, end));
-  if (!Number.isFinite(value)) return 0;
-  const written = trimZeros(latin1(bytes, first, mantissaEnd).replace('.', ''));
-  return written === digitsOf(value) ? DOUBLE : 0;
+  const first = bytes[start] === HYPHEN || bytes[start] === 0x2b ? start + 1 : start;
+  return first < end && digitsEnd(bytes, first, end) === end;
 }
 
 /** The significant digits of the shortest text of a double; none for zero. */
@@ -109,8 +58,12 @@ function digitsOf(value: number): string {
   return trimZeros(mantissa.replace('.', ''));
 }
 
+/** The digits without zeros at both ends; no pattern, which would take the square of their number. */
 function trimZeros(digits: string): string {
-  return digits.replace(/^0+/, '').replace(/0+$/, '');
+  let [from, to] = [0, digits.length];
+  while (from < to && digits[from] === '0') from++;
+  while (to > from && digits[to - 1] === '0') to--;
+  return digits.slice(from, to);
 }
 
 /** Decodes bytes that are known to be ASCII. */
@@ -142,14 +95,13 @@ export const LONG_CODEC = codecOf({
   sqlText: asText,
   widenings: { double: castTo('DOUBLE') },
   widenedText: asText,
-  keepsSpelling: true,
   range: 'table',
   jsonSchema: () => ({ type: ['integer', 'null'] }),
 });
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
 /** A plain text of up to this length has at most 15 digits, so that it is always exact. */
-const EXACT_LENGTH = 16;
+const EXACT_LENGTH = EXACT_DIGITS + 1;
 /** Powers of ten from which DuckDB's text of a double has an exponent, and below which it does. */
 const FIRST_LARGE = 16;
 const LAST_PLAIN = -4;
@@ -217,7 +169,6 @@ export const DOUBLE_CODEC = codecOf({
   sqlText: asText,
   widenings: {},
   widenedText: asLong,
-  keepsSpelling: false,
   range: 'table',
   jsonSchema: () => ({ type: ['number', 'null'] }),
 });

@@ -18,7 +18,6 @@ export const STRING_CODEC: ColumnCodec = {
   sqlText: (expr) => expr,
   widenings: {},
   widenedText: (expr) => expr,
-  keepsSpelling: true,
   range: 'json',
   jsonSchema: () => ({ type: ['string', 'null'] }),
 };

@@ -49,7 +49,6 @@ export const DUCKDB_SCALARS = {
   TIMESTAMP: { delta: 'timestamp_ntz', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
   TIMESTAMPTZ: {
     delta: 'timestamp',
-
     arrow: { name: 'timestamp', unit: 'MICROSECOND', timezone: 'UTC' },
   },
   VARCHAR: { delta: 'string', arrow: { name: 'utf8' } },
@@ -80,12 +79,9 @@ interface Facts {
   readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
   /**
    * SQL that converts a typed expression of a stored column to string, without lambdas. Whatever types the column had
-   * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on
-   *.
+   * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on.
    */
   readonly widenedText: Conversion;
-  /** True if DuckDB's text of a value is that of the cell, so that the text finds the cell again. */
-  readonly keepsSpelling: boolean;
   /** Where `inspect` shows minimum and maximum: nowhere, in its JSON, or also in its table, instead of examples. */
   readonly range: 'none' | 'json' | 'table';
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */

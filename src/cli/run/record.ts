@@ -7,7 +7,7 @@ import type { RunResult } from './summary.ts';
 
 /** Records a run in its place. Of a run that failed, a record that cannot be written is a warning only. */
 export async function recordRun(
-  sink: Sink,
+  sink: Pick<Sink, 'recordRun'>,
   began: number,
   { summary, error }: RunResult,
   { clock, logger, signal, redactor }: Context,

@@ -105,7 +105,7 @@ class DayDownloader {
 
   #refusal(answer: Exclude<Exported, ExportFile>): UserError {
     if (answer.kind === 'failed') return answer.error;
-    const where = { window: this.#day };
+    const where = { day: this.#day };
     if (answer.kind === 'empty') return transientError(`${this.#day} was answered with ${answer.what}.`, { where });
     const message = `The service does not export ${this.#day}: ${answer.message}`;
     return answer.kind === 'too_big' ? transientError(message, { where }) : configError(message, { where });
@@ -124,7 +124,7 @@ class DayDownloader {
     if (again.answer.what !== what) {
       return this.#failed(transientError(`${day} was answered with ${what}, then with ${again.answer.what}.`));
     }
-    const where = { window: day };
+    const where = { day };
     const stored = plan.receipts.get(day)?.rows ?? 0;
     if (stored > 0) {
       const message = `${day} has ${plainCount(stored, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
@@ -184,7 +184,7 @@ class DayDownloader {
     const message =
       `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${now}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
-    const error = transientError(message, { where: { window: day } });
+    const error = transientError(message, { where: { day } });
     return this.#isOver ? this.#failed(error) : { kind: 'open', day, error };
   }
 

@@ -79,7 +79,7 @@ async function fetchOnce(run: Run, request: DayRequest, splitAfter?: number): Pr
   };
   try {
     const { waitBudget } = request.effort;
-    const options = { ...run.deps, exportName: request.from, splitAfter, waitBudget, signal: run.signal };
+    const options = { ...run.deps, day: request.from, splitAfter, waitBudget, signal: run.signal };
     const last = await retrying(options, attempt);
     return last.kind === 'received' ? last.value : last;
   } catch (error) {
@@ -99,7 +99,7 @@ function refusalOf(error: MalformedCsv, counts: Map<string, number>, day: string
   if (count < MAX_MALFORMED && !FINAL.has(reason)) return { kind: 'retry', code: reason, message };
   const times = count > 1 ? `${count} times in the same way` : 'in a way that another download does not mend';
   throw transientError(`The export of ${day} was broken ${times}: ${message}. Nothing of it was stored.`, {
-    where: { ...where, window: day },
+    where: { ...where, day },
     internal: reason,
   });
 }

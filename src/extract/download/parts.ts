@@ -71,6 +71,6 @@ function tooLarge(day: Day, which: string, answer: Exclude<Exported, ExportFile>
   return transientError(
     `The events ${which} of ${day} cannot be exported by themselves${why}: nothing of the day was stored. Run again later; ` +
       'if that does not help, ask the provider, or leave them out with the events filter.',
-    { where: { window: day } },
+    { where: { day } },
   );
 }

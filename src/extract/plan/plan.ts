@@ -46,7 +46,7 @@ export interface PlanInput {
 }
 
 /** A warning for the user, given before anything is sent. */
-export interface PlanWarning {
+interface PlanWarning {
   readonly event: string;
   readonly message: string;
 }

@@ -10,7 +10,8 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   const begin = bodyStart(bytes, 0, bytes.length, isAll);
   if (begin === undefined) return undefined;
-  return typeof begin === 'object' && begin.kind !== 'binary' ? begin.kind : 'other';
+  const kind = typeof begin === 'object' ? begin.kind : 'other';
+  return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
 /** True for a JSON list without items, also if it is the `data` of an object. */

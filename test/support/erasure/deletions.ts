@@ -35,7 +35,7 @@ export const code = (response: ServerResponse, value: string, status = 200, head
 
 const accept: Answer = (_deletion, response) => json(response, SUCCESS);
 
-interface DeletionServer {
+export interface DeletionServer {
   readonly url: string;
   /** Every request, of any method and path, in order of arrival. */
   readonly seen: Deletion[];
@@ -46,7 +46,7 @@ interface DeletionServer {
 }
 
 /** A server written for these tests alone: it counts everything, and answers as the test says. */
-async function startDeletionServer(answer: Answer = accept): Promise<DeletionServer> {
+export async function startDeletionServer(answer: Answer = accept): Promise<DeletionServer> {
   const seen: Deletion[] = [];
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];

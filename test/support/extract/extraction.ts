@@ -242,7 +242,7 @@ export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_lo
 }
 
 /** A place that replaces days, keeps a receipt each, and the state, as every target does. */
-export class FakeTarget {
+class FakeTarget {
   state: ExportState | undefined;
   readonly receipts = new Map<Day, Receipt & { pruned?: boolean }>();
   /** Ids of the stored rows by day. */
@@ -320,7 +320,7 @@ export const planFor = (
 ): Plan => planRun({ settings: { ...SETTINGS, ...settings }, prior, now: clock.now(), ...more });
 
 /** The share of a pause of the policy that is waited for (full jitter). */
-export const JITTER = 0.5;
+const JITTER = 0.5;
 
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
 export class Fixture {

@@ -7,7 +7,6 @@ import { recordRun } from '../../../src/cli/run/record.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/day.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
-import type { Sink } from '../../../src/targets/contract.ts';
 import { newLoadCounts } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
@@ -20,9 +19,7 @@ const contextFor = (signal: AbortSignal) =>
 
 it('the record of a run holds how it ended, without secrets', async () => {
   const records: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
-  const sink = {
-    recordRun: async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause }),
-  } as unknown as Sink;
+  const sink = { recordRun: async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause }) };
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
   await recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context);

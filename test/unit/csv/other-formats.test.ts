@@ -57,6 +57,7 @@ describe('a body that is no documented CSV is refused for good', () => {
     ['tabs', textOf(all, '\t'), /"\\t"/],
     ['bars', textOf(all, '|'), /"\|"/],
     ['one line', textOf(all, ',', ',').slice(0, -1), /single line/],
+    ['UTF-16', Buffer.from(`\ufeff${textOf(all)}`, 'utf16le'), /UTF-8/],
     ['names in another encoding', Buffer.from(textOf([[...SYSTEM, EUC_KR], ...rows(1)]), 'latin1'), /UTF-8/],
     ['cells in another encoding', Buffer.from(textOf([HEADER, ...rows(50, EUC_KR)]), 'latin1'), /UTF-8/],
   ])('%s', (_, body, reason) => {

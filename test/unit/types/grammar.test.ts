@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/cells/types/calendar.ts';
 import { classify } from '../../../src/cells/types/index.ts';
-import { cells, classesOf, isDay } from '../../support/column-types.ts';
+import { cells, classesOf } from '../../support/column-types.ts';
 import { evidenceNames } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
 
@@ -25,9 +24,6 @@ function classified(cell: string, [before, after]: readonly [string, string]): s
   const start = encoder.encode(before).length;
   return evidenceNames(classify(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
 }
-
-const dayText = (year: number, month: number, day: number): string =>
-  [String(year).padStart(4, '0'), ...[month, day].map((part) => String(part).padStart(2, '0'))].join('-');
 
 /** The cell, and all that one inserted, replaced or removed character makes of it. */
 function* editsOf(cell: string): Generator<string> {
@@ -129,61 +125,5 @@ describe('a cell of any form', () => {
       }),
       { numRuns: 5_000 },
     );
-  });
-});
-
-describe('a calendar day', () => {
-  it('has the day number that Date gives, in both directions', () => {
-    const bytes = encoder.encode('0000-00-00');
-    const date = new Date(0);
-    const wrongDays: string[] = [];
-    for (let year = 1; year <= 9999; year++) {
-      for (const [month, day] of [
-        [1, 1],
-        [2, 28],
-        [3, 1],
-        [12, 31],
-        [1 + (year % 12), 1 + (year % 28)],
-      ] as const) {
-        const text = dayText(year, month, day);
-        encoder.encodeInto(text, bytes);
-        date.setUTCFullYear(year, month - 1, day);
-        const form = parseTime(bytes, 0, bytes.length);
-        const seconds = civilSeconds();
-        FIELDS.fill(-1);
-        setCivil(seconds + 86_399);
-        const [y, m, d, hour, minute, second] = FIELDS;
-        const isBack = y === year && m === month && d === day && hour === 23 && minute === 59 && second === 59;
-        if (form === 0 || seconds * 1_000 !== date.getTime() || !isBack) wrongDays.push(text);
-      }
-    }
-    expect(wrongDays).toEqual([]);
-  });
-
-  it('is valid exactly when Date accepts it', () => {
-    const wrongDays: string[] = [];
-    for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
-      for (let month = 0; month <= 13; month++) {
-        for (let day = 0; day <= 32; day++) {
-          const text = dayText(year, month, day);
-          const bytes = encoder.encode(text);
-          if ((parseTime(bytes, 0, bytes.length) !== 0) !== isDay(year, month, day)) wrongDays.push(text);
-        }
-      }
-    }
-    expect(wrongDays).toEqual([]);
-  });
-
-  it('keeps its fraction and its offset', () => {
-    const read = (text: string) => {
-      const bytes = encoder.encode(`${text}9`);
-      parseTime(bytes, 0, bytes.length - 1);
-      return [FIELDS[MICROS], FIELDS[OFFSET]];
-    };
-    FIELDS.fill(7);
-    expect(read('2026-01-02 03:04:05.000001+0130')).toEqual([1, 5_400]);
-    expect(read('2026-01-02 03:04:05.5-15:59')).toEqual([500_000, -57_540]);
-    expect(read('2026-01-02 03:04:05Z')).toEqual([0, 0]);
-    expect(read('2026-01-02 03:04:05.120-00:01')).toEqual([120_000, -60]);
   });
 });

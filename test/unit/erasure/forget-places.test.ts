@@ -1,0 +1,304 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
+import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
+
+const setup = setUpErasure();
+const ROWS = [event('m1'), event('m1', 2), event('m2'), event('m3')];
+const DUCKDB = PLACES.slice(0, 1);
+const only = (...places: readonly string[]) =>
+  places.flatMap((words) => ['--in', ...words.split(' ').map((word, i) => (i === 0 ? word : setup.case.at(word)))]);
+
+describe('an erasure', () => {
+  it('removes people from the service and from every byte of three places, and proves it', async () => {
+    await setup.case.load(ROWS);
+    const list = setup.case.list('requests.csv', 'name,customer\nx,m1\ny,m2\n');
+    const words = ['--file', list, '--column', 'customer'];
+    const shown = await setup.case.run('person', ...words, '-o', setup.case.at('../rows.jsonl'));
+    expect(shown.code, shown.said).toBe(0);
+    expect(readFileSync(setup.case.at('../rows.jsonl'), 'utf8').trim().split('\n')).toHaveLength(9);
+    rmSync(setup.case.at('../rows.jsonl'));
+
+    const plan = await setup.case.plan(...words);
+    expect(plan).toMatchObject({ mode: 'plan', exit: 0, ids: 2, to_request: 2, warnings: [] });
+    expect(plan.places.map(({ people, rows, rows_removed }) => [people, rows, rows_removed])).toEqual([
+      [2, 3, null],
+      [2, 3, null],
+      [2, 3, null],
+    ]);
+    expect(setup.case.requested()).toEqual([]);
+
+    const done = await setup.case.plan(...words, '--execute', '--confirm', plan.hash);
+    expect(done, done.said).toMatchObject({ mode: 'executed', exit: 0, done: 2, undecided: 0 });
+    expect(done.places.map(({ rows_removed }) => rows_removed)).toEqual([3, 3, 3]);
+    expect(setup.case.requested().toSorted()).toEqual(['m1', 'm2']);
+    for (const text of ['marked-u-m1', 'marked-row-m1', 'marked-log-m2']) {
+      expect(setup.case.fixture.holding(text), text).toEqual([]);
+    }
+
+    const proof = await setup.case.run(
+      'forget',
+      '--proof-file',
+      list,
+      '--column',
+      'customer',
+      '--head',
+      done.head ?? '',
+    );
+    expect(proof.code, proof.said).toBe(0);
+    expect(proof.result).toMatch(
+      /Row 2 of the list .*\n.*the service confirmed the deletion\n.*duckdb .*: 2 rows removed/,
+    );
+    expect(proof.result.match(/rows? removed/g)).toHaveLength(6);
+    const none = await setup.case.run('forget', '--proof', 'm3');
+    expect([none.code, none.result]).toEqual([1, expect.stringContaining('no answer and no removal')]);
+
+    const synced = await setup.case.load(ROWS);
+    expect(synced.map(({ code: exit, result }) => [exit, JSON.parse(result).suppressed_rows])).toEqual(
+      Array(3).fill([0, 3]),
+    );
+  });
+
+  it.each<[string, Answer, number]>([
+    ['success', (_, response) => json(response, SUCCESS), 0],
+    ['a code of its own', (_, response) => code(response, '40000'), 0],
+    ['data: false', (_, response) => json(response, { ...SUCCESS, data: false }), 0],
+    ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
+    ['502', (_, response) => json(response, 'Bad gateway', 502), 3],
+  ])('removes everybody from the places although the service answers an unknown ID by %s', async (_, unknown, exit) => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.answer = (deletion, response, nth) =>
+      deletion.id === 'm1' ? json(response, SUCCESS) : unknown(deletion, response, nth);
+    const list = setup.case.list('ids.txt', 'm1\nm2\n');
+    const words = ['--file', list, ...only(...DUCKDB)];
+    const done = await setup.case.erase(...words);
+    expect([done.exit, done.places[0].rows_removed], done.said).toEqual([exit, 3]);
+    expect(setup.case.fixture.holding('marked-u-m2')).toEqual([]);
+    if (exit === 0) return;
+    expect(done.error).toContain('1 of 2 IDs are deleted at the service, and 1 are undecided');
+    setup.case.fixture.clock.advance(3 * 86_400_000);
+    setup.case.answer = (_deletion, response) => json(response, SUCCESS);
+    setup.case.server.seen.length = 0;
+    const monday = await setup.case.plan(...words, '--execute', '--confirm', done.hash);
+    expect([monday.exit, setup.case.requested()], monday.said).toEqual([0, ['m2']]);
+  });
+
+  it.each([
+    ['a blank at the end', 'm1 '],
+    ['a blank that does not break', '\u00a0m1'],
+    ['another case', 'M1'],
+    ['decomposed Hangul', '김'.normalize('NFD')],
+  ])('warns of an ID that a place holds in another form: %s', async (_, id) => {
+    await setup.case.load([...ROWS, event('김')], DUCKDB);
+    const plan = await setup.case.plan('--id', id, ...only(...DUCKDB));
+    expect(plan.exit).toBe(0);
+    expect(plan.warnings.join(' ')).toContain('Row 1: no place holds this ID, but one that differs only in blanks');
+    expect(plan.places[0]).toMatchObject({ rows: 0, ids_without_rows: 1, row_numbers: [1] });
+  });
+
+  it('keeps a person away who had no row yet', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    expect((await setup.case.erase('--id', 'late', ...only(...DUCKDB))).exit).toBe(0);
+    const [synced] = await setup.case.load([...ROWS, event('late')], DUCKDB);
+    expect(JSON.parse(synced.result)).toMatchObject({ rows: 4, suppressed_rows: 1 });
+  });
+
+  it('requests nobody again whom the ledger knows as deleted, unless asked to', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.list('ids.txt', 'm1\n');
+    const words = ['--file', setup.case.at('ids.txt'), ...only(...DUCKDB)];
+    await setup.case.erase(...words);
+    // Another officer, in another folder, with another list and the same ledger.
+    const config = setup.case.configure(
+      { ledger_dir: '../ledger' },
+      { suppression_file: '../suppressed.jsonl' },
+      'b/dfinery.json',
+    );
+    setup.case.list('ids.txt', 'm1\nm2\n');
+    const second = await setup.case.erase(...words, '--config', config);
+    expect(second).toMatchObject({ exit: 0, done_before: 1, done: 1 });
+    expect(second.warnings[0]).toMatch(
+      /^1 ID was deleted at the service before \(2026-01-2\d\) and is not requested again/,
+    );
+    expect(setup.case.requested()).toEqual(['m1', 'm2']);
+    expect((await setup.case.erase(...words, '--again')).done).toBe(2);
+    expect(setup.case.requested()).toEqual(['m1', 'm2', 'm1', 'm2']);
+  });
+
+  it('purges alone, without a request and without a token', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.env = { DFINERY_SUPPRESSION_KEY: setup.case.env.DFINERY_SUPPRESSION_KEY };
+    const done = await setup.case.erase('--id', 'm1', '--purge-only', ...only(...DUCKDB));
+    expect([done.exit, done.places[0].rows_removed, setup.case.requested()], done.said).toEqual([0, 2, []]);
+    const proof = await setup.case.run('forget', '--proof', 'm1');
+    expect([proof.code, proof.result]).toEqual([0, expect.stringContaining('2 rows removed')]);
+  });
+
+  it('purges everybody on the suppression list from a backup that was restored', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.copy('events.duckdb', 'backup.duckdb');
+    await setup.case.erase('--file', setup.case.list('ids.txt', 'm1\nm2\nlate\n'), ...only(...DUCKDB));
+    setup.case.copy('backup.duckdb', 'events.duckdb');
+    expect(setup.case.fixture.holding('marked-u-m1')).not.toEqual([]);
+    const done = await setup.case.erase('--suppressed', ...only(...DUCKDB));
+    expect([done.exit, done.places[0].rows_removed], done.said).toEqual([0, 3]);
+    rmSync(setup.case.at('backup.duckdb'));
+    expect(setup.case.fixture.holding('marked-u-m1')).toEqual([]);
+    expect(setup.case.fixture.holding('marked-u-m3')).not.toEqual([]);
+  });
+
+  it('removes nothing after a wrong token', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.answer = (_, response) => code(response, '40201');
+    const done = await setup.case.erase('--file', setup.case.list('ids.txt', 'm1\nm2\n'), ...only(...DUCKDB));
+    expect([done.exit, done.stopped_by, done.places[0].rows_removed]).toEqual([2, '40201', null]);
+    expect(setup.case.requested()).toHaveLength(1);
+  });
+
+  it('says in its plan what is missing, and that people return without a suppression list', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.configure({ ledger_dir: undefined }, { suppression_file: undefined });
+    const plan = await setup.case.plan('--id', 'm1', ...only(...DUCKDB));
+    expect(plan.exit).toBe(0);
+    expect(plan.warnings).toEqual([
+      expect.stringContaining('There is no ledger_dir: nothing is remembered'),
+      expect.stringContaining('There is no suppression_file: the people return with the next sync'),
+    ]);
+  });
+});
+
+describe('a plan', () => {
+  it('covers by its hash the list, the places, the column and the limits, and not what the ledger knows', async () => {
+    await setup.case.load(ROWS, PLACES.slice(0, 2));
+    const base = ['--id', 'm1', ...only(...DUCKDB)];
+    const { hash } = await setup.case.plan(...base);
+    const others = [
+      ['--id', 'm2', ...only(...DUCKDB)],
+      ['--id', 'm1', ...only(...PLACES.slice(0, 2))],
+      [...base, '--by-column', 'df_unified_id'],
+      [...base, '--max-people', '9'],
+      [...base, '--allow-shared'],
+      [...base, '--again'],
+      [...base, '--purge-only'],
+    ];
+    for (const words of others) {
+      expect((await setup.case.plan(...words)).hash, words.join(' ')).not.toBe(hash);
+      expect((await setup.case.plan(...words, '--execute', '--confirm', hash)).exit).toBe(2);
+    }
+    expect(setup.case.requested()).toEqual([]);
+    await setup.case.plan(...base, '--execute', '--confirm', hash);
+    expect((await setup.case.plan(...base)).hash).toBe(hash);
+  });
+
+  it.each<[string, readonly string[], RegExp]>([
+    ['too many people', ['--max-people', '1'], /holds 2 people of these IDs.*give --max-people 2/],
+    ['rows with other IDs', [], /also has other IDs in the rows of 1 of these people.*give --allow-shared/],
+  ])('ends with 5 for %s', async (_, more, message) => {
+    const shared = event('m2', 2, { member: 'other' });
+    await setup.case.load(more.length === 0 ? [...ROWS, shared] : ROWS, DUCKDB);
+    const plan = await setup.case.plan('--file', setup.case.list('ids.txt', 'm1\nm2\n'), ...only(...DUCKDB), ...more);
+    expect([plan.exit, plan.error]).toEqual([5, expect.stringMatching(message)]);
+    const done = await setup.case.plan(
+      '--file',
+      setup.case.at('ids.txt'),
+      ...only(...DUCKDB),
+      ...more,
+      '--execute',
+      '--confirm',
+      plan.hash,
+    );
+    expect([done.exit, done.mode, setup.case.requested()]).toEqual([5, 'plan', []]);
+  });
+
+  it('ends with 5 for more deletions than max_deletions_per_sync, but counts no ID that was rejected before', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.configure({ max_deletions_per_sync: 1 });
+    setup.case.answer = (_, response) => code(response, '40000');
+    expect((await setup.case.erase('--id', 'm1', ...only(...DUCKDB))).exit).toBe(0);
+    const words = (ids: string) => ['--file', setup.case.list('ids.txt', ids), ...only(...DUCKDB)];
+    expect((await setup.case.plan(...words('m1\nm2\n'))).exit).toBe(0);
+    expect(await setup.case.plan(...words('m1\nm2\nm3\n'))).toMatchObject({ exit: 5, to_request: 3 });
+  });
+
+  it.each<[string, (words: string[]) => Promise<unknown> | unknown, RegExp]>([
+    ['a column that no place has', (words) => words.push('--by-column', 'nobody'), /has no column nobody/],
+    [
+      'a place that is not there',
+      (words) => words.push('--in', 'duckdb', setup.case.at('none.duckdb')),
+      /none\.duckdb/,
+    ],
+    ['a place twice', (words) => words.push(...only(...DUCKDB)), /is named twice/],
+    [
+      'the data of another service',
+      () => setup.case.configure({}, { service_id: 'another' }),
+      /holds the data of another service/,
+    ],
+    [
+      'a suppression list under another key',
+      () => {
+        setup.case.list('suppressed.jsonl', '{"v":1,"kind":"suppression","key_check":"0123456789abcdef"}\n');
+      },
+      /under another key/,
+    ],
+    [
+      'a ledger that was changed',
+      async () => {
+        await setup.case.erase('--id', 'm3', ...only(...DUCKDB));
+        const path = setup.case.at('ledger/ledger.jsonl');
+        writeFileSync(path, readFileSync(path, 'utf8').replace('"ids":1', '"ids":2'));
+      },
+      /The ledger is broken/,
+    ],
+  ])('is refused for %s, as its execution would be', async (_, change, message) => {
+    await setup.case.load(ROWS, DUCKDB);
+    const words = ['--id', 'm1', ...only(...DUCKDB)];
+    await change(words);
+    setup.case.server.seen.length = 0;
+    const { code: exit, said } = await setup.case.run('forget', ...words);
+    expect([exit, said]).toEqual([expect.toSatisfy((one) => one === 1 || one === 2), expect.stringMatching(message)]);
+    expect(setup.case.requested()).toEqual([]);
+  });
+
+  it.each<[string, readonly string[], RegExp]>([
+    ['nobody', [], /exactly one of --id, --file/],
+    ['two lists', ['--id', 'a', '--file', 'b'], /exactly one of --id, --file/],
+    ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
+    ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
+    ['a column and a mapping', ['--id', 'a', '--by-column', 'x', '--mapping', 'y'], /not both/],
+    ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head needs a ledger/],
+  ])('is refused for %s', async (_, words, message) => {
+    expect(await setup.case.run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
+  });
+
+  it('finds people by a mapping', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    const mapping = setup.case.list('mapping.csv', 'external_id,df_unified_id\nx,marked-u-m1\n');
+    const done = await setup.case.erase('--id', 'x', '--mapping', mapping, ...only(...DUCKDB));
+    expect([done.exit, done.places[0].rows_removed, setup.case.requested()], done.said).toEqual([0, 2, ['x']]);
+  });
+});
+
+describe('person', () => {
+  it('prints every row with its place, and notes each ID in the ledger', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    const shown = await setup.case.run('person', '--id', 'm1', ...only(...DUCKDB));
+    expect(shown.code, shown.said).toBe(0);
+    const rows = shown.result.split('\n').map((line) => JSON.parse(line));
+    expect(rows.map(({ row }) => row.member)).toEqual(['m1', 'm1']);
+    expect(rows[0].place).toMatch(/^duckdb .*events\.duckdb$/);
+    const proof = await setup.case.run('forget', '--proof', 'm1');
+    expect(proof.result).toContain('the rows of the person were shown');
+  });
+
+  it('refuses to replace a file, and leaves none after a failure', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    const out = setup.case.list('rows.jsonl', 'mine');
+    expect((await setup.case.run('person', '--id', 'm1', '-o', out, ...only(...DUCKDB))).code).toBe(2);
+    expect(readFileSync(out, 'utf8')).toBe('mine');
+    const other = setup.case.at('other.jsonl');
+    expect(
+      (await setup.case.run('person', '--id', 'm1', '-o', other, '--by-column', 'no', ...only(...DUCKDB))).code,
+    ).toBe(2);
+    expect(existsSync(other)).toBe(false);
+  });
+});
