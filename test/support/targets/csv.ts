@@ -36,3 +36,22 @@ function common(id: string | undefined, name: string): string {
 }
 
 export const quoted = (text: string): string => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+/** Rows of 46 columns; one cell holds pasted rows across the end of a block of eight megabytes. */
+export function pastedRows(): string {
+  const names = Array.from({ length: 40 }, (_, i) => `c${String(i).padStart(2, '0')}`);
+  const cells = (i: number): Cells => Object.fromEntries(names.map((name, k) => [name, `v${k}_${i % 97}`]));
+  const [header, ...lines] = csvOf(Array.from({ length: 97 }, (_, i) => ({ id: 'ID', ...cells(i) })))
+    .trimEnd()
+    .split('\n');
+  const lineOf = (id: string, i: number) => (lines[i % 97] ?? '').replaceAll('ID', id);
+  const block = Array.from({ length: 4_000 }, (_, i) => lineOf(`p${i}`, i)).join('\n');
+  const all = [header];
+  for (let bytes = 0, i = 0; bytes < 20e6; i++) {
+    let line = lineOf(`i${i}`, i);
+    if (bytes < 7.7e6 && bytes + line.length + 1 >= 7.7e6) line = line.replace(/,v5_\d+,/, `,"${block}",`);
+    all.push(line);
+    bytes += line.length + 1;
+  }
+  return `${all.join('\n')}\n`;
+}
