@@ -163,7 +163,7 @@ describe('a proof', () => {
     const ledger = await request({ a: 'done', b: 'rejected' }, { requestedBy: 'officer', reason: 'ticket 7' });
     const purge = (name: string, rows: number) =>
       ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
-    await ledger.write(purge('a', 3), purge('b', 0));
+    await ledger.writeAll([purge('a', 3), purge('b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3 });
     await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
