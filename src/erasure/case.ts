@@ -169,11 +169,12 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
   }
   if (doneBefore.length > 0) {
     times.sort((a, b) => a - b);
-    const field = settings.requestedAtField ?? 'requested_at_field, which is not set';
+    const field = settings.requestedAtField ?? 'requested_at_field (not set)';
+    const flag = isAgain === undefined ? '' : 'give --again, or ';
     memory.push(
       `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${isoDays(times)}) and ` +
-        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. A later time in the field ${field} requests ` +
-        'them again.',
+        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. To request them, ${flag}give a later time in ` +
+        `the field ${field}.`,
     );
   }
   return { wanted, doneBefore, memory };
