@@ -27,9 +27,8 @@ type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
 export type ErasureSetup = ReturnType<typeof loadErasure>;
 
 /**
- * Reads the object `erasure` of dfinery.json, with the service and the suppression list of the same file; the
- * environment wins. Only what sends requests needs the token. What only reads places needs no service either, unless
- * there is a ledger.
+ * Reads the object `erasure` of dfinery.json, with the service of the same file; the environment wins. Only what sends
+ * requests needs the token. What only reads places needs no service either, unless there is a ledger.
  */
 export function loadErasure(path: string | undefined, needs: 'token' | 'service' | 'places', context: Context) {
   const { values, erasure, names, place } = readConfiguration(path, context);
@@ -43,10 +42,13 @@ export function loadErasure(path: string | undefined, needs: 'token' | 'service'
     names,
   );
   for (const secret of secrets) context.redactor.add(secret);
+  return { ...config, onRejected: 'continue' as const };
+}
+
+/** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
+export function loadPrivacy(path: string | undefined, context: Context) {
   const { hashKey, suppressionFile: file, suppressionKey: key } = loadOfflineConfig(path, context);
   return {
-    ...config,
-    onRejected: 'continue' as const,
     hashKey: hashKey && new HashKey(hashKey),
     suppression: file === undefined || key === undefined ? undefined : { file, key },
   };

@@ -4,6 +4,7 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
+import type { SuppressionMark } from '../cells/columns/row-filter.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
 import { type Mapping, readMapping } from './mapping.ts';
@@ -105,7 +106,7 @@ async function planErasure(options: ErasureOptions) {
   const hasPeople = ids.length > 0 || options.purge?.isSuppressed === true;
   const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, mapping, settings) : undefined;
   const guard = guardProblem(wanted, ledger, settings) ?? purge?.problem;
-  const hash = consentHash(list, mapping, options);
+  const hash = consentHash(list, mapping, purge?.suppressed, options);
   const before = [refusedSentence(list.counts) ?? [], list.warnings(), memory].flat();
   const report = (requested?: Requested) =>
     reportOf(
@@ -151,10 +152,10 @@ const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, led
 /** Whom the service is asked for, and whom the ledger knows as deleted; `memory` says so. */
 function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
   const { isPurgeOnly, isAgain, settings } = options;
-  if (isPurgeOnly || options.purge?.isSuppressed) return { wanted: [], doneBefore: [], memory: [] };
   const memory = ledger.isKept
     ? []
     : ['There is no ledger_dir: nothing is remembered, nothing can be proved, and each run requests every ID again.'];
+  if (isPurgeOnly) return { wanted: [], doneBefore: [], memory };
   const wanted: ListedId[] = [];
   const doneBefore: ListedId[] = [];
   const times: number[] = [];
@@ -168,11 +169,12 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
   }
   if (doneBefore.length > 0) {
     times.sort((a, b) => a - b);
-    const field = settings.requestedAtField ?? 'requested_at_field, which is not set';
+    const field = settings.requestedAtField ?? 'requested_at_field (not set)';
+    const flag = isAgain === undefined ? '' : 'give --again, or ';
     memory.push(
       `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${isoDays(times)}) and ` +
-        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. A later time in the field ${field} requests ` +
-        'them again.',
+        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. To request them, ${flag}give a later time in ` +
+        `the field ${field}.`,
     );
   }
   return { wanted, doneBefore, memory };
@@ -184,14 +186,19 @@ function isoDays(times: readonly number[]): string {
 }
 
 /** The hash of what an officer confirms; never of what the ledger knows, so that it stays valid for a second run. */
-function consentHash(list: DeletionList, mapping: Mapping | undefined, options: ErasureOptions): string {
+function consentHash(
+  list: DeletionList,
+  mapping: Mapping | undefined,
+  suppressed: SuppressionMark | undefined,
+  options: ErasureOptions,
+): string {
   const { settings, purge, isPurgeOnly = false, isAgain = false } = options;
   const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
   return sha256([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, isPurgeOnly, isAgain],
-    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, purge?.isSuppressed ?? false],
+    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, suppressed?.head ?? null],
     [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
   ]);
 }

@@ -36,9 +36,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   const ledger = await Ledger.open(settings, { clock, isPlan: false });
   const names = places.map(placeName);
   await ledger.begin(0, names);
-  await ledger.write(
-    ...listed.map(({ id }) => ({ kind: 'access', id: ledger.key.idHash(id), places: names }) as const),
-  );
+  await ledger.writeAll(listed.map(({ id }) => ({ kind: 'access', id: ledger.key.idHash(id), places: names })));
   let rows = 0;
   for (const place of places) {
     const people = await place.target.people();

@@ -60,7 +60,16 @@ export class Purge {
   readonly #places: readonly PlacePurge[];
   readonly #warnings: string[] = [];
 
-  private constructor(request: PurgeRequest, ids: readonly ListedId[], places: readonly PlacePurge[]) {
+  /** The suppression list whose people are purged in place of a list of ids. */
+  readonly suppressed: SuppressionMark | undefined;
+
+  private constructor(
+    request: PurgeRequest,
+    ids: readonly ListedId[],
+    places: readonly PlacePurge[],
+    suppressed: SuppressionMark | undefined,
+  ) {
+    this.suppressed = suppressed;
     this.#request = request;
     this.#ids = ids;
     this.#places = places;
@@ -92,7 +101,7 @@ export class Purge {
       options.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${places.length}) …`);
       await place.plan(serviceHash(service));
     }
-    const purge = new Purge(request, ids, places);
+    const purge = new Purge(request, ids, places, suppressed && list?.mark());
     purge.#warn();
     return purge;
   }
@@ -158,8 +167,10 @@ export class Purge {
 }
 
 /** The ids of a list that rows give a person. */
-const idsWithPeople = ({ rowsOf, idsWithoutUnifiedId }: PeopleFound): string[] =>
-  [...rowsOf.keys()].filter((id) => !idsWithoutUnifiedId.includes(id));
+function idsWithPeople({ rowsOf, idsWithoutUnifiedId }: PeopleFound): string[] {
+  const unnamed = new Set(idsWithoutUnifiedId);
+  return [...rowsOf.keys()].filter((id) => !unnamed.has(id));
+}
 
 interface PlaceContext {
   readonly request: PurgeRequest;
@@ -259,8 +270,8 @@ class PlacePurge {
     if (request.isSuppressed) await ledger.write({ kind: 'purge', id: null, place, rows: found.rows });
     else {
       const rowsOf = (id: string) => found.rowsOf.get(id) ?? 0;
-      await ledger.write(
-        ...ids.map(({ id }) => ({ kind: 'purge', id: ledger.key.idHash(id), place, rows: rowsOf(id) }) as const),
+      await ledger.writeAll(
+        ids.map(({ id }) => ({ kind: 'purge', id: ledger.key.idHash(id), place, rows: rowsOf(id) })),
       );
     }
     if (request.suppression === undefined || request.isSuppressed) return list?.mark();

@@ -175,7 +175,7 @@ class Sender {
     }
     this.#limiter.observe(answer);
     // A 404 without a code is about this id once the address is known to be right.
-    const isAboutId = ledger.hasConfirmed && answer.status === 404 && answer.kind === 'stop';
+    const isAboutId = answer.status === 404 && answer.kind === 'stop' && ledger.hasConfirmed;
     const decided: DeletionAnswer = isAboutId ? { ...answer, kind: 'rejected' } : answer;
     const { kind: outcome, code, status = null } = decided;
     await ledger.write({ kind: 'after', id, outcome, code, status });

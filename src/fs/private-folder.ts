@@ -1,4 +1,4 @@
-import { constants, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { constants, lstatSync, mkdirSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { configError } from '../base/errors.ts';
@@ -6,20 +6,6 @@ import { checkLocalPath } from './local-path.ts';
 
 const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
-
-/** Tells who owns a folder; `others` also if they may look into it, or if it is a link or no folder. */
-function folderOwner(path: string): 'us' | 'others' | 'nobody' {
-  let found: Stats | undefined;
-  try {
-    found = lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return 'others';
-  }
-  if (found === undefined) return 'nobody';
-  if (!found.isDirectory()) return 'others';
-  const uid = process.getuid?.();
-  return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0) ? 'us' : 'others';
-}
 
 /** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
 export function isTrustedOwner(uid: number): boolean {
@@ -35,7 +21,12 @@ export async function checkWritable(folder: string): Promise<void> {
 }
 
 /** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
-export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 'us';
+export function isPrivateFolder(path: string): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() !== true) return false;
+  const uid = process.getuid?.();
+  return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0);
+}
 
 /**
  * Makes a folder and those above it for this user alone, as far as they are missing. Throws the system's error, and a

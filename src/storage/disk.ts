@@ -26,8 +26,8 @@ export class DiskStorage implements Storage {
   readonly #root: string;
 
   constructor(dir: string) {
-    this.address = dir;
-    this.#root = resolve(dir);
+    this.address = resolve(dir);
+    this.#root = this.address;
     this.workFolder = join(this.#root, '_dfinery', 'tmp');
   }
 

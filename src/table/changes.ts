@@ -77,7 +77,7 @@ export function columnChanges(columns: readonly PlannedColumn[], isFirst: boolea
 /** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
 export function logChanges(logger: Logger, columns: readonly PlannedColumn[], rescued: ReadonlyMap<string, number>) {
   for (const { source, before, type, shape = null } of columns.filter(isRetyped)) {
-    const because = shape === null ? '' : `: first such cell ${shape}`;
+    const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
     const message = `column ${source} changes from ${before} to ${type}${because}`;
     logger.info('schema.changed', message, { column: source, from: before, to: type, shape });
   }

@@ -237,7 +237,7 @@ function refuseChange(
     : wouldChange
       ? `of type ${before} would become ${type}`
       : `of type ${type} has a cell that does not fit`;
-  const is = shape === undefined ? '' : ` (first such cell: ${shape})`;
+  const is = shape === undefined ? '' : ` (first such cell has the shape ${shape})`;
   throw configError(
     `column ${source} ${what}${is} and schema_mode is fail: change the schema or column_types, or use evolve.`,
     { where: { column: source } },

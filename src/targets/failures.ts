@@ -1,6 +1,7 @@
-import { configError, type UserError } from '../base/errors.ts';
+import { configError, transientError, type UserError } from '../base/errors.ts';
 import { COMMITTED_IS_KEPT, engineError } from '../engine/session/faults.ts';
 import { diskError } from '../fs/disk-failure.ts';
+import type { TableState } from '../table/state.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
@@ -22,4 +23,13 @@ export function otherTimezone(place: string, what: string, wanted: string | null
   return configError(
     `timezone is ${wanted ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: keep it, or load into another ${what}.`,
   );
+}
+
+/**
+ * Throws a transient failure if people were purged from a place since a run opened it: the run has read the suppression
+ * list before they were on it, and would bring them back.
+ */
+export function checkNotPurged(place: string, opened: TableState | undefined, now: TableState | undefined): void {
+  if (now?.suppression === undefined || now.suppression.length === opened?.suppression?.length) return;
+  throw transientError(`People were purged from ${place} while this run was under way: run again.`);
 }

@@ -45,6 +45,5 @@ export const BOOLEAN_CODEC = codecOf({
   sqlText,
   widenings: {},
   widenedText: sqlText,
-  range: 'json',
   jsonSchema: () => ({ type: ['boolean', 'null'] }),
 });

@@ -29,6 +29,5 @@ export const DATE_CODEC = codecOf({
     },
   },
   widenedText: asText,
-  range: 'table',
   jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
 });

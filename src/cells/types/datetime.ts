@@ -147,7 +147,6 @@ export const DATETIME_CODEC = codecOf({
   sqlText,
   widenings: {},
   widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
-  range: 'table',
   jsonSchema: (asInstants) => ({
     type: ['string', 'null'],
     format: 'date-time',

@@ -220,7 +220,6 @@ function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): Col
     writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
     nativeCells: () => 0,
     sqlText: jsonText,
-    range: 'none',
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
   });
 }

@@ -95,7 +95,6 @@ export const LONG_CODEC = codecOf({
   sqlText: asText,
   widenings: { double: castTo('DOUBLE') },
   widenedText: asText,
-  range: 'table',
   jsonSchema: () => ({ type: ['integer', 'null'] }),
 });
 
@@ -169,6 +168,5 @@ export const DOUBLE_CODEC = codecOf({
   sqlText: asText,
   widenings: {},
   widenedText: asLong,
-  range: 'table',
   jsonSchema: () => ({ type: ['number', 'null'] }),
 });

@@ -18,6 +18,5 @@ export const STRING_CODEC: ColumnCodec = {
   sqlText: (expr) => expr,
   widenings: {},
   widenedText: (expr) => expr,
-  range: 'json',
   jsonSchema: () => ({ type: ['string', 'null'] }),
 };

@@ -82,8 +82,6 @@ interface Facts {
    * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on.
    */
   readonly widenedText: Conversion;
-  /** Where `inspect` shows minimum and maximum: nowhere, in its JSON, or also in its table, instead of examples. */
-  readonly range: 'none' | 'json' | 'table';
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   jsonSchema(asInstants: boolean): JsonSchema;
 }

@@ -13,7 +13,16 @@ import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, printResult, text, type ValuesOf, whole } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { checkedWord, type ErasureSetup, loadErasure, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
+import {
+  checkedWord,
+  type ErasureSetup,
+  loadErasure,
+  loadPrivacy,
+  PEOPLE_OPTIONS,
+  placesOf,
+  rowsOf,
+  searchOf,
+} from '../erasure.ts';
 import { failureOf } from '../failure.ts';
 
 const OPTIONS = {
@@ -102,8 +111,7 @@ function purgeOf(values: Values, setup: ErasureSetup, context: Context) {
   const request: PurgeRequest = {
     places,
     column: search.column,
-    hashKey: setup.hashKey,
-    suppression: setup.suppression,
+    ...loadPrivacy(values.config, context),
     isSuppressed: suppressed,
     maxPeople,
     allowsShared: allowShared,

@@ -6,7 +6,7 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
-import { loadErasure, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
+import { loadErasure, loadPrivacy, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
 
 export const command = defineCommand({
   options: {
@@ -31,7 +31,7 @@ export const command = defineCommand({
         rows: list,
         places,
         ...search,
-        hashKey: setup.hashKey,
+        hashKey: loadPrivacy(values.config, context).hashKey,
         options: placeOptions(values, context),
         settings: setup,
         async write(line) {

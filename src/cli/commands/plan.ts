@@ -19,7 +19,7 @@ const MAX_SHOWN = 40;
 export const command = defineCommand({
   options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
-  page: 'plans.md',
+  page: 'state-and-windows.md',
   async run(values, context) {
     const config = loadSourceConfig(values.config, context);
     const state = await stateOf(values, config, context);

@@ -60,6 +60,7 @@ export class Ledger {
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
   readonly #memory = new Map<string, Remembered>();
+  #hasConfirmed = false;
   #head: string;
   #size = -1;
   #pending: Pending[] = [];
@@ -102,9 +103,9 @@ export class Ledger {
     return this.#head;
   }
 
-  /** True if this service has confirmed a deletion before. */
+  /** True if this service has confirmed a deletion in an earlier run. */
   get hasConfirmed(): boolean {
-    return [...this.#memory.values()].some(({ outcome }) => outcome === 'done');
+    return this.#hasConfirmed;
   }
 
   remembered(id: string): Remembered | undefined {
@@ -117,8 +118,13 @@ export class Ledger {
     return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ids, places });
   }
 
-  /** Resolves when the lines are on disk: only then may a request go out, or a place be changed. */
-  async write(...contents: readonly LedgerContent[]): Promise<void> {
+  /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
+  write(content: LedgerContent): Promise<void> {
+    return this.writeAll([content]);
+  }
+
+  /** The same for several lines, which follow each other. */
+  async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
     if (this.#folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
@@ -201,6 +207,7 @@ export class Ledger {
       // Whoever was deleted once is unknown to the service later, which then may reject the id.
       const outcome = this.#memory.get(line.id)?.outcome === 'done' ? 'done' : line.outcome;
       this.#memory.set(line.id, { outcome, at: Date.parse(line.at) });
+      this.#hasConfirmed ||= outcome === 'done';
     });
     if (problem !== undefined) throw brokenError(problem);
     this.#head = head;

@@ -1,3 +1,4 @@
+import { count } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { ServiceName } from './ledger.ts';
 import type { Chained, Line } from './line.ts';
@@ -110,10 +111,10 @@ export function proofLines({ ids, problems, base_url, service_id, head }: Proof,
           : `  ${at}  the service rejected the ID (${code})`,
       ),
       ...removals.map(({ at, place, rows, removed_at }) => {
-        if (removed_at === null) return `  ${at}  ${place}: ${rows} rows found; no line says that they were removed`;
-        return rows === 0
-          ? `  ${removed_at}  ${place}: no rows left`
-          : `  ${removed_at}  ${place}: ${rows} rows removed`;
+        if (removed_at === null)
+          return `  ${at}  ${place}: ${count(rows, 'row')} found; no line says that they were removed`;
+        const what = rows === 0 ? 'held no row of this ID' : `${count(rows, 'row')} removed`;
+        return `  ${removed_at}  ${place}: ${what}`;
       }),
       ...shown.map((at) => `  ${at}  the rows of the person were shown (person)`),
       ...(answers.length + removals.length === 0 ? ['  The ledger has no answer and no removal for it.'] : []),

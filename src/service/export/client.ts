@@ -5,7 +5,7 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
-import { type BodyFault, bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
+import { type BodyFault, bodyProblem, bytesOf, snippet } from '../http/body.ts';
 import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
@@ -63,9 +63,9 @@ export class ExportClient implements ExportService {
     await this.#options.quota.close();
   }
 
-  async exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     const { serviceId, exportToken, clock, stallMs = STALL_MS, quota } = this.#options;
-    const post = exportPost(request, serviceId, exportToken, uncompressed);
+    const post = exportPost(request, serviceId, exportToken);
     const permit = await quota.enter(signal);
     const idleTimeout = new IdleTimeout(clock, stallMs, signal);
     let answer: RawAnswer | undefined;
@@ -105,8 +105,7 @@ export class ExportClient implements ExportService {
     if (body.content !== 'other' && body.content !== 'empty') {
       return this.#classify(answer, await snippet(body.bytes, reading));
     }
-    const endDeclared = codingOf(answer) === 'identity' && declaredLength(answer) !== undefined;
-    return { kind: 'data', bytes: this.#data(body.bytes, signal, close), endDeclared, close };
+    return { kind: 'data', bytes: this.#data(body.bytes, signal, close), close };
   }
 
   #classify(answer: RawAnswer, body: Buffer): ExportRefusal {

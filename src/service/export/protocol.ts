@@ -24,11 +24,6 @@ export interface ExportBody {
    * The CSV after content decoding, in UTF-8 if a charset was declared. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /**
-   * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip
-   * stream does not: a generator that dies closes its stream all the same.
-   */
-  readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): Promise<void>;
 }
@@ -55,11 +50,8 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 };
 
 export interface ExportService {
-  /**
-   * Sends one export, without any retry, under a permit of the quota. `uncompressed` asks for a body that is not
-   * compressed, so that its length may be declared.
-   */
-  exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed?: boolean): Promise<ExportAnswer>;
+  /** Sends one export, without any retry, under a permit of the quota. */
+  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }
@@ -73,14 +65,14 @@ export interface ExportRequest extends Filters {
 }
 
 /** The request as specified. A list is sent only if it is not empty, since an empty one means the same. */
-export function exportPost(request: ExportRequest, serviceId: string, token: Secret, uncompressed: boolean): Post {
+export function exportPost(request: ExportRequest, serviceId: string, token: Secret): Post {
   const { events, properties } = request;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),
     headers: {
       Authorization: `Bearer ${headerText(token, 'export_token')}`,
       'Content-Type': 'application/json',
-      'Accept-Encoding': uncompressed ? 'identity' : 'gzip',
+      'Accept-Encoding': 'gzip',
       'User-Agent': 'dfinery-elt',
     },
     body: JSON.stringify({

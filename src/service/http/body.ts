@@ -21,13 +21,13 @@ export class WrongBody extends Error {
   }
 }
 
-export function declaredLength(answer: RawAnswer): number | undefined {
+function declaredLength(answer: RawAnswer): number | undefined {
   const text = oneOf(answer.headers['content-length']);
   return text !== undefined && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
 }
 
 /** The coding of a body. Throws WrongBody for one that was not requested. */
-export function codingOf(answer: RawAnswer): 'identity' | 'gzip' {
+function codingOf(answer: RawAnswer): 'identity' | 'gzip' {
   const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return 'identity';
   if (coding === 'gzip' || coding === 'x-gzip') return 'gzip';

@@ -40,7 +40,7 @@ import {
   logFileOf,
   type MetaData,
 } from './protocol/entry.ts';
-import { type LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
+import { LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, protocolOf, readableName, schemaString } from './schema.ts';
 import { stateActions, stateOf } from './state.ts';
 
@@ -130,7 +130,7 @@ class DeltaLog implements FilesLog {
   }
 
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
-    if (this.snapshot !== undefined || this.#mode !== 'load') await this.#update();
+    await this.#update();
     return work();
   }
 
@@ -142,7 +142,7 @@ class DeltaLog implements FilesLog {
     const stored = await Promise.allSettled(added.map((file) => limit(() => storage.putFile(file.local, file.path))));
     const failed = stored.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
-    const log = this.#log ?? (await readSnapshot(this.#parts));
+    const log = this.#log ?? new LogSnapshot();
     const version = log.version + 1;
     const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
     const actions = [

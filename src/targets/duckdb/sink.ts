@@ -25,7 +25,7 @@ import { currentDownloads } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
 import type { Sink } from '../contract.ts';
-import { otherTimezone } from '../failures.ts';
+import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';
 import { refreshModels } from './models/write.ts';
 import { addRecords, RUNS } from './records.ts';
@@ -49,10 +49,12 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
 export class DuckDbSink implements Sink {
   readonly #options: DuckDbSinkOptions;
+  readonly #opened: TableState | undefined;
   #state: TableState | undefined;
 
   constructor(state: TableState | undefined, options: DuckDbSinkOptions) {
     this.#state = state;
+    this.#opened = state;
     this.#options = options;
   }
 
@@ -65,6 +67,7 @@ export class DuckDbSink implements Sink {
     const options = { ...this.#options, columns: names.size, signal };
     return withFile(options, async (engine) => {
       const before = (await readChecked(engine, this.#options))?.state;
+      checkNotPurged(engine.file, this.#opened, before);
       const { timezone, clock, logger } = this.#options;
       const state = before ?? newState(timezone ?? null);
       const days = currentDownloads(state.receipts, batch);

@@ -16,7 +16,7 @@ import { currentDownloads, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
-import { filesError, otherTimezone } from '../failures.ts';
+import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import { readParquet } from './parquet-file.ts';
 import { type DayFile, type FilesFormat, type FilesOptions, FilesPlace, type NewFile } from './place.ts';
 import { FILE_COLUMNS } from './rows.ts';
@@ -43,10 +43,12 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
 class FilesSink implements Sink {
   readonly #place: FilesPlace;
   readonly #options: SinkOptions & Rules;
+  readonly #opened: TableState | undefined;
 
   constructor(place: FilesPlace, options: SinkOptions) {
     this.#place = place;
     this.#options = options;
+    this.#opened = this.state;
   }
 
   get state(): TableState | undefined {
@@ -94,6 +96,7 @@ class FilesSink implements Sink {
   async #commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
     const timezone = this.#options.timezone ?? null;
     const stored = this.state ?? newState(timezone);
+    checkNotPurged(this.#options.place, this.#opened, stored);
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
     const downloads = currentDownloads(before.receipts, batch);

@@ -56,10 +56,10 @@ export class Lines {
  */
 export class RecordEncoder {
   readonly stream: StreamName;
+  readonly plan: RecordPlan;
   /** Number of cells that did not fit, by column of the header. */
   readonly rescued: Float64Array;
   records = 0;
-  readonly #plan: RecordPlan;
   readonly #head: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   readonly #room: number;
@@ -69,7 +69,7 @@ export class RecordEncoder {
   /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, emittedAt: number) {
     this.stream = plan.stream;
-    this.#plan = plan;
+    this.plan = plan;
     this.rescued = new Float64Array(plan.encodings.length);
     this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${plan.stream}","emitted_at":${emittedAt},"data":`);
     const names = plan.rescuedAs.reduce((sum, name) => sum + name.length * 3, 0);
@@ -78,7 +78,7 @@ export class RecordEncoder {
 
   /** Appends the tokenizer's last row. `number` is its number, from 1, among the rows of the day with its key. */
   write(bytes: Buffer, tokenizer: RowTokenizer, key: RowKey, number: number, lines: Lines): void {
-    const plan = this.#plan;
+    const plan = this.plan;
     const { cells, used, contentEnd } = tokenizer;
     const length = used === 0 ? 0 : contentEnd - cells[1];
     lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
@@ -99,10 +99,10 @@ export class RecordEncoder {
   /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
   #writeCell(bytes: Buffer, cells: Int32Array, k: number, lines: Lines): void {
     const column = cells[k] >> COLUMN_SHIFT;
-    const encoding = this.#plan.encodings[column];
+    const encoding = this.plan.encodings[column];
     if (encoding === SKIP) return;
     const start = lines.at;
-    lines.append(this.#plan.labels[column]);
+    lines.append(this.plan.labels[column]);
     if (encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
     else if (encoding === TEXT) this.#writeText(bytes, cells, k, lines);
     else if (!this.#writeTyped(bytes, cells, k, lines)) lines.at = start;
@@ -121,7 +121,7 @@ export class RecordEncoder {
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
     const column = cells[k] >> COLUMN_SHIFT;
-    const { codec, zone } = this.#plan.codecs[column];
+    const { codec, zone } = this.plan.codecs[column];
     if (codec !== undefined && this.#fits(bytes, start, end, column)) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at, zone);
     } else {
@@ -133,8 +133,8 @@ export class RecordEncoder {
   }
 
   #fits(bytes: Buffer, start: number, end: number, column: number): boolean {
-    const { codec, zone } = this.#plan.codecs[column];
-    const encoding = this.#plan.encodings[column];
+    const { codec, zone } = this.plan.codecs[column];
+    const encoding = this.plan.encodings[column];
     if (codec === undefined) return false;
     if (encoding === CHECKED) return cellFits(codec.type, bytes, start, end, zone);
     if (encoding !== OFFSETS_ONLY) return true;
@@ -144,7 +144,7 @@ export class RecordEncoder {
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMismatches(bytes: Buffer, cells: Int32Array, lines: Lines): void {
-    const { rescued, rescuedAs, fields } = this.#plan;
+    const { rescued, rescuedAs, fields } = this.plan;
     const mismatches = this.#mismatches.splice(0);
     if (rescued) {
       for (const [i, k] of mismatches.entries()) {

@@ -38,47 +38,77 @@ export async function writeRecords(
   day: Pick<DayDownload, 'files'>,
   streams: readonly RecordStream[],
   write: WriteBytes,
-  options: RecordOptions,
+  { timezone, emittedAt, signal }: RecordOptions,
 ): Promise<WrittenRecords> {
-  const records = new Map(streams.map(({ name }) => [name, 0]));
-  const unsent = new Map(streams.map(({ name }) => [name, new Set<string>()]));
-  const rescued = new Map<string, number>();
-  const events = streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, options.signal) : undefined;
-  const numbers = hasDuplicateOrMissingIds(day) ? new Map<string, number>() : undefined;
-  let row = 0;
-  for (const file of streams.length === 0 ? [] : day.files) {
-    const plans = streams.map((stream) => planRecords(stream, file, options.timezone));
-    const encoders = plans.map((plan) => new RecordEncoder(plan, options.emittedAt));
-    const lines = new Lines();
-    const key = new RowKey(headerColumns(file.header));
-    const itemColumns = itemColumnsOf(file);
-    const each = (bytes: Buffer, tokenizer: RowTokenizer) => {
-      key.read(bytes, tokenizer);
-      const number = numbers === undefined ? 1 : nextNumber(numbers, key.id.latin1);
-      const isEvent = events?.chosen[row++] === 1;
-      for (const encoder of encoders) {
-        if (encoder.stream === 'event_logs' && !isEvent) continue;
-        if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, itemColumns)) continue;
-        encoder.write(bytes, tokenizer, key, number, lines);
-      }
-    };
-    await eachRow(file, each, options.signal, () => write(lines.take()));
-    for (const [i, { stream, records: count }] of encoders.entries()) {
-      records.set(stream, (records.get(stream) ?? 0) + count);
-      for (const name of plans[i].unsent) unsent.get(stream)?.add(name);
-    }
-    for (const [column, name] of file.header.entries()) {
-      const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
-      if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-    }
+  const written = {
+    records: new Map(streams.map(({ name }) => [name, 0])),
+    rescued: new Map<string, number>(),
+    unsent: new Map(streams.map(({ name }): [StreamName, string[]] => [name, []])),
+  };
+  if (streams.length === 0) return written;
+  const rows: RowsOfDay = {
+    events: streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, signal) : undefined,
+    numbers: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
+    next: 0,
+  };
+  const lines = new Lines();
+  for (const file of day.files) {
+    const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
+    await eachRow(file, rowWriter(file, encoders, rows, lines), signal, () => write(lines.take()));
+    addCounts(written, file, encoders);
   }
-  return { records, rescued, unsent: new Map([...unsent].map(([stream, names]) => [stream, [...names]])) };
+  return written;
+}
+
+/** What follows for a row from the other rows of its day. */
+interface RowsOfDay {
+  readonly events: EventRows | undefined;
+  /** Number of rows so far by id; undefined if every row has an id of its own. */
+  readonly numbers: Map<string, number> | undefined;
+  /** Index of the next row of the day. */
+  next: number;
+}
+
+type EachRow = (bytes: Buffer, tokenizer: RowTokenizer) => void;
+
+/** Appends the lines of a row for each stream that has it. */
+function rowWriter({ header }: SpoolFile, encoders: readonly RecordEncoder[], rows: RowsOfDay, lines: Lines): EachRow {
+  const columns = headerColumns(header);
+  const key = new RowKey(columns);
+  const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
+  return (bytes, tokenizer) => {
+    key.read(bytes, tokenizer);
+    const number = rows.numbers === undefined ? 1 : nextNumber(rows.numbers, key.id.latin1);
+    const isEvent = rows.events?.chosen[rows.next++] === 1;
+    for (const encoder of encoders) {
+      if (encoder.stream === 'event_logs' && !isEvent) continue;
+      if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
+      encoder.write(bytes, tokenizer, key, number, lines);
+    }
+  };
+}
+
+interface Counts {
+  readonly records: Map<StreamName, number>;
+  readonly rescued: Map<string, number>;
+  readonly unsent: Map<StreamName, string[]>;
+}
+
+function addCounts({ records, rescued, unsent }: Counts, { header }: SpoolFile, encoders: readonly RecordEncoder[]) {
+  for (const { stream, plan, records: count } of encoders) {
+    records.set(stream, (records.get(stream) ?? 0) + count);
+    unsent.set(stream, [...new Set([...(unsent.get(stream) ?? []), ...plan.unsent])]);
+  }
+  for (const [column, name] of header.entries()) {
+    const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
+    if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+  }
 }
 
 /** Calls `each` for every row of a file but its header, and `flush` now and then, and at the end. */
 async function eachRow(
   { path }: SpoolFile,
-  each: (bytes: Buffer, tokenizer: RowTokenizer) => void,
+  each: EachRow,
   signal: AbortSignal,
   flush: () => Promise<void> = async () => {},
 ): Promise<void> {
@@ -121,13 +151,9 @@ function nextNumber(numbers: Map<string, number>, id: string): number {
   return number;
 }
 
-/** For each column 1 if it is one of items. */
-const itemColumnsOf = ({ header }: SpoolFile): Uint8Array =>
-  Uint8Array.from(headerColumns(header), ({ group }) => (isItem(group) ? 1 : 0));
-
-function hasItem(bytes: Buffer, { cells, used }: RowTokenizer, itemColumns: Uint8Array): boolean {
+function hasItem(bytes: Buffer, { cells, used }: RowTokenizer, isItemColumn: Uint8Array): boolean {
   for (let k = 0; k < used; k += STRIDE) {
-    if (itemColumns[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
+    if (isItemColumn[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
   }
   return false;
 }

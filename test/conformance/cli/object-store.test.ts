@@ -22,11 +22,11 @@ describe('a target in a bucket', () => {
     const sync = ['sync', 'delta', URL, '--config', fixture.config(), '--json', '--log-level', 'warn'];
     const loaded = await run(sync);
     expect([loaded.code, loaded.stderr]).toEqual([0, '']);
-    expect(JSON.parse(loaded.stdout)).toMatchObject({ windows: 6, exit: 0, error: null });
+    expect(JSON.parse(loaded.stdout)).toMatchObject({ days: 6, exit: 0, error: null });
     const verified = await run(['verify', 'delta', URL]);
     expect([verified.code, verified.stderr]).toEqual([0, '']);
     const keys = [...s3.objects.keys()];
-    expect(keys.filter((key) => key.startsWith('lake/_dfinery/runs/'))).toHaveLength(1);
+    expect(keys.filter((key) => key.startsWith('lake/_dfinery/'))).toEqual(['lake/_dfinery/last-run.json']);
     const wrong = await run(sync, { AWS_ACCESS_KEY_ID: 'somebody' });
     expect([wrong.code, wrong.stderr.trim().split('\n').length]).toEqual([2, 1]);
     expect(wrong.stderr).toContain('the credentials were refused (');

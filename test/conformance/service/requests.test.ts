@@ -67,15 +67,6 @@ describe('the request for an export', () => {
     expect(line + body).not.toContain(CANARY);
   });
 
-  it('accepts no coding where the length of the body is to be declared', async () => {
-    server = await startFaultyServer(() => whole(200, 'a\n'));
-    const { service } = exportService(server.url);
-    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal, true);
-    expect(answer).toMatchObject({ kind: 'data', endDeclared: true });
-    await bodyOf(answer);
-    expect(server.requests[0].headers).toMatchObject({ 'accept-encoding': 'identity' });
-  });
-
   it('encodes the service id', async () => {
     const request = await ask(EXPORT_REQUEST, 'a/b?c=d&e#f 가 %2F');
     expect(problems('exportEvents', request)).toEqual([]);

@@ -70,7 +70,6 @@ export interface FakeServiceSettings {
   readonly lagMs: number;
   /** True to deliver rows in another order each time. */
   readonly shuffles: boolean;
-  readonly endDeclared: boolean;
   /** Milliseconds that the service's clock is ahead of ours. */
   readonly clockAhead: number;
   /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
@@ -102,7 +101,6 @@ const DEFAULTS: FakeServiceSettings = {
   noRows: 'header',
   lagMs: 0,
   shuffles: false,
-  endDeclared: false,
   clockAhead: 0,
   fault: () => undefined,
 };
@@ -132,8 +130,7 @@ export class FakeService implements ExportService {
     return this.requests.map(({ from, to }) => `${from}..${to}`);
   }
 
-  /** The length of a body is declared for a request alone that wants it uncompressed. */
-  async exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     signal.throwIfAborted();
     this.requests.push(request);
     const fault = this.settings.fault(request, this.requests.length);
@@ -150,7 +147,7 @@ export class FakeService implements ExportService {
     const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
-    return { ...common, ...body, endDeclared: this.settings.endDeclared && uncompressed };
+    return { ...common, ...body };
   }
 
   selected(request: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
@@ -203,7 +200,7 @@ export class FakeService implements ExportService {
       if (open) this.busy--;
       open = false;
     };
-    return { kind: 'data' as const, endDeclared: this.settings.endDeclared, close, bytes: chunks(text, close, end) };
+    return { kind: 'data' as const, close, bytes: chunks(text, close, end) };
   }
 }
 

@@ -1,5 +1,5 @@
 import { isMainThread } from 'node:worker_threads';
-import { systemClock } from '../../../src/base/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import type { Prompts } from '../../../src/cli/prompts.ts';
 import { envOf } from '../env.ts';
@@ -9,6 +9,7 @@ export interface Given {
   readonly env?: Readonly<Record<string, string>>;
   readonly prompts?: Prompts | undefined;
   readonly columns?: number;
+  readonly clock?: Clock;
 }
 
 /** How a command line ended. */
@@ -22,7 +23,10 @@ export interface Done {
 if (isMainThread) process.umask(0o077);
 
 /** Runs one command line in this process: all but the start of a process, its signals and its streams is what users get. */
-export async function runHere(argv: readonly string[], { env = {}, prompts, columns = 80 }: Given = {}): Promise<Done> {
+export async function runHere(
+  argv: readonly string[],
+  { env = {}, prompts, columns = 80, clock = systemClock }: Given = {},
+): Promise<Done> {
   let stdout = '';
   let stderr = '';
   const note = (line: string) => {
@@ -40,6 +44,6 @@ export async function runHere(argv: readonly string[], { env = {}, prompts, colu
     columns,
   };
   const signal = new AbortController().signal;
-  const code = await runCommandLine(argv, { terminal, clock: systemClock, env: envOf(env), signal, prompts });
+  const code = await runCommandLine(argv, { terminal, clock, env: envOf(env), signal, prompts });
   return { code, stdout, stderr };
 }

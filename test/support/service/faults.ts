@@ -13,6 +13,8 @@ interface When {
   readonly after?: number;
   /** A requested day. */
   readonly day?: Day | readonly Day[];
+  /** The first requested day. */
+  readonly from?: Day;
   readonly external_id?: string | readonly string[];
   /** How often at most. */
   readonly times?: number;
@@ -88,6 +90,7 @@ function concerns({ kind, when = {} }: Fault, request: RequestFacts, nth: number
   if (when.operation !== undefined && when.operation !== operation) return false;
   if (when.nth !== undefined && ![when.nth].flat().includes(nth)) return false;
   if (when.after !== undefined && nth <= when.after) return false;
+  if (when.from !== undefined && when.from !== from) return false;
   if (when.day !== undefined && ![when.day].flat().some((day) => day >= from && day <= to)) return false;
   return when.external_id === undefined || [when.external_id].flat().includes(externalId);
 }

@@ -12,7 +12,7 @@ const DATA = ['columns.json'];
 const schemas = readdirSync(FOLDER).filter((name) => !DATA.includes(name));
 
 /** Those that list the column types, as an `enum` or in words. */
-const LISTING = ['files-state.json', 'source-config.json', 'table-state.json'];
+const LISTING = ['files-state.json', 'source-config.json'];
 const TYPES = /("?)boolean\1,\s+\1long\1(,\s+\1[a-z[\]]+\1)+( or [a-z[\]]+)?/g;
 
 /** A list of types as it is, where it has all of them in whatever order and spacing, else with all of them. */

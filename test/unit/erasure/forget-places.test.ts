@@ -167,6 +167,30 @@ describe('an erasure', () => {
   });
 });
 
+describe.each(PLACES)('a suppression list, once %s was purged with it', (words) => {
+  const [target = '', path = ''] = words.split(' ');
+  const sync = () => setup.case.run('sync', target, setup.case.at(path), '--full-refresh');
+
+  it('must be given to each sync and each plan, whole', async () => {
+    await setup.case.load(ROWS, [words]);
+    await setup.case.erase('--id', 'm1', ...only(words));
+    setup.case.copy('suppressed.jsonl', 'older.jsonl');
+    expect((await setup.case.erase('--id', 'm2', ...only(words))).exit).toBe(0);
+    expect((await sync()).code).toBe(0);
+    for (const suppression_file of [undefined, 'older.jsonl', 'empty.jsonl']) {
+      setup.case.list('empty.jsonl', '');
+      setup.case.configure({}, { suppression_file });
+      const refused = [await sync(), await setup.case.run('forget', '--id', 'm3', ...only(words))];
+      for (const { code: exit, said } of refused) {
+        expect([exit, said]).toEqual([2, expect.stringContaining('was purged with a suppression list of 2 entries')]);
+      }
+    }
+    expect(setup.case.fixture.holding('marked-u-m1')).toEqual([]);
+    setup.case.configure();
+    expect((await setup.case.erase('--id', 'm3', ...only(words))).exit).toBe(0);
+  });
+});
+
 describe('a plan', () => {
   it('covers by its hash the list, the places, the column and the limits, and not what the ledger knows', async () => {
     await setup.case.load(ROWS, PLACES.slice(0, 2));

@@ -163,7 +163,7 @@ describe('a proof', () => {
     const ledger = await request({ a: 'done', b: 'rejected' }, { requestedBy: 'officer', reason: 'ticket 7' });
     const purge = (name: string, rows: number) =>
       ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
-    await ledger.write(purge('a', 3), purge('b', 0));
+    await ledger.writeAll([purge('a', 3), purge('b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3 });
     await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
@@ -183,7 +183,7 @@ describe('a proof', () => {
     const text = proofLines(proof, true).join('\n');
     expect(text).toMatch(/Row 2 .*\n.*the service confirmed the deletion\n.*duckdb \/x: 3 rows removed\n/);
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
-    expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: no rows left/);
+    expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: held no row of this ID/);
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
     expect(isProved(await prove(['a', 'b']))).toBe(true);
   });

@@ -11,7 +11,7 @@ const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' |
 
 /** The type of a column in an Arrow stream. */
 const arrowType = (type: ColumnType, asInstants: boolean): string =>
-  String(streamSchema([{ ...FIRST_COLUMNS[0], type }], asInstants, '').fields[1].type);
+  String(streamSchema([{ ...FIRST_COLUMNS[0], type }], asInstants, '').fields.at(-1)?.type);
 
 describe('the codec of a type', () => {
   it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type', (type) => {

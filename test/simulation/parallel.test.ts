@@ -1,0 +1,91 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
+import { query } from '../support/targets/query.ts';
+import { Place, TARGETS } from './places.ts';
+import { START, World } from './simulation.ts';
+import { rowText } from './truth.ts';
+
+const PROCESSES = 5;
+const KILLS = 6;
+
+let world: World;
+afterEach(() => world.close());
+
+const wanted = (day: Day, at: number): string[] =>
+  world.truth
+    .shown(day, at)
+    .map(({ cells }) => rowText(cells))
+    .sort();
+
+describe.each(TARGETS)('five processes that load days in any order into %s', (target) => {
+  it('leave every row once, and the cursor behind the last day', async () => {
+    const scenario = { limits: { concurrent_exports: 100, exports_per_hour: 10_000 } };
+    world = await World.open({ name: 'parallel', scenario, config: { max_concurrent_exports: 1 } }, 3);
+    world.clock.advance(8 * 24 * 3_600_000);
+    const place = new Place(target, world.dir);
+    const last = addDays(dayAt(world.clock.now()), -2);
+    const left = daysOf(START, last).sort(() => world.random.unit() - 0.5);
+    const work = async () => {
+      for (let day = left.pop(); day !== undefined; day = left.pop()) {
+        const { code, stderr } = await world.start(['sync', ...place.words, '--from', day, '--to', day], {}).ended;
+        // A lost race is tried again, as a scheduler does.
+        if (code === 3) left.push(day);
+        else if (code !== 0) throw new Error(`${day} ended with ${code}:\n${stderr}`);
+      }
+    };
+    await Promise.all(Array.from({ length: PROCESSES }, work));
+    const stored = await place.stored();
+    for (const day of daysOf(START, last)) expect(stored.get(day), day).toEqual(wanted(day, world.clock.now()));
+    const { code, stdout, stderr } = await world.run(['sync', ...place.words]);
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '').next_from_date).toBe(addDays(last, 1));
+    expect((await world.run(['verify', ...place.words])).code).toBe(0);
+  });
+});
+
+describe('a Parquet folder whose writers are killed', () => {
+  it('shows readers that glob only whole days, and no row twice', async () => {
+    world = await World.open({ name: 'killed' }, 4);
+    const place = new Place('parquet', world.dir);
+    const times: number[] = [];
+    const stop = new AbortController();
+    const reading = readUntil(stop.signal, place, (day) => times.map((at) => JSON.stringify(wanted(day, at))));
+    for (let kill = 0; kill < KILLS; kill++) {
+      world.clock.advance(20 * 3_600_000);
+      times.push(world.clock.now());
+      const child = world.start(['sync', ...place.words], { KILL_AFTER: `any:${world.random.int(3, 25)}` });
+      const timer = setTimeout(() => child.process.kill('SIGKILL'), world.random.int(400, 2_000));
+      await child.ended;
+      clearTimeout(timer);
+    }
+    times.push(world.clock.now());
+    const { code, stderr } = await world.run(['sync', ...place.words]);
+    stop.abort();
+    expect(await reading).toBeGreaterThan(KILLS);
+    expect(code, stderr).toBe(0);
+    expect((await world.run(['verify', ...place.words])).code).toBe(0);
+  });
+});
+
+/** Globs and reads all the time; returns how often. Columns may differ between two files while older ones are rewritten. */
+async function readUntil(stop: AbortSignal, place: Place, versions: (day: Day) => readonly string[]): Promise<number> {
+  let reads = 0;
+  while (!stop.aborted) {
+    await delay(10);
+    const glob = `read_parquet('${place.path}/events/*/*.parquet', union_by_name = true, hive_types = {event_date: VARCHAR})`;
+    const rows = await query(':memory:', `SELECT * FROM ${glob}`).catch((error: unknown) => {
+      if (!/No files found/.test(String(error))) throw error;
+      return [];
+    });
+    const days = new Map<Day, string[]>();
+    for (const { event_date, _key, _rescued, ...row } of rows) {
+      const day = String(event_date);
+      days.set(day, [...(days.get(day) ?? []), rowText(Object.entries(row))]);
+    }
+    for (const [day, texts] of days)
+      expect(versions(day), `${day} is no version of itself`).toContain(JSON.stringify(texts.sort()));
+    reads++;
+  }
+  return reads;
+}

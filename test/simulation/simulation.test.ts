@@ -1,0 +1,29 @@
+import { describe, it } from 'vitest';
+import { CASES, HOURS, inWorld, RUNS } from './kinds.ts';
+import { TARGETS } from './places.ts';
+import { type Disturbance, Simulation } from './simulation.ts';
+
+/** How often each happens, of fifteen runs. */
+const SHARES = { none: 4, cut: 3, early_end: 1, kill: 2, kill_step: 2, full_disk: 1, remove_day: 1, forget: 1 };
+const DISTURBANCES = Object.entries(SHARES).flatMap(([what, share]) =>
+  Array<Disturbance>(share).fill(what as Disturbance),
+);
+
+describe.each(TARGETS)(
+  'thirty runs into %s have every row of the truth, none twice, and nobody who was forgotten',
+  (target) => {
+    it.each(CASES)('$name (seed $seed)', async ({ kind, seed }) => {
+      await inWorld(kind, seed, async (world) => {
+        const simulation = new Simulation(world, target);
+        for (let run = 0; run < RUNS; run++) {
+          const disturbance = run === 9 ? 'back_up' : run === 20 ? 'restore' : world.random.pick(DISTURBANCES);
+          await simulation.step(world.random.pick(HOURS), disturbance);
+        }
+        // Two runs in peace: the service is quiet.
+        await simulation.step(24, 'none');
+        await simulation.step(24, 'none');
+        await simulation.verify();
+      });
+    });
+  },
+);

@@ -1,0 +1,319 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect } from 'vitest';
+import { addDays, type Day, dayAt } from '../../src/base/days.ts';
+import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
+import { type Done, runHere } from '../support/processes/command-line.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import type { Fault } from '../support/service/faults.ts';
+import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
+import { type ScenarioPatch, startTestService, type TestService } from '../support/service/test-service.ts';
+import { violations } from './invariants.ts';
+import { Place, type TargetName } from './places.ts';
+import { PEOPLE, personOf, Truth, type TruthOptions } from './truth.ts';
+
+const HOUR = 3_600_000;
+const BEGIN = Date.UTC(2026, 2, 4, 5);
+export const START: Day = '2026-02-27';
+const MOST_SHOWN = 6;
+const PROCESSES = resolve(import.meta.dirname, '../support/processes');
+
+/** A service: how its rows come and go, and how it answers. */
+export interface Kind {
+  readonly name: string;
+  readonly truth?: Partial<TruthOptions>;
+  readonly scenario?: ScenarioPatch;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** `to_date_inclusive` under plain append, which refuses to begin if the newest days prove nothing; `never`: neither is true. */
+  readonly append?: 'true' | 'false' | 'never';
+}
+
+/** What happens to a run, or between two. */
+export type Disturbance =
+  | 'none'
+  | 'cut'
+  | 'early_end'
+  | 'kill'
+  | 'kill_step'
+  | 'full_disk'
+  | 'remove_day'
+  | 'forget'
+  | 'back_up'
+  | 'restore';
+
+/** A service over a truth, a machine with a clock, and runs of the command line. */
+export class World {
+  readonly dir = mkdtempSync(join(tmpdir(), 'simulation-'));
+  readonly clock: HandClock;
+  readonly service: TestService;
+  readonly truth: Truth;
+  readonly random: SeededRandom;
+  readonly kind: Kind;
+
+  private constructor(kind: Kind, seed: number, clock: HandClock, truth: Truth, service: TestService) {
+    this.kind = kind;
+    this.random = new SeededRandom(seed);
+    this.clock = clock;
+    this.truth = truth;
+    this.service = service;
+    writeFileSync(join(this.dir, 'people.txt'), '');
+  }
+
+  static async open(kind: Kind, seed: number): Promise<World> {
+    const clock = handClock(BEGIN);
+    const truth = new Truth({ seed, zoneHours: 9, isRestless: true, ...kind.truth });
+    const scenario = { ...kind.scenario, days: { zone_hours: kind.truth?.zoneHours ?? 9, ...kind.scenario?.days } };
+    const rows = (day: Day) => truth.rows(day);
+    const service = await startTestService({ clock, tokens: TOKENS, serviceId: SERVICE_ID, scenario, truth: rows });
+    return new World(kind, seed, clock, truth, service);
+  }
+
+  /** The configuration that every kind of run has. */
+  get settings(): Readonly<Record<string, unknown>> {
+    return {
+      base_url: this.service.url,
+      service_id: SERVICE_ID,
+      export_token: TOKENS.export,
+      start_date: START,
+      ...this.kind.config,
+    };
+  }
+
+  /** Writes the configuration of the command line; returns its path. */
+  config(): string {
+    const path = join(this.dir, 'dfinery.json');
+    const more = {
+      spool_dir: join(this.dir, 'spool'),
+      memory_limit: '300MB',
+      suppression_file: join(this.dir, 'people.txt'),
+      suppression_key: 'a suppression key of at least 32 characters',
+    };
+    writeFileSync(path, JSON.stringify({ ...this.settings, ...more }));
+    return path;
+  }
+
+  /** Runs the command line in this process, by the clock of the world. */
+  run(words: readonly string[]): Promise<Done> {
+    return runHere([...words, '--config', this.config(), '--json'], { clock: this.clock });
+  }
+
+  /** Runs it as a process whose clock shows the same time. */
+  start(words: readonly string[], env: Readonly<Record<string, string>>, shell?: string): CliChild {
+    const node = [
+      process.execPath,
+      '-r',
+      join(PROCESSES, 'clock.cjs'),
+      '-r',
+      join(PROCESSES, 'kill-after.cjs'),
+      PROGRAM,
+    ];
+    const argv = [...node, ...words, '--config', this.config(), '--json'];
+    const [program = '', ...rest] = shell === undefined ? argv : ['bash', '-c', `${shell}; exec "$@"`, 'bash', ...argv];
+    return new CliChild(program, rest, { CLOCK_AT: String(this.clock.now()), TMPDIR: this.dir, ...env });
+  }
+
+  async close(): Promise<void> {
+    await this.service.close();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Runs of `sync` into one place, with what happens between and in them, and what must hold after each. */
+export class Simulation {
+  readonly world: World;
+  readonly place: Place;
+  /** What happened so far, for the message of a failure. */
+  readonly happened: string[] = [];
+  readonly #backup: string;
+  readonly #forgotten = new Set<string>();
+  readonly #removed = new Set<Day>();
+  readonly #lost = new Set<Day>();
+  /** Removed and lost days, the cursor, and the start of the last run, as they were when the backup was made. */
+  #saved: { removed: Day[]; lost: Day[]; cursor: Day; readAt: number } | undefined;
+  #cursor: Day = START;
+  #readAt = BEGIN;
+
+  constructor(world: World, target: TargetName) {
+    this.world = world;
+    this.place = new Place(target, world.dir);
+    this.#backup = join(world.dir, 'backup');
+  }
+
+  /** Lets hours pass, then runs once. */
+  async step(hours: number, disturbance: Disturbance): Promise<void> {
+    const { clock, service } = this.world;
+    clock.advance(hours * HOUR);
+    this.happened.push(`${new Date(clock.now()).toISOString()} ${disturbance}`);
+    service.setScenario({ faults: this.#faults(disturbance) });
+    const before = service.requests().length;
+    if (disturbance === 'kill' || disturbance === 'kill_step' || disturbance === 'full_disk')
+      await this.#inProcess(disturbance);
+    else await this.#between(disturbance);
+    service.setScenario({ faults: [] });
+    const refused = service
+      .requests()
+      .slice(before)
+      .filter(({ outcome }) => outcome === 'hourly_limit');
+    // Without a reset it asks after one minute, two, four …: seven times in an hour.
+    const most = service.scenario.limits.reset === 'absent' ? 7 : 0;
+    expect(refused.length, this.#story('exports beyond the quota')).toBeLessThanOrEqual(most);
+  }
+
+  async #between(disturbance: Disturbance): Promise<void> {
+    if (disturbance === 'remove_day') await this.#removeDay();
+    if (disturbance === 'back_up') this.#backUp();
+    if (disturbance === 'restore') await this.#restore();
+    if (disturbance === 'forget') await this.#forget();
+    const at = this.world.clock.now();
+    const { code, stdout, stderr } = await this.world.run(['sync', ...this.place.words]);
+    this.happened.push(`  exit ${code}`);
+    const mayFail = disturbance === 'cut' || disturbance === 'early_end';
+    if (code !== 0 && !(mayFail && code === 3)) throw new Error(this.#story(`exit ${code}:\n${stderr}`));
+    const { next_from_date: cursor, gaps } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
+    if (code === 0) {
+      for (const day of gaps ?? []) this.#lost.add(day);
+      expect(cursor >= this.#cursor, this.#story(`cursor ${cursor} after ${this.#cursor}`)).toBe(true);
+      this.#cursor = cursor;
+      this.#readAt = at;
+      await this.#check();
+    }
+  }
+
+  /** A process that is killed, or whose disk is full. */
+  async #inProcess(disturbance: 'kill' | 'kill_step' | 'full_disk'): Promise<void> {
+    const { random } = this.world;
+    const words = ['sync', ...this.place.words];
+    if (disturbance === 'full_disk') {
+      const child = this.world.start(words, {}, `ulimit -f ${random.pick([1, 8, 40])}; trap "" XFSZ`);
+      const { code, signal, stderr } = await child.ended;
+      this.happened.push(`  exit ${code ?? signal}`);
+      expect([0, 3], this.#story(`exit ${code ?? signal} on a full disk:\n${stderr}`)).toContain(code);
+      return;
+    }
+    const env = disturbance === 'kill_step' ? { KILL_AFTER: `any:${random.int(1, 12)}` } : {};
+    const child = this.world.start(words, env);
+    const timer = setTimeout(
+      () => child.process.kill('SIGKILL'),
+      disturbance === 'kill' ? random.int(250, 1_500) : 60_000,
+    );
+    const { code, signal, stderr } = await child.ended;
+    clearTimeout(timer);
+    this.happened.push(`  exit ${code ?? signal}`);
+    if (code !== null && code !== 0) throw new Error(this.#story(`exit ${code}:\n${stderr}`));
+  }
+
+  #faults(disturbance: Disturbance): readonly Fault[] {
+    const { random } = this.world;
+    const nth = random.int(1, 3);
+    if (disturbance === 'early_end') {
+      // Clean, between two rows: nobody can tell, but a day that is read again later is then whole.
+      return [
+        { kind: 'cut', by: 'generator', at: 'between_rows', after_rows: 1, when: { from: this.#today(), times: 1 } },
+      ];
+    }
+    if (disturbance !== 'cut') return [];
+    const one: readonly Fault[] = [
+      { kind: 'reset', at: 'mid_row', after_rows: 1 },
+      { kind: 'drop', at: 'between_rows', after_rows: 2 },
+      { kind: 'cut', at: 'mid_row', after_rows: 0 },
+      { kind: 'json_200' },
+      { kind: 'json_tail' },
+      { kind: 'row_short' },
+      { kind: 'refuse' },
+      { kind: 'wrong_length', by: 50 },
+      { kind: 'gzip', variant: 'cut' },
+      { kind: 'status', status: 503 },
+      { kind: 'rate_limit', reset_in_s: random.pick([null, 30]) },
+    ];
+    return Array.from({ length: random.int(1, 3) }, (_, i) => ({ ...random.pick(one), when: { nth: nth + i } }));
+  }
+
+  #today(): Day {
+    return dayAt(this.world.clock.now());
+  }
+
+  async #removeDay(): Promise<void> {
+    const stored = [...(await this.place.stored()).keys()].sort();
+    // Not a day that the next run reads anyway.
+    const old = stored.filter((day) => day < addDays(this.#cursor, -2));
+    if (old.length === 0) return;
+    const day = this.world.random.pick(old);
+    this.happened.push(`  ${day} removed`);
+    await this.place.removeDay(day);
+    this.#removed.add(day);
+    const isExported = day > addDays(this.#today(), 1 - this.world.service.scenario.days.history_days);
+    if (!isExported || this.world.random.chance(0.5)) return;
+    // It counts as pruned until somebody asks for it.
+    await this.#succeeds(['sync', ...this.place.words]);
+    expect((await this.place.stored()).has(day), this.#story(`${day} came back unasked`)).toBe(false);
+    await this.#succeeds(['sync', ...this.place.words, '--from', day, '--to', day]);
+    this.#removed.delete(day);
+  }
+
+  #backUp(): void {
+    if (!this.place.exists) return;
+    this.place.backUp(this.#backup);
+    this.#saved = { removed: [...this.#removed], lost: [...this.#lost], cursor: this.#cursor, readAt: this.#readAt };
+  }
+
+  async #restore(): Promise<void> {
+    if (this.#saved === undefined) return;
+    this.place.restore(this.#backup);
+    const { removed, lost, cursor } = this.#saved;
+    this.#cursor = cursor;
+    for (const [set, days] of [
+      [this.#removed, removed],
+      [this.#lost, lost],
+    ] as const) {
+      set.clear();
+      for (const day of days) set.add(day);
+    }
+    if (this.#forgotten.size > 0) await this.#purge(['--suppressed']);
+  }
+
+  async #forget(): Promise<void> {
+    const member = this.world.random.pick(PEOPLE);
+    this.happened.push(`  ${member} forgotten`);
+    await this.#purge(['--id', member, '--by-column', 'member_no']);
+    this.#forgotten.add(personOf(member));
+  }
+
+  /** Plans a purge of this place, then executes what was planned. */
+  async #purge(words: readonly string[]): Promise<void> {
+    if (!this.place.exists) return;
+    const all = ['forget', ...words, '--in', ...this.place.words, '--purge-only'];
+    const plan = await this.#succeeds(all);
+    await this.#succeeds([...all, '--execute', '--confirm', String(JSON.parse(plan).hash)]);
+  }
+
+  /** Runs a command that must end with 0; returns its last line. */
+  async #succeeds(words: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.world.run(words);
+    if (code !== 0) throw new Error(this.#story(`${words.join(' ')} ended with ${code}:\n${stderr}`));
+    return stdout.trimEnd().split('\n').at(-1) ?? '';
+  }
+
+  async #check(): Promise<void> {
+    const found = violations({
+      stored: await this.place.stored(),
+      truth: this.world.truth,
+      start: START,
+      cursor: this.#cursor,
+      readAt: this.#readAt,
+      forgotten: this.#forgotten,
+      removed: this.#removed,
+      lost: this.#lost,
+    });
+    if (found.length > 0) throw new Error(this.#story(found.slice(0, MOST_SHOWN).join('\n')));
+  }
+
+  /** The place agrees with itself, to its last byte. */
+  async verify(): Promise<void> {
+    await this.#succeeds(['verify', ...this.place.words]);
+  }
+
+  #story(what: string): string {
+    return `${what}\n${this.happened.join('\n')}`;
+  }
+}

@@ -1,0 +1,199 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { configError } from '../../../src/base/errors.ts';
+import { Secret } from '../../../src/base/secrets.ts';
+import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import type { ColumnType } from '../../../src/cells/types/type.ts';
+import type { PeopleQuery } from '../../../src/targets/contract.ts';
+import type { Cells } from '../../support/targets/csv.ts';
+import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+let place: Place;
+
+const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day: string = D1) =>
+  place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
+const look = async (query: PeopleQuery) => (await place.target.people()).find(place.place, query, place.options());
+const find = async (column: string, ...ids: string[]) => {
+  const found = await look({ column, ids });
+  return { people: found.unifiedIds.map(({ text }) => text).sort(), rowsOf: Object.fromEntries(found.rowsOf) };
+};
+const purge = async (query: PeopleQuery, onFound: () => Promise<undefined> = async () => undefined) => {
+  const { rowsRemoved, found } = await (await place.target.people()).purge(place.place, query, {
+    ...place.options(),
+    onFound,
+  });
+  expect(found.rows).toBe(rowsRemoved);
+  return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
+};
+
+describe.each(TARGET_NAMES)('people in %s', (name) => {
+  beforeEach(() => {
+    place = new Place(name);
+  });
+  afterEach(() => place.close());
+
+  it('are found by a column, and leave with all their rows of all days', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: 'a' },
+      { id: 'e2', df_unified_id: 'u1', member: '' },
+      { id: 'e3', df_unified_id: 'u2', member: 'b' },
+      { id: 'e4', df_unified_id: '', member: 'a' },
+    ]);
+    await load(
+      [
+        { id: 'e5', df_unified_id: 'u1' },
+        { id: 'e6', df_unified_id: 'u3' },
+      ],
+      {},
+      D2,
+    );
+    await load([{ id: 'e7', df_unified_id: 'u1' }], {}, D3);
+    const found = await look({ column: 'member', ids: ['a', 'b', 'none'] });
+    expect(found).toMatchObject({ people: 2, rows: 6, shared: 0, idsWithoutUnifiedId: ['a'], column: 'member' });
+    expect(Object.fromEntries(found.rowsOf)).toEqual({ a: 5, b: 1 });
+    expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
+    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
+  });
+
+  it('are found by the value of a number, and by cells that did not fit', async () => {
+    const rows = [
+      { id: 'e1', df_unified_id: 'u1', long: '12', double: '12.0' },
+      { id: 'e2', df_unified_id: 'u2', long: 'A-13', double: '1.50' },
+    ];
+    await load(rows, { double: 'double', long: 'long' });
+    expect((await find('long', '12')).people).toEqual(['u1']);
+    expect((await find('long', '12.0', '012')).people).toEqual([]);
+    expect((await find('double', '12')).people).toEqual(['u1']);
+    expect(await find('double', '1.5', '1.50')).toEqual({ people: ['u2'], rowsOf: { '1.5': 1, '1.50': 1 } });
+    expect(await purge({ column: 'long', ids: ['A-13'] })).toEqual({ rowsRemoved: 1, left: ['e1'] });
+  });
+
+  it('are found by a mapping in the rows of each of its unified ids', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1' },
+      { id: 'e2', df_unified_id: 'u2' },
+      { id: 'e3', df_unified_id: 'u3' },
+    ]);
+    const mapping = new Map([
+      ['x', ['u1', 'u2', 'u9']],
+      ['y', ['u8']],
+      ['z', ['u3']],
+      ['w', ['null', ' ']],
+    ]);
+    expect(await look({ ids: ['x', 'y', 'w'], mapping })).toMatchObject({
+      people: 2,
+      rowsOf: new Map([['x', 2]]),
+      rows: 2,
+    });
+    expect(await purge({ ids: ['x', 'y'], mapping })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+  });
+
+  it('stay if what is done before their removal fails', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1' }]);
+    const refused = purge({ column: 'df_unified_id', ids: ['u1'] }, async () => {
+      throw configError('no ledger');
+    });
+    await expect(refused).rejects.toThrow('no ledger');
+    expect((await find('df_unified_id', 'u1')).people).toEqual(['u1']);
+  });
+});
+
+describe('people in a place', () => {
+  beforeEach(() => {
+    place = new Place('duckdb');
+  });
+  afterEach(() => place.close());
+
+  it('are none by a column that is missing or never had a value, which is refused', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
+    for (const column of ['nowhere', 'empty']) {
+      const refused = { exitCode: 2, message: expect.stringContaining(`has no column ${column}`) };
+      await expect(find(column, 'x'), column).rejects.toMatchObject(refused);
+      await expect(purge({ column, ids: ['x'] }), column).rejects.toMatchObject(refused);
+    }
+  });
+
+  it('are found by a name in another Unicode form, and by both columns of one name', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1', 고객: 'a' }]);
+    expect((await find('고객'.normalize('NFD'), 'a')).people).toEqual(['u1']);
+    const csv = ['df_unified_id,df_event_detail_log_id,member,member', 'u1,e1,a,', 'u2,e2,,a', 'u3,e3,b,c', ''];
+    await place.load([[place.ofCsv(D2, [csv.join('\n')])]]);
+    expect((await find('member', 'a')).people).toEqual(['u1', 'u2']);
+  });
+
+  it('are never placeholders', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'null', member: 'a' },
+      { id: 'e2', df_unified_id: 'null', member: 'b' },
+      { id: 'e3', df_unified_id: ' ', member: 'a' },
+      { id: 'e4', df_unified_id: ' ', member: 'c' },
+    ]);
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ people: 0, rows: 2 });
+    expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
+  });
+
+  it('count as shared if their rows have another id in the column', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: 'a' },
+      { id: 'e2', df_unified_id: 'u1', member: 'b' },
+      { id: 'e3', df_unified_id: 'u2', member: 'a' },
+      { id: 'e4', df_unified_id: 'u2', member: 'null' },
+    ]);
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ people: 2, rows: 4, shared: 1 });
+    expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ people: 2, shared: 0 });
+  });
+
+  it('are near if an id differs in blanks at its edges, case or Unicode form alone', async () => {
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: 'Kim' },
+      { id: 'e2', df_unified_id: 'u2', member: '김 ' },
+    ]);
+    const ids = ['kim', '\u00a0Kim', '김'.normalize('NFD'), 'Kimm', 'Kim'];
+    expect((await look({ column: 'member', ids })).near).toEqual(ids.slice(0, 3));
+  });
+
+  it('are found in either form in a hashed column, as one person', async () => {
+    const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
+    const hash = (text: string) => hashKey.hashOf(text);
+    await load([
+      { id: 'e1', df_unified_id: 'u1', member: '' },
+      { id: 'e2', df_unified_id: 'u2', member: 'b' },
+      { id: 'e3', df_unified_id: 'u3', member: 'a' },
+    ]);
+    const hashing = { columns: ['df_unified_id', 'member'], key_check: hashKey.check };
+    const rows = [
+      { id: 'e4', df_unified_id: hash('u1'), member: hash('a') },
+      { id: 'e5', df_unified_id: hash('u3'), member: '' },
+      { id: 'e6', df_unified_id: hash('u2'), member: hash('b') },
+    ];
+    const sink = await place.target.open(place.place, place.options());
+    if (!('commit' in sink)) throw new Error('no sink');
+    await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashing }, place.signal);
+    await sink.close();
+    const query = { column: 'member', ids: ['a'], hashKey };
+    expect(await look(query)).toMatchObject({ people: 2, rows: 4, shared: 0, rowsOf: new Map([['a', 4]]) });
+    expect(await look({ ids: ['x'], mapping: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+      people: 1,
+      rows: 2,
+    });
+    await expect(look({ column: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
+    const other = new HashKey(new Secret('another key that has 32 characters'));
+    await expect(look({ ...query, hashKey: other })).rejects.toThrow('hash_key is another one');
+    expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
+  });
+
+  it('are printed row by row, without the columns that are null', async () => {
+    const memo = 'a line\n\u2028another';
+    await load([
+      { id: 'a', df_unified_id: 'erna', memo },
+      { id: 'b', df_unified_id: 'hans' },
+    ]);
+    const rows: Record<string, unknown>[] = [];
+    const people = await place.target.people();
+    for await (const row of people.rows(place.place, { column: 'df_unified_id', ids: ['erna'] }, place.options())) {
+      rows.push(JSON.parse(row));
+    }
+    expect(rows).toEqual([expect.objectContaining({ _key: 'a', memo })]);
+    expect(rows[0]).not.toHaveProperty('_rescued');
+  });
+});
