@@ -48,7 +48,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: counts.nextFromDate ?? plan.state?.from_date ?? null,
+    next_from_date: counts.nextFromDate ?? plan.cursor,
     to_date_inclusive: counts.toDateInclusive ?? plan.toDateInclusive ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,

@@ -36,6 +36,7 @@ it('the summary counts the plan when nothing happened, and what happened otherwi
     ...EMPTY_SUMMARY,
     seconds: 2,
     from_date: '2026-03-09',
+    next_from_date: '2026-03-09',
   });
   const counts = {
     ...newLoadCounts(),
