@@ -92,7 +92,7 @@ export async function sync(options: SyncOptions): Promise<SyncResult> {
   const target = targetNamed(options.target, TARGETS);
   const context = {
     ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
-    terminal: { result() {}, note() {}, status() {}, record: async () => {}, interactive: false, columns: 80 },
+    terminal: { result() {}, note() {}, status() {}, interactive: false, columns: 80 },
     logger: createLogger(log, 'debug', redactor.mask),
   };
   const open = { ...targetSettings(config, context), tables: ['events'] as const, stdout: process.stdout };
