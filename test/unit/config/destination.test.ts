@@ -12,7 +12,6 @@ describe('the destination configuration', () => {
       maxDeletionsPerSync: 500,
       requestsPerMinute: 5_000,
       maxConcurrentRequests: 20,
-      maxIdLength: 1_024,
       onRejected: 'continue',
       streams: [],
     });
