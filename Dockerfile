@@ -1,7 +1,7 @@
 # The command line as an image. Build from the root of the repository:
 #   docker build -t dfinery-elt .
 #   docker run --rm dfinery-elt demo
-ARG BASE_IMAGE=node:24-bookworm-slim
+ARG BASE_IMAGE=node:24-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 
 FROM ${BASE_IMAGE} AS build
 WORKDIR /build

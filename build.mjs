@@ -21,13 +21,12 @@ const benchmarks = {
 };
 
 /**
- * Dependencies of a hundred files, or in CommonJS, of which Node reads each file twice, the first time for the names that it
- * exports. Bundled, DuckDB's client loads in 40 ms instead of 100, Arrow in 20 instead of 125.
+ * Dependencies stay outside: native code, WebAssembly, and the SDK of object stores, which most commands never load. All
+ * other packages are bundled, which starts faster: of a package in CommonJS Node reads each file twice.
  */
-const BUNDLED = ['@duckdb/node-api', 'apache-arrow'];
-const external = Object.keys(dependencies).filter((name) => !BUNDLED.includes(name));
+const external = Object.keys(dependencies);
 
-/** Help and progress are measured by `string-width`, which takes 20 ms to load: no character of those texts is wide. */
+/** Help is measured by `string-width`, which takes 20 ms to load: no character of those texts is wide. */
 const asciiWidth = {
   name: 'ascii-width',
   setup({ onResolve, onLoad }) {
@@ -48,7 +47,6 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // The other dependencies stay outside. What lays out help, fifty files, is a development dependency.
   external: external.flatMap((name) => [name, `${name}/*`]),
   plugins: [asciiWidth, validators],
   loader: LOADERS,

@@ -66,7 +66,7 @@ export const flag = (describe: string, short?: string): Option<boolean> => ({
 });
 
 /** An option of one word, undefined when left out; `parse` returns undefined for a word that is not `wanted`. */
-function wordOption<T>(
+export function wordOption<T>(
   describe: string,
   wanted: string,
   parse: (word: string) => T | undefined,

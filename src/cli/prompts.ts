@@ -1,9 +1,13 @@
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
 export interface Prompts {
-  /** A line of text; asked again while `problem` finds something wrong with it. */
-  text(question: string, given: string | undefined, problem: (answer: string) => string | undefined): Promise<string>;
+  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the one `given`. */
+  text(question: string, given?: string, problem?: (answer: string) => string | undefined): Promise<string>;
+  /** A line that is not shown. */
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
   confirm(question: string): Promise<boolean>;
@@ -20,29 +24,35 @@ export function terminalPrompts(streams: {
   readonly output: NodeJS.WritableStream;
   readonly signal: AbortSignal;
 }): Prompts {
-  return {
-    async text(question, given, problem) {
-      const { default: input } = await import('@inquirer/input');
-      const validate = (answer: string) => problem(answer.trim()) ?? true;
-      const asked = { message: question, required: true, validate, ...(given !== undefined && { default: given }) };
-      return (await input(asked, streams).catch(refuseExit)).trim();
-    },
-    async secret(question) {
-      const { default: password } = await import('@inquirer/password');
-      const validate = (answer: string) => answer.trim() !== '' || 'It is empty.';
-      return (await password({ message: question, mask: true, validate }, streams).catch(refuseExit)).trim();
-    },
-    async confirm(question) {
-      const { default: confirm } = await import('@inquirer/confirm');
-      return confirm({ message: question, default: false }, streams).catch(refuseExit);
-    },
+  const { input, output, signal } = streams;
+  const ask = async (question: string, isHidden = false): Promise<string> => {
+    // What was logged before the question is written first.
+    await setImmediate();
+    if (isHidden) output.write(question);
+    const shown = isHidden ? new Writable({ write: (_chunk, _encoding, done) => done() }) : output;
+    const lines = createInterface({ input, output: shown, terminal: true });
+    try {
+      return await new Promise((resolve, reject) => {
+        const end = () => reject(configError('ended at a question; nothing was written.'));
+        // Ctrl-D closes the input.
+        lines.once('SIGINT', end).once('close', end);
+        lines.question(isHidden ? '' : question, { signal }).then((answer) => resolve(answer.trim()), reject);
+      });
+    } finally {
+      lines.close();
+      if (isHidden) output.write('\n');
+    }
   };
-}
-
-/** Turns Ctrl-C and Ctrl-D at a question into a failure. */
-function refuseExit(error: unknown): never {
-  if (error instanceof Error && error.name === 'ExitPromptError') {
-    throw configError('ended at a question; nothing was written.', { cause: error });
-  }
-  throw error;
+  const text: Prompts['text'] = async (question, given, problem = () => undefined) => {
+    const answer = (await ask(`${question}${given === undefined ? '' : ` [${given}]`}: `)) || (given ?? '');
+    const wrong = answer === '' && given === undefined ? 'an answer is needed' : problem(answer);
+    if (wrong === undefined) return answer;
+    output.write(`  ${wrong}\n`);
+    return await text(question, given, problem);
+  };
+  return {
+    text,
+    secret: async (question) => (await ask(`${question}: `, true)) || (await terminalPrompts(streams).secret(question)),
+    confirm: async (question) => /^y(es)?$/i.test(await ask(`${question} [y/N]: `)),
+  };
 }

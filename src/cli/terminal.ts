@@ -19,8 +19,6 @@ export interface Terminal {
   note(line: string, level?: LogLevel): void;
   /** Shows a line that stays below all others until the next status, in an interactive terminal; without a line: none. */
   status(line?: string): void;
-  /** Writes one line to stderr that must not be lost: resolves when the system has accepted all of it, else rejects. */
-  record(line: string): Promise<void>;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable;
   readonly interactive: boolean;
@@ -90,7 +88,6 @@ export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
       notes.add(above(text), level === 'debug' ? 'debug' : 'log');
     },
     status: show,
-    record: (line) => notes.write(above(line)),
     stdout,
     interactive,
     get columns() {

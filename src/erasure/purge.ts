@@ -246,9 +246,12 @@ class PlacePurge {
       const onFound = (found: PeopleFound) => this.#begin(found, ledger, somewhere);
       this.#result = await people.purge(path, query, { ...options, onFound });
       this.#found = this.#result.found;
-      const { rowsRemoved: rows, unreached } = this.#result;
+      const { rowsRemoved: rows, unreached, inUse = [] } = this.#result;
       await ledger.write({ kind: 'purged', place: this.name, rows });
       if (unreached.length > 0) this.#failure = transientError(unreached.join(' '));
+      if (inUse.length > 0) {
+        this.warnings.push(`Other runs are under way. Until they end, they hold downloads in ${inUse.join(', ')}.`);
+      }
     } catch (error) {
       options.signal?.throwIfAborted();
       this.#failure = this.#failureOf(error);

@@ -4,10 +4,20 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DOCS = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.md'),
+);
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...DOCS.map((name) => `docs/${name}`)];
 /** The folders of the repository: text that begins with one of them is a path. */
 const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
+
+it('each statement of spec/promises.md names a test that exists', () => {
+  const text = readFileSync(join(ROOT, 'spec/promises.md'), 'utf8');
+  const statements = text.split('\n').filter((line) => /^\d+\. /.test(line));
+  expect(statements.length).toBeGreaterThan(50);
+  const tests = statements.map((line) => /`(test\/[\w./-]+)`$/.exec(line)?.[1] ?? line);
+  expect(tests.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
 
 it.each(['source', 'destination'])('the page of the %s connector names every configuration key', (kind) => {
   const { properties } = JSON.parse(readFileSync(join(ROOT, `schemas/${kind}-config.json`), 'utf8'));

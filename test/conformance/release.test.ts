@@ -44,6 +44,20 @@ describe('a release', () => {
     expect(JSON.stringify(workflow)).not.toContain('NPM_TOKEN');
   });
 
+  it('pins every action by its commit, and gives every job a deadline', () => {
+    const text = read('.github/workflows/release.yml');
+    const actions = [...text.matchAll(/uses: (\S+)/g)].map(([, action]) => action);
+    expect(actions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
+    const { jobs } = parse(text) as { jobs: Readonly<Record<string, { 'timeout-minutes'?: number }>> };
+    for (const job of Object.values(jobs)) expect(job['timeout-minutes']).toBeGreaterThan(0);
+  });
+
+  it('publishes in jobs that install nothing', () => {
+    const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Readonly<Record<string, Job>> };
+    const { test: _, ...publishing } = jobs;
+    expect(JSON.stringify(publishing)).not.toMatch(/npm (ci|install)/);
+  });
+
   it('packs what package.json promises', () => {
     const tried = read('test/package/run');
     for (const file of [types, bin['dfinery-elt']]) expect(tried).toContain(`package/${file?.replace(/^\.\//, '')}`);

@@ -87,7 +87,6 @@ export class PrivacyFixture {
       terminal: {
         result: (line) => void results.push(line),
         note: (line) => void notes.push(line),
-        record: async (line) => void notes.push(line),
         status() {},
         interactive: false,
         columns: 200,

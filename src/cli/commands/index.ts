@@ -22,6 +22,11 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: () => import('./init.ts'),
   },
   sync: { words: 'TARGET PLACE', summary: 'Load the days that a place lacks', load: () => import('./sync.ts') },
+  status: {
+    words: 'TARGET PLACE',
+    summary: 'Show days, cursor, gaps and last run of a place',
+    load: () => import('./status.ts'),
+  },
   plan: {
     words: '[TARGET PLACE]',
     summary: 'Show the days, exports and time of the next sync, before any call',
@@ -48,14 +53,19 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: () => import('./verify.ts'),
   },
   compact: {
-    words: 'TARGET PLACE',
-    summary: 'Write a place anew, without the room that old rows take',
+    words: 'duckdb FILE',
+    summary: 'Give back the room that old rows take in a DuckDB file',
     load: () => import('./compact.ts'),
   },
   report: {
     words: 'TARGET PLACE',
     summary: 'Write a page about a place: days, events, columns, runs',
     load: () => import('./report.ts'),
+  },
+  prune: {
+    words: 'TARGET PLACE',
+    summary: 'Remove old days from a place, after a plan',
+    load: () => import('./prune.ts'),
   },
   models: {
     words: 'duckdb FILE',

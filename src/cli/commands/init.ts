@@ -1,101 +1,103 @@
 import { existsSync } from 'node:fs';
-import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import type { ProbeKind } from '../../airbyte/source/check.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { readEnvironment, variableOf } from '../../config/environment.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { defineCommand, flag, text, type ValuesOf } from '../command.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { defineCommand, placeWords, targetNamed } from '../command.ts';
 import { CONFIG_FILE } from '../configuration.ts';
-import type { Context } from '../context.ts';
+import { type Context, secretOf } from '../context.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
-const OPTIONS = {
-  baseUrl: text('Address of the Open API; else DFINERY_BASE_URL, else asked'),
-  serviceId: text('The service; else DFINERY_SERVICE_ID, else asked'),
-  yes: flag('Ask nothing: options and environment are enough'),
-  overwrite: flag('With --yes: replace a file that is there'),
-};
-
 export const command = defineCommand({
-  options: OPTIONS,
+  options: {},
   examples: ['init', 'init --config staging.json'],
   page: 'configuration.md',
-  async run({ config: path = CONFIG_FILE, yes, overwrite, ...given }, context) {
-    const prompts = yes ? undefined : requirePrompts(context);
-    const exists = existsSync(path);
-    if (exists) await allowReplacing(path, overwrite, prompts);
-    const answers = await gather(given, prompts, context);
-    const code = await checkAnswers(answers, context);
-    if (code !== EXIT.done) {
-      context.logger.warn('init.refused', `${path} was not written.`);
-      return code;
+  async run({ config: path = CONFIG_FILE }, context) {
+    const { prompts } = context;
+    if (prompts === undefined) {
+      throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
     }
-    await write(path, answers, exists);
-    for (const line of nextSteps(path)) context.terminal.result(line);
+    const exists = existsSync(path);
+    if (exists && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
+      throw configError(`${path} stays as it is: name another file with --config.`);
+    }
+    const service = await askService(prompts, context);
+    const erasure = await askErasure(prompts);
+    await write(path, { ...service, ...(erasure !== undefined && { erasure }) }, exists);
+    for (const line of nextSteps(path, erasure !== undefined)) context.terminal.result(line);
     return EXIT.done;
   },
 });
 
-function requirePrompts({ prompts }: Context): Prompts {
-  if (prompts !== undefined) return prompts;
-  throw configError(
-    'init asks questions, and there is no terminal here: give --yes with --base-url, --service-id and DFINERY_EXPORT_TOKEN.',
-  );
-}
+type Answer = 'base_url' | 'service_id' | 'export_token';
 
-async function allowReplacing(path: string, isAllowed: boolean, prompts: Prompts | undefined): Promise<void> {
-  const allowed = prompts ? await prompts.confirm(`${path} is there already. Replace the whole file?`) : isAllowed;
-  if (allowed) return;
-  throw configError(`${path} is there already and stays as it is: name another file, or replace it with --overwrite.`);
-}
+/** The answer that a failed check proves wrong; of other outcomes none is. */
+const WRONG: Readonly<Partial<Record<ProbeKind, Answer>>> = {
+  unreachable: 'base_url',
+  not_this_service: 'base_url',
+  wrong_service: 'service_id',
+  wrong_token: 'export_token',
+};
 
-type Answers = Readonly<Record<'base_url' | 'service_id' | 'export_token', string>>;
-
-/** Options first, then the environment, then questions. */
-async function gather(
-  { baseUrl, serviceId }: Pick<ValuesOf<typeof OPTIONS>, 'baseUrl' | 'serviceId'>,
-  prompts: Prompts | undefined,
-  { env }: Context,
-): Promise<Answers> {
-  const { values } = readEnvironment(schema, env);
-  const known = (key: string, option?: string) => option ?? (typeof values[key] === 'string' ? values[key] : undefined);
-  const base = known('base_url', baseUrl);
-  const service = known('service_id', serviceId);
-  const token = known('export_token');
-  if (prompts === undefined) refuseMissing({ base_url: base, service_id: service, export_token: token });
-  return {
-    base_url: (await prompts?.text('Address of the Open API', base, (one) => baseUrlProblem(one)?.text)) ?? base ?? '',
-    service_id: (await prompts?.text('Service ID', service, () => undefined)) ?? service ?? '',
-    export_token: token ?? (await prompts?.secret('Export API token (it is not written to the file)')) ?? '',
+/** Asks for the service and tries the answers as `check` does, until they are right: only what is wrong is asked again. */
+async function askService(prompts: Prompts, context: Context) {
+  const questions: Readonly<Record<Answer, (given?: string) => Promise<string>>> = {
+    base_url: (given) => prompts.text('Address of the Open API', given, (one) => baseUrlProblem(one)?.text),
+    service_id: (given) => prompts.text('Service ID', given),
+    export_token: () => prompts.secret('Export API token (not shown, not written to the file)'),
   };
+  const base_url = await questions.base_url(context.env('DFINERY_BASE_URL') || undefined);
+  const service_id = await questions.service_id(context.env('DFINERY_SERVICE_ID') || undefined);
+  const export_token = secretOf('DFINERY_EXPORT_TOKEN', context)?.reveal() ?? (await questions.export_token());
+  const answers = { base_url, service_id, export_token };
+  for (;;) {
+    const { config, secrets } = parseSourceConfig(answers, () => undefined);
+    for (const secret of secrets) context.redactor.add(secret);
+    const { verdict, sentence } = await checkSource(config, context);
+    const wrong = WRONG[verdict.kind];
+    if (wrong === undefined) {
+      context.terminal.result(sentence);
+      return { base_url: answers.base_url, service_id: answers.service_id };
+    }
+    context.logger.warn('init.refused', sentence);
+    answers[wrong] = await questions[wrong](wrong === 'export_token' ? undefined : answers[wrong]);
+  }
 }
 
-function refuseMissing(found: Readonly<Record<string, string | undefined>>): void {
-  const missing = Object.keys(found).filter((key) => found[key] === undefined);
-  if (missing.length === 0) return;
-  const named = missing.map((key) =>
-    key === 'export_token'
-      ? `${variableOf(key)} (or ${variableOf(key)}_FILE)`
-      : `--${key.replaceAll('_', '-')} or ${variableOf(key)}`,
-  );
-  throw configError(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
+/** Asks what `forget` needs to know; undefined if nobody is to be erased. */
+async function askErasure(prompts: Prompts) {
+  if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
+  const by_column = await prompts.text('Column that holds the external ID of a person');
+  const ledger_dir = await prompts.text('Folder of the ledger, which proves erasures', 'ledger');
+  const places: { readonly target: string; readonly place: string }[] = [];
+  for (;;) {
+    const first = places.length === 0;
+    const question = first ? `A place to erase from (${placeWords(STATEFUL_TARGETS)})` : 'Another place (empty: none)';
+    const answer = await prompts.text(question, first ? 'duckdb events.duckdb' : '', placeProblem);
+    const [target = '', ...place] = answer.split(/\s+/);
+    if (target === '') return { by_column, ledger_dir, places };
+    places.push({ target, place: place.join(' ') });
+  }
 }
 
-/** Checks the answers as `dfinery-elt check` does, with all other keys taken from the environment. */
-async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
-  const { values, names } = readEnvironment(schema, context.env);
-  const { config, secrets } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);
-  for (const secret of secrets) context.redactor.add(secret);
-  const { sentence, code } = await checkSource(config, context);
-  context.terminal.result(sentence);
-  return code;
+function placeProblem(answer: string): string | undefined {
+  const [target = '', ...place] = answer.split(/\s+/);
+  if (answer === '') return undefined;
+  if (place.length === 0) return `wanted ${placeWords(STATEFUL_TARGETS)}`;
+  try {
+    targetNamed(target, STATEFUL_TARGETS);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : undefined;
+  }
 }
 
-async function write(path: string, { base_url, service_id }: Answers, exists: boolean): Promise<void> {
-  const json = `${JSON.stringify({ base_url, service_id }, null, 2)}\n`;
+async function write(path: string, value: object, exists: boolean): Promise<void> {
+  const json = `${JSON.stringify(value, null, 2)}\n`;
   try {
     if (exists) return await replaceFile(path, json);
     if (await createFile(path, json, { mayRename: true })) return;
@@ -105,13 +107,15 @@ async function write(path: string, { base_url, service_id }: Answers, exists: bo
   throw configError(`${path} was created by another process in the meantime, and was not changed.`);
 }
 
-const nextSteps = (path: string): string[] => {
+function nextSteps(path: string, erases: boolean): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;
   return [
-    `${path} has all but the token. Each run gets that from its environment:`,
+    `${path} has all but the secrets. Each run takes those from its environment:`,
     '  export DFINERY_EXPORT_TOKEN=…   or DFINERY_EXPORT_TOKEN_FILE=… (its file)',
+    ...(erases ? ['  export DFINERY_IMPORT_TOKEN=…   for forget'] : []),
     'How to go on',
-    `  dfinery-elt plan${named}                        its days, exports and time`,
+    `  dfinery-elt plan${named}                        days, exports and time`,
     `  dfinery-elt sync duckdb events.duckdb${named}   again and again: what is new is read`,
+    ...(erases ? [`  dfinery-elt forget --id ID${named}              a plan, before anything is erased`] : []),
   ];
-};
+}

@@ -1,15 +1,24 @@
 import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configError, EXIT } from '../../base/errors.ts';
+import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { exportsNeeded } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
-import { priorLoadsOf, type TableState } from '../../table/state.ts';
-import type { StatefulTarget } from '../../targets/contract.ts';
-import { DAY_OPTIONS, defineCommand, OPTIONAL_PLACE, placeWords, printResult } from '../command.ts';
-import { type LocalSourceConfig, loadSourceConfig, targetSettings } from '../configuration.ts';
+import { priorLoadsOf } from '../../table/state.ts';
+import type { Target } from '../../targets/contract.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import {
+  DAY_OPTIONS,
+  defineCommand,
+  type GLOBAL_OPTIONS,
+  OPTIONAL_PLACE,
+  placeWords,
+  printResult,
+  type ValuesOf,
+} from '../command.ts';
+import { loadSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
@@ -20,37 +29,42 @@ export const command = defineCommand({
   options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'state-and-windows.md',
-  async run(values, context) {
-    const config = loadSourceConfig(values.config, context);
-    const state = await stateOf(values, config, context);
-    const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
-    const quota = openQuota(config, context);
-    const needed = exportsNeeded(planned);
-    const forecast = quota.forecast(needed.most);
-    await quota.close();
-    for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-    const output = { planned, needed, forecast, now: context.clock.now() };
-    printResult(asJson(output), asLines(output), values.json, context);
-    return EXIT.done;
+  async run({ target, place, ...values }, context) {
+    if (target !== undefined && place === undefined) {
+      throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);
+    }
+    return await showPlan(target, place ?? '', values, context);
   },
 });
+
+type Values = ValuesOf<typeof DAY_OPTIONS & Pick<typeof GLOBAL_OPTIONS, 'config' | 'json'>>;
+
+/** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
+export async function showPlan(
+  target: Target | undefined,
+  place: string,
+  values: Values,
+  context: Context,
+): Promise<ExitCode> {
+  const config = loadSourceConfig(values.config, context);
+  const stateful = STATEFUL_TARGETS.find((one) => one === target);
+  const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
+  const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
+  const quota = openQuota(config, context);
+  const needed = exportsNeeded(planned);
+  const forecast = quota.forecast(needed.most);
+  await quota.close();
+  for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+  const output = { planned, needed, forecast, now: context.clock.now() };
+  printResult(asJson(output), asLines(output), values.json, context);
+  return EXIT.done;
+}
 
 interface PlanOutput {
   readonly planned: Plan;
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
-}
-
-/** What the place stores; without one the plan is that of a first run. */
-async function stateOf(
-  { target, place }: { readonly target: StatefulTarget | undefined; readonly place: string | undefined },
-  config: LocalSourceConfig,
-  context: Context,
-): Promise<TableState | undefined> {
-  if (target === undefined) return undefined;
-  if (place === undefined) throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);
-  return (await target.maintenance()).readState(place, targetSettings(config, context));
 }
 
 function asJson({ planned, needed, forecast }: PlanOutput) {

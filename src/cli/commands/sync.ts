@@ -7,6 +7,7 @@ import {
   DAY_OPTIONS,
   defineCommand,
   duration,
+  flag,
   type GLOBAL_OPTIONS,
   placeArguments,
   text,
@@ -18,12 +19,14 @@ import { type Failure, failureOf } from '../failure.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, type RunResult, type Summary } from '../run/summary.ts';
+import { showPlan } from './plan.ts';
 
 const OPTIONS = {
   ...placeArguments<Target>(TARGETS),
   ...DAY_OPTIONS,
   schema: text('Pinned schema, as discover prints it'),
   maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
+  dryRun: flag('Show the plan; nothing is sent or stored'),
   notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
   xcom: text('File for the JSON object of --json, on failure too'),
 };
@@ -34,7 +37,10 @@ export const command = defineCommand({
   options: OPTIONS,
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   page: 'targets.md',
-  run: (values, context) => reportRun(values, context, (redirected) => load(values, redirected)),
+  run: (values, context) =>
+    values.dryRun
+      ? showPlan(values.target, values.place, values, context)
+      : reportRun(values, context, (redirected) => load(values, redirected)),
   async failed(failure, values, context) {
     await reportRun(values, context, async () => NOTHING_DONE, failure);
   },

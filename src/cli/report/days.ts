@@ -7,6 +7,7 @@ import { type Html, html } from './html.ts';
 
 const DAY_STATES = {
   loaded: 'loaded',
+  'read again': 'loaded with no rows or few: the next run reads it again',
   pruned: 'loaded, its rows were removed since',
   'so far': 'read so far, not over yet: the next run reads it again',
   gap: 'gap: the service no longer had it',
@@ -39,11 +40,13 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const start = exportState?.start_date;
   const first = start !== undefined && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
-  const last = laterOf(today, known.at(-1) ?? today);
+  const again = new Set(exportState?.read_again);
+  const last = [today, known.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
-    const state = stateOfDay(receipt, gaps.has(day), daysLeft);
+    const isAgain = again.has(day) && receipt?.is_over === true;
+    const state = isAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
     const { rows, bytes } = receipt ?? {};
     return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
   });

@@ -51,6 +51,7 @@ ${factList(report, days)}
 ${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
+${changeSection(report)}
 </main>
 </body>
 </html>
@@ -60,7 +61,7 @@ ${columnSection(report)}
 function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
-  const loaded = ofState('loaded');
+  const loaded = ofState('loaded') + ofState('read again');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
@@ -84,6 +85,8 @@ function runSection({ runs }: TargetReport): Html {
   if (runs.length === 0) return html``;
   const latest = [...runs].sort((a, b) => (a.began < b.began ? 1 : -1)).slice(0, MAX_RECORDS);
   const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
+  const outcome =
+    failed === 0 ? `${count(runs.length, 'run')}, none failed` : `${failed} of ${count(runs.length, 'run')} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
   const table = list<RunRecord>(
     'Runs',
@@ -99,7 +102,7 @@ function runSection({ runs }: TargetReport): Html {
     latest,
   );
   return html`<section><h2>Runs</h2>
-<p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
+<p>${outcome}; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
 
 /** `2026-01-02 03:04:05`. */
@@ -110,22 +113,24 @@ function runOutcome({ exitCode, cause }: RunRecord): string {
   return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
 }
 
-function columnSection({ columns, rows, state }: TargetReport): Html {
+function columnSection({ columns, rows }: TargetReport): Html {
   const table = list(
     'Columns',
     {
       column: ({ name }) => name,
-      group: ({ group }) => group.replaceAll('_', ' '),
       type: ({ type }) => type ?? 'no value yet',
       filled: ({ filled }) => `${(rows === 0 ? 0 : (filled / rows) * 100).toFixed(1)} %`,
-      'rescued cells': ({ rescued }) => rescued,
+      rescued: ({ rescued }) => rescued,
+      group: ({ group }) => group.replaceAll('_', ' '),
     },
     columns,
   );
-  return html`<section><h2>Columns</h2>${table}${changeList(state.changes)}</section>`;
+  return html`<section><h2>Columns</h2>${table}</section>`;
 }
 
-function changeList(changes: readonly ColumnChange[]): Html {
+/** What changed since the first load, which brought columns and changed none. */
+function changeSection({ state }: TargetReport): Html {
+  const changes = state.changes.filter(({ changedAt }) => changedAt !== state.changes[0].changedAt);
   if (changes.length === 0) return html``;
   const table = list<ColumnChange>(
     'Changes of columns',
@@ -137,7 +142,8 @@ function changeList(changes: readonly ColumnChange[]): Html {
     },
     [...changes].reverse().slice(0, MAX_RECORDS),
   );
-  return html`<h2>Changes of columns</h2><p>${count(changes.length, 'change')}, the latest first.</p>${table}`;
+  return html`<section><h2>Changes of columns</h2>
+<p>${count(changes.length, 'change')} since the first load, the latest first.</p>${table}</section>`;
 }
 
 function typesOf(from: string | null, to: string | null): string {

@@ -54,6 +54,8 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
 ${SERIES}
+@media (max-width: 30rem) { table.list .text { min-width: 0; max-width: 9rem; } table.list th, table.list td { padding-right: .4rem; }
+  table.list .number { padding-right: .6rem; } .months { gap: .75rem; } }
 details summary { cursor: pointer; color: var(--quiet); }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
   .scroll { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }

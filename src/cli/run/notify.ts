@@ -51,13 +51,15 @@ function isUsable(text: string): boolean {
 
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
-  const { error, exit, columns_added, columns_widened, rescued_cells, next_from_date } = summary;
+  const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
   if (columns_added.length > 0) reasons.push(`${count(columns_added.length, 'new column')}: ${some(columns_added)}.`);
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
+  if (implausible_days.length > 0)
+    reasons.push(`Far fewer rows than usual on ${some(implausible_days)}: the provider may lag.`);
   const left = next_from_date === null ? SOON_DAYS + 1 : daysLeftOf(next_from_date, today, historyDays);
   if (left > SOON_DAYS) return reasons;
   const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;

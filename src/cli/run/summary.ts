@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { count, formatBytes } from '../../base/quantities.ts';
+import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { LoadCounts } from '../../targets/load.ts';
@@ -66,20 +66,26 @@ export function describeSummary(summary: Summary, target: string): string {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
     return `${what} ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   }
+  const { rows, rows_new: added, next_from_date: cursor } = summary;
   const parts = [
-    `${count(summary.rows, 'row')} in ${count(summary.days, 'day')} (${formatBytes(summary.bytes)}, ` +
+    `${count(rows, 'row')} in ${count(summary.days, 'day')} (${formatBytes(summary.bytes)}, ` +
       `${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];
   const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
+    ...(added < rows
+      ? [
+          `${added === 0 ? 'no row is' : added === 1 ? 'one row is' : `${grouped(added)} rows are`} new, the others replace rows`,
+        ]
+      : []),
     ...some(summary.columns_added.length, 'new column'),
     ...some(summary.columns_widened.length, 'column', ' of another type'),
     ...some(summary.rescued_cells, 'cell', ' rescued'),
     ...some(summary.suppressed_rows, 'row', ' of forgotten people held out'),
     ...some(summary.gaps.length, 'day', ' lost at the service'),
     ...some(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
-    ...(summary.next_from_date === null ? [] : [`the next run starts at ${summary.next_from_date}`]),
+    ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
   ];
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }

@@ -15,8 +15,8 @@ it('the program in examples/library loads an export once, and a second run loads
   const run = () => new CliChild(process.execPath, argv, { TMPDIR: fixture.dir }).ended;
   const first = await run();
   expect([first.code, first.stderr]).toEqual([0, '']);
-  expect(first.stdout).toMatch(/^[1-9]\d* rows in 6 windows\n$/);
+  expect(first.stdout).toMatch(/^[1-9]\d* rows; the next sync begins at /);
   const verified = await fixture.start(['verify', 'duckdb', fixture.file]).ended;
   expect([verified.code, verified.stdout]).toEqual([0, `${fixture.file} agrees with its receipts.\n`]);
-  expect((await run()).stdout).toBe('0 rows in 0 windows\n');
+  expect((await run()).stdout).toMatch(/^0 rows; /);
 });

@@ -1,14 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
-
-const IDS = 60;
-const LEDGER_KEY = 'a ledger key of thirty-two letters or more';
-const SECRETS = { DFINERY_IMPORT_TOKEN: TOKENS.import, DFINERY_LEDGER_KEY: LEDGER_KEY };
 
 let fixture: CliFixture;
 afterEach(() => fixture.close());
@@ -69,41 +64,5 @@ describe('an Arrow stream on stdout', () => {
     const summary = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
     expect(summary).toMatchObject({ exit: 0, error: null, windows: 0, rows: 0, columns_added: [], rescued_cells: 0 });
     expect(summary.exports).toBeGreaterThan(0);
-  });
-});
-
-describe('a ledger written to stderr', () => {
-  const forget = (...more: string[]): string[] => {
-    const config = join(fixture.dir, 'destination.json');
-    writeFileSync(config, JSON.stringify({ base_url: fixture.sim.url, service_id: SERVICE_ID, requested_by: 'us' }));
-    const ids = join(fixture.dir, 'ids.txt');
-    writeFileSync(ids, Array.from({ length: IDS }, (_, i) => `id-${i}\n`).join(''));
-    return ['forget', '--file', ids, '--config', config, ...more];
-  };
-  const confirmed = async (): Promise<string[]> => {
-    const plan = await fixture.run(forget('--json'), SECRETS);
-    expect(plan.code, plan.stderr).toBe(0);
-    return forget('--execute', '--confirm', (JSON.parse(plan.stdout) as { hash: string }).hash);
-  };
-  const deletions = () => fixture.sim.requests().filter(({ path }) => !path.includes('export')).length;
-
-  it('whose reader is gone stops the run before its first request', async () => {
-    fixture = await CliFixture.start();
-    const child = fixture.start(await confirmed(), SECRETS);
-    child.process.stderr?.destroy();
-    expect((await child.ended).code).toBe(3);
-    expect(deletions()).toBe(0);
-  });
-
-  it('that a full disk truncates stops the run: no request is sent without its complete line', async () => {
-    fixture = await CliFixture.start();
-    const words = await confirmed();
-    mkdirSync(join(fixture.dir, 'log'));
-    const file = join(fixture.dir, 'log', 'stderr');
-    const limited = ['bash', '-c', 'ulimit -f 8; exec "$@" 2>"$0"', file];
-    expect((await fixture.startWords(limited, words, SECRETS).ended).code).toBe(3);
-    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
-    expect(deletions()).toBeGreaterThan(0);
-    expect(deletions()).toBeLessThanOrEqual(lines.filter((line) => line.includes('"kind":"before"')).length);
   });
 });

@@ -38,7 +38,6 @@ export async function runHere(
       else stdout += `${line}\n`;
     },
     note,
-    record: async (line: string) => note(line),
     status() {},
     interactive: false,
     columns,

@@ -22,129 +22,136 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const written = () => join(folder, 'dfinery.json');
-const given = (more: Readonly<Record<string, string>> = {}) => ({ DFINERY_SPOOL_DIR: folder, ...more });
-const whole = () => ['--yes', '--base-url', sim.url, '--service-id', SERVICE_ID];
+const content = () => JSON.parse(readFileSync(written(), 'utf8'));
+const run = (prompts?: Prompts) => runHere(['init', '--config', written()], { prompts });
 
-async function run(env: Readonly<Record<string, string>>, words: readonly string[], prompts?: Prompts) {
-  const { code, stdout, stderr } = await runHere(['init', '--config', written(), ...words], { env, prompts });
-  return { code, text: `${stderr}${stdout}` };
-}
-
-/** A person who answers so, and what was asked. */
-function person(answers: Readonly<Record<string, string | boolean>>) {
+/** A person who gives these answers in turn, by the beginning of the question; nothing and no after them. */
+function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>) {
   const asked: string[] = [];
+  const left = new Map(Object.entries(answers).map(([start, all]) => [start, [...all]]));
   const answer = (question: string) => {
     asked.push(question);
-    return Object.entries(answers).find(([start]) => question.startsWith(start))?.[1] ?? '';
+    const start = [...left.keys()].find((one) => question.startsWith(one)) ?? '';
+    return left.get(start)?.shift();
   };
   const prompts: Prompts = {
-    text: async (question) => String(answer(question)),
-    secret: async (question) => String(answer(question)),
+    text: async (question, given) => String(answer(question) ?? given ?? ''),
+    secret: async (question) => String(answer(question) ?? ''),
     confirm: async (question) => answer(question) === true,
   };
   return { asked, prompts };
 }
 
+const service = () => ({ Address: [sim.url], Service: [SERVICE_ID], Export: [TOKENS.export] });
+
 describe('init', () => {
   it('asks, checks, and writes the file with mode 0600 and without the token', async () => {
-    const { asked, prompts } = person({ Address: sim.url, Service: SERVICE_ID, Export: TOKENS.export });
-    const { code, text } = await run(given(), [], prompts);
-    expect([code, text]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
-    expect(asked).toHaveLength(3);
-    expect(JSON.parse(readFileSync(written(), 'utf8'))).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
+    const { asked, prompts } = person(service());
+    const { code, stdout, stderr } = await run(prompts);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
+    expect(asked).toHaveLength(4);
+    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
     expect(statSync(written()).mode & 0o777).toBe(0o600);
-    expect(text).not.toContain(TOKENS.export);
+    expect(stdout + stderr).not.toContain(TOKENS.export);
+    const lines = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json').split('\n');
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('says how to go on in lines of 80 columns at most', async () => {
-    const { code, stdout } = await runHere(['init', '--config', written(), ...whole()], {
-      env: given({ DFINERY_EXPORT_TOKEN: TOKENS.export }),
+  it('asks again for the answer that was wrong, and for no other', async () => {
+    const away = 'http://127.0.0.1:9';
+    const { asked, prompts } = person({ ...service(), Address: [away, sim.url], Export: ['canary', TOKENS.export] });
+    const { code, stderr } = await run(prompts);
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
+    expect(asked.map((question) => question.split(' ')[0])).toEqual([
+      ...['Address', 'Service', 'Export', 'Address', 'Export', 'Will'],
+    ]);
+    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
+  });
+
+  it('writes what erasures need', async () => {
+    const answers = { ...service(), Will: [true], Column: ['member'], Another: ['delta lake'] };
+    expect((await run(person(answers).prompts)).code).toBe(0);
+    expect(content().erasure).toEqual({
+      by_column: 'member',
+      ledger_dir: 'ledger',
+      places: [
+        { target: 'duckdb', place: 'events.duckdb' },
+        { target: 'delta', place: 'lake' },
+      ],
     });
-    const shown = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json');
-    expect([code, shown]).toEqual([0, expect.stringContaining('How to go on')]);
-    expect(shown.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
   it('does not overwrite a file that was created while it asked', async () => {
-    const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
+    const { prompts } = person(service());
     const secret = async () => {
       writeFileSync(written(), 'theirs');
       return TOKENS.export;
     };
-    const { code, text } = await run(given(), [], { ...prompts, secret });
-    expect([code, text]).toEqual([2, expect.stringContaining('was created by another process')]);
+    const { code, stderr } = await run({ ...prompts, secret });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('was created by another process')]);
     expect(readFileSync(written(), 'utf8')).toBe('theirs');
   });
 
   it('writes the file on a file system without hard links', async () => {
     const noLinks = () => Promise.reject(systemError('EPERM'));
-    const work = () => run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole());
-    expect(await withCall(promises, 'link', noLinks, work)).toMatchObject({ code: 0 });
+    expect(await withCall(promises, 'link', noLinks, () => run(person(service()).prompts))).toMatchObject({ code: 0 });
     expect(existsSync(written())).toBe(true);
   });
 
-  it('asks nothing with --yes: options and environment suffice, and missing keys are named', async () => {
-    expect(await run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole())).toMatchObject({ code: 0 });
-    expect(existsSync(written())).toBe(true);
-    rmSync(written());
-    const { code, text } = await run(given(), ['--yes', '--base-url', sim.url]);
-    expect([code, text]).toEqual([2, expect.stringContaining('--service-id or DFINERY_SERVICE_ID')]);
-    expect(text).toContain('DFINERY_EXPORT_TOKEN (or DFINERY_EXPORT_TOKEN_FILE)');
-    expect(await run(given(), [])).toMatchObject({ code: 2, text: expect.stringContaining('no terminal here') });
-    expect(existsSync(written())).toBe(false);
-  });
-
-  it('writes nothing when the check fails', async () => {
-    const { code, text } = await run(given({ DFINERY_EXPORT_TOKEN: 'canary-wrong' }), whole());
-    expect([code, text]).toEqual([2, expect.stringContaining('was not written')]);
-    expect(text).not.toContain('canary-wrong');
-    const away = ['--yes', '--base-url', 'http://127.0.0.1:9', '--service-id', 'x'];
-    expect(await run(given({ DFINERY_EXPORT_TOKEN: 'x' }), away)).toMatchObject({ code: 3 });
-    expect(existsSync(written())).toBe(false);
-  });
-
-  it('replaces a file only with --overwrite', async () => {
-    const env = given({ DFINERY_EXPORT_TOKEN: TOKENS.export });
+  it('replaces a file only if that is confirmed, and needs a terminal', async () => {
     writeFileSync(written(), '{"mine": true}');
-    expect(await run(env, whole())).toMatchObject({ code: 2, text: expect.stringContaining('--overwrite') });
-    const no = person({ Address: sim.url, Service: SERVICE_ID });
-    expect(await run(env, [], no.prompts)).toMatchObject({ code: 2 });
-    expect(readFileSync(written(), 'utf8')).toBe('{"mine": true}');
-    expect(await run(env, [...whole(), '--overwrite'])).toMatchObject({ code: 0 });
-    expect(JSON.parse(readFileSync(written(), 'utf8'))).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
+    expect(await run(person(service()).prompts)).toMatchObject({ code: 2 });
+    expect(content()).toEqual({ mine: true });
+    expect(await run(person({ ...service(), [written()]: [true] }).prompts)).toMatchObject({ code: 0 });
+    expect(content()).toMatchObject({ base_url: sim.url });
+    expect(await run()).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no terminal here') });
+  });
+});
+
+/** Questions in a terminal of their own; `until` waits for what they show. */
+function asking() {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const seen = { text: '' };
+  output.setEncoding('utf8').on('data', (text: string) => {
+    seen.text += text;
+  });
+  const prompts = terminalPrompts({ input, output, signal: new AbortController().signal });
+  return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
+}
+
+describe('a question in a terminal', () => {
+  it('is repeated after an invalid answer', async () => {
+    const { prompts, input, until } = asking();
+    const address = prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
+    await until('Address');
+    input.write('a\n');
+    await until('not that');
+    input.write('b\n');
+    expect(await address).toBe('b');
   });
 
-  /** Questions in a terminal of their own; `until` waits for what they show. */
-  function asking() {
-    const [input, output] = [new PassThrough(), new PassThrough()];
-    const seen = { text: '' };
-    output.setEncoding('utf8').on('data', (text: string) => {
-      seen.text += text;
-    });
-    const prompts = terminalPrompts({ input, output, signal: new AbortController().signal });
-    return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
-  }
+  it('takes an empty answer for the one that is shown', async () => {
+    const { prompts, input, until } = asking();
+    const folder = prompts.text('Folder', 'ledger');
+    await until('Folder [ledger]: ');
+    input.write('\n');
+    expect(await folder).toBe('ledger');
+  });
 
-  it('prompts in a terminal, repeats a prompt after an invalid answer, and never prints the token', async () => {
-    const first = asking();
-    const address = first.prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
-    await first.until('Address');
-    first.input.write('a\n');
-    await first.until('not that');
-    first.input.write('\u007fb\n');
-    expect(await address).toBe('b');
-
-    const second = asking();
-    const token = second.prompts.secret('Token');
-    await second.until('Token');
-    second.input.write('canary-token\n');
+  it('never shows a secret', async () => {
+    const { prompts, input, seen, until } = asking();
+    const token = prompts.secret('Token');
+    await until('Token');
+    input.write('canary-token\n');
     expect(await token).toBe('canary-token');
-    expect(second.seen.text).not.toContain('canary');
+    expect(seen.text).not.toContain('canary');
+  });
 
-    const third = asking();
-    const left = third.prompts.confirm('Replace');
-    await third.until('Replace');
-    third.input.write('\u0003');
+  it('ends the command at Ctrl-C', async () => {
+    const { prompts, input, until } = asking();
+    const left = prompts.confirm('Replace');
+    await until('Replace');
+    input.write('\u0003');
     await expect(left).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('nothing was written') });
   });
 });

@@ -22,6 +22,7 @@ describe('a location that does not exist or is of another kind', () => {
   it.each(STATEFUL_TARGETS.map(({ name }) => name))('%s: is named, and nothing is created there', async (target) => {
     for (const argv of [
       ['verify', target, none],
+      ['status', target, none],
       ['report', target, none, '-o', page],
     ]) {
       expect(await runHere(argv, { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(none) });

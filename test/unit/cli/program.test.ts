@@ -9,11 +9,12 @@ const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boole
 describe('the command line', () => {
   it.each([
     ['snyc duckdb x', 'there is no command "snyc": did you mean sync? See dfinery-elt --help.'],
-    ['t0ken', 'there is no such command: wanted demo, init, sync, plan,'],
+    ['t0ken', 'there is no such command: wanted demo, init, sync, status,'],
     ['sync duckbd x', 'there is no target "duckbd": did you mean duckdb? See dfinery-elt sync --help.'],
     ['sync t0ken x', 'there is no such target: wanted duckdb, parquet,'],
     ['verify arrow x', 'there is no such target: wanted duckdb, parquet,'],
     ['models parquet x', 'there is no such target: wanted duckdb.'],
+    ['compact delta x', 'there is no such target: wanted duckdb.'],
     ['sync', 'TARGET is missing. See dfinery-elt sync --help.'],
     ['sync duckdb', 'PLACE is missing. See dfinery-elt sync --help.'],
     ['verify duckdb x t0ken', 'there is a word too many. See dfinery-elt verify --help.'],

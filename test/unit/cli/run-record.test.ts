@@ -12,8 +12,7 @@ import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
-const nothing = async () => {};
-const terminal = { result() {}, note() {}, record: nothing, status() {}, interactive: false, columns: 80 };
+const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 

@@ -1,0 +1,43 @@
+import { addDays, type Day, dayAt } from '../../base/days.ts';
+import { EXIT } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
+import { defineCommand, flag, printResult, required, STORED_PLACE, wordOption } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
+import { during } from '../run/progress.ts';
+
+/** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
+interface Age {
+  readonly count: number;
+  readonly unit: 'mo' | 'w' | 'd';
+}
+
+const age = wordOption('Age of the days that go: 25mo, 8w or 90d', 'an age such as 25mo, 8w or 90d', (word) => {
+  const [, number, unit] = /^([1-9]\d{0,4})(mo|w|d)$/.exec(word) ?? [];
+  return number === undefined ? undefined : ({ count: Number(number), unit } as Age);
+});
+
+export const command = defineCommand({
+  options: { ...STORED_PLACE, olderThan: required(age), execute: flag('Remove them; without it the plan is shown') },
+  examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
+  page: 'operations.md',
+  async run({ target, place, olderThan, execute, ...values }, context) {
+    const before = dayBefore(dayAt(context.clock.now()), olderThan);
+    const maintenance = await target.maintenance();
+    const work = maintenance.prune(place, before, { ...placeOptions(values, context), execute });
+    const { days, rows } = await during(`Pruning ${place}`, work, context);
+    const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
+    const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };
+    const plan = `This would remove ${what}. To do so, add --execute.`;
+    printResult(result, [execute ? `Removed ${what} from ${place}.` : plan], values.json, context);
+    return EXIT.done;
+  },
+});
+
+/** The day so long before `today`; of a month that is too short its last day. */
+export function dayBefore(today: Day, { count: number, unit }: Age): Day {
+  if (unit !== 'mo') return addDays(today, -number * (unit === 'w' ? 7 : 1));
+  const [year = 0, month = 1, day = 1] = today.split('-').map(Number);
+  const first = new Date(Date.UTC(year, month - 1 - number, 1));
+  const last = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();
+  return addDays(dayAt(first.getTime()), Math.min(day, last) - 1);
+}

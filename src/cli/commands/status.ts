@@ -1,0 +1,73 @@
+import { dayAt } from '../../base/days.ts';
+import { configError, EXIT } from '../../base/errors.ts';
+import { count } from '../../base/quantities.ts';
+import { implausible } from '../../extract/plausible.ts';
+import type { TableState } from '../../table/state.ts';
+import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { loadOfflineConfig, placeOptions } from '../configuration.ts';
+import { daysLeftOf } from '../report/days.ts';
+
+export const command = defineCommand({
+  options: STORED_PLACE,
+  examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
+  page: 'operations.md',
+  async run({ target, place, ...values }, context) {
+    const maintenance = await target.maintenance();
+    const state = await maintenance.readState(place, placeOptions(values, context));
+    if (state === undefined)
+      throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
+    const { historyDays } = loadOfflineConfig(values.config, context);
+    const status = statusOf(state);
+    const { cursor } = status;
+    const left = cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), historyDays);
+    const result = { v: 1, target: target.name, place, ...status, days_until_loss: left };
+    printResult(result, linesOf(result), values.json, context);
+    return EXIT.done;
+  },
+});
+
+function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
+  const all = [...receipts.values()];
+  const days = all.filter(({ is_over }) => is_over);
+  const named = (wanted: (day: string) => boolean) => all.map(({ day }) => day).filter(wanted);
+  return {
+    cursor: exportState?.from_date ?? null,
+    first_day: all[0]?.day ?? null,
+    last_day: all.at(-1)?.day ?? null,
+    days: days.length,
+    rows: all.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
+    timezone,
+    to_date_inclusive: exportState?.to_date_inclusive ?? null,
+    open_days: named((day) => receipts.get(day)?.is_over === false),
+    gaps: exportState?.gaps ?? [],
+    pruned_days: named((day) => receipts.get(day)?.pruned === true),
+    implausible_days: named((day) => implausible(day, receipts) !== undefined),
+    last_run: lastRun ?? null,
+  };
+}
+
+type Status = ReturnType<typeof statusOf> & { readonly place: string; readonly days_until_loss: number | null };
+
+const MAX_NAMED = 10;
+
+function linesOf(status: Status): string[] {
+  const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
+  const some = (what: string, named: readonly string[]) =>
+    named.length === 0
+      ? []
+      : [`${what}: ${named.slice(-MAX_NAMED).join(', ')}${named.length > MAX_NAMED ? ', …' : ''}`];
+  const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
+  return [
+    `${place}: ${count(rows, 'row')} in ${count(days, 'day')} that ${days === 1 ? 'is' : 'are'} over${span}`,
+    `Next sync begins at: ${cursor ?? 'the first day'}`,
+    ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
+    ...some('Not over yet, read again', status.open_days),
+    ...some('Lost at the service', status.gaps),
+    ...some('Removed from the place', status.pruned_days),
+    ...some('Far fewer rows than usual', status.implausible_days),
+    run === null
+      ? 'Last run: none is recorded'
+      : `Last run: ${run.ended.slice(0, 19).replace('T', ' ')} UTC, exit ${run.exitCode}, ` +
+        `${count(run.rows, 'row')} in ${count(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
+  ];
+}

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dayBefore } from '../../../src/cli/commands/prune.ts';
+import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
+
+let fixture: CliFixture;
+beforeAll(async () => {
+  fixture = await CliFixture.start();
+});
+afterAll(() => fixture.close());
+
+const json = async (...words: string[]) => JSON.parse((await fixture.run([...words, '--json'])).stdout);
+
+describe('a place over its life', () => {
+  it('is planned by sync --dry-run, which sends and stores nothing', async () => {
+    const { code, stdout } = await fixture.run([
+      'sync',
+      'duckdb',
+      fixture.file,
+      '--dry-run',
+      '--config',
+      fixture.config(),
+    ]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('6 days, ')]);
+    expect(existsSync(fixture.file)).toBe(false);
+    expect(fixture.sim.requests()).toEqual([]);
+  });
+
+  it('has a status: days, cursor and last run, for people and for scripts', async () => {
+    expect((await fixture.run(['status', 'duckdb', fixture.file])).code).toBe(2);
+    expect((await fixture.sync()).code).toBe(0);
+    const { stdout } = await fixture.run(['status', 'duckdb', fixture.file]);
+    expect(stdout).toContain(`in 6 days that are over from ${daysBack(7)} to ${daysBack(2)}`);
+    expect(stdout).toContain(`Next sync begins at: ${daysBack(1)}`);
+    expect(stdout).toMatch(/Last run: .* UTC, exit 0, /);
+    expect(await json('status', 'duckdb', fixture.file)).toMatchObject({
+      ...{ v: 1, days: 6, cursor: daysBack(1), gaps: [], open_days: [], pruned_days: [], implausible_days: [] },
+      last_run: { exitCode: 0, days: 6 },
+    });
+  });
+
+  it('loses old days by prune, after a plan, and says so', async () => {
+    const prune = ['prune', 'duckdb', fixture.file, '--older-than', '5d'];
+    expect(await json(...prune)).toMatchObject({ executed: false, days: [daysBack(7), daysBack(6)] });
+    expect((await json('status', 'duckdb', fixture.file)).pruned_days).toEqual([]);
+    expect((await fixture.run([...prune, '--execute'])).stdout).toMatch(/^Removed 2 days before /);
+    const status = await json('status', 'duckdb', fixture.file);
+    expect(status).toMatchObject({ cursor: daysBack(1), pruned_days: [daysBack(7), daysBack(6)] });
+    expect((await fixture.run(['verify', 'duckdb', fixture.file])).code).toBe(0);
+  });
+});
+
+it.each([
+  ['2026-03-31', 1, 'mo', '2026-02-28'],
+  ['2026-01-15', 25, 'mo', '2023-12-15'],
+  ['2026-03-01', 2, 'w', '2026-02-15'],
+  ['2026-03-01', 1, 'd', '2026-02-28'],
+] as const)('the day %s less %i %s is %s', (today, count, unit, day) => {
+  expect(dayBefore(today, { count, unit })).toBe(day);
+});
+
+it('a first run that fails leaves no file', async () => {
+  const file = join(fixture.dir, 'none.duckdb');
+  const config = fixture.config({ export_token: 'wrong' });
+  expect((await fixture.run(['sync', 'duckdb', file, '--config', config])).code).toBe(2);
+  expect(existsSync(file)).toBe(false);
+});

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import local from '../../../schemas/local-config.json' with { type: 'json' };
+import source from '../../../schemas/source-config.json' with { type: 'json' };
+import { type Configuration, sync } from '../../../src/index.ts';
+
+/** Each key once, so that TypeScript knows all of them. */
+const KEYS: Readonly<Record<keyof Configuration, true>> = {
+  ...{ base_url: true, service_id: true, export_token: true, start_date: true, end_date: true, timezone: true },
+  ...{ events: true, events_condition_type: true, properties: true, properties_condition_type: true },
+  ...{ lookback_days: true, settle_hours: true, to_date_inclusive: true, history_days: true },
+  ...{ on_gap: true, on_implausible: true, max_concurrent_exports: true, column_types: true, schema_mode: true },
+  ...{ suppression_file: true, suppression_key: true, columns_drop: true, columns_hash: true, hash_key: true },
+  ...{ memory_limit: true, lock_wait: true, retention: true, spool_dir: true },
+};
+
+it('the library types every key of the configuration', () => {
+  const keys = Object.keys({ ...source.properties, ...local.properties });
+  expect(Object.keys(KEYS).sort()).toEqual(keys.sort());
+});
+
+it('a sync of the library throws what the command line says, with its exit code', async () => {
+  const config = { base_url: 'http://127.0.0.1:9', service_id: 'x', export_token: 't0ken' };
+  const options = { target: 'duckdb', place: '/none/events.duckdb' } as const;
+  await expect(sync({ ...options, config: { ...config, lookback_days: 99 } })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining('lookback_days is not usable, wanted <= 30'),
+  });
+  const misspelt = { ...config, lookbackDays: 1 };
+  await expect(sync({ ...options, config: misspelt })).rejects.toMatchObject({ exitCode: 2 });
+});
