@@ -60,16 +60,6 @@ type Trace =
           readonly rate_limited: { readonly quota_reset: number };
         }[];
       };
-    }
-  | {
-      readonly type: 'ESTIMATE';
-      /** The expected contents of a stream; `type` must be the same throughout a run. */
-      readonly estimate: {
-        readonly name: string;
-        readonly type: 'STREAM' | 'SYNC';
-        readonly row_estimate?: number;
-        readonly byte_estimate?: number;
-      };
     };
 
 /** Every message that is written as an object; records and echoed states are written as bytes. */

@@ -50,7 +50,7 @@ export const command = defineCommand({
     file: argument(withDefault(DEFAULT_FILE, text('The DuckDB file'))),
   },
   examples: ['demo', 'demo mine.duckdb'],
-  page: 'duckdb.md',
+  page: 'getting-started.md',
   async run({ file }, context) {
     const { clock, terminal } = context;
     terminal.result(

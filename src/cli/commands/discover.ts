@@ -9,7 +9,7 @@ export const command = defineCommand({
     maxWait: duration('Longest wait for the quota, or that a failure asks for (30s, 20m, 1h)'),
   },
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
-  page: 'types.md',
+  page: 'days-and-types.md',
   async run(values, context) {
     const config = loadSourceConfig(values.config, context);
     const { maxWait: maxWaitMs } = values;

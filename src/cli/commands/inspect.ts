@@ -22,7 +22,7 @@ export const command = defineCommand({
     timezone: text('IANA zone of the datetimes without one'),
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
-  page: 'types.md',
+  page: 'days-and-types.md',
   async run({ file, schema, timezone: zone, config: path, json }, context) {
     const edits = editsOf(loadOfflineConfig(path, context));
     const timezone = zoneOption(zone);

@@ -8,7 +8,7 @@ import { tableLines } from '../table.ts';
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
-  page: 'models.md',
+  page: 'look-at-the-data.md',
   async run({ place: file, config, json }, context) {
     const { clock, signal, terminal } = context;
     const { lockWaitMs } = placeOptions({ config }, context);

@@ -28,7 +28,7 @@ const MAX_SHOWN = 40;
 export const command = defineCommand({
   options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
-  page: 'state-and-windows.md',
+  page: 'days-and-types.md',
   async run({ target, place, ...values }, context) {
     if (target !== undefined && place === undefined) {
       throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);

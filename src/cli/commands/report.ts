@@ -15,7 +15,7 @@ const OPTIONS = {
 export const command = defineCommand({
   options: { ...STORED_PLACE, ...OPTIONS },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o - > report.html'],
-  page: 'report.md',
+  page: 'look-at-the-data.md',
   async run({ target, place, output, ...values }, context) {
     if (output === '-' && values.json) {
       throw configError('--output - and --json would both write to stdout: give a file for the page.');

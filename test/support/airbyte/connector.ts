@@ -31,7 +31,6 @@ export interface Heard {
       readonly status: string;
       readonly reasons?: readonly { readonly type: string; readonly rate_limited: { readonly quota_reset: number } }[];
     };
-    readonly estimate?: Json;
   };
   readonly spec?: Json & { readonly connectionSpecification: Json; readonly protocol_version: string };
   readonly connectionStatus?: { readonly status: string; readonly message?: string };

@@ -78,11 +78,6 @@ const PAYLOADS: Readonly<Record<string, Json>> = {
         ),
       }),
       shape({
-        type: { const: 'ESTIMATE' },
-        emitted_at: { type: 'number', minimum: 1e12 },
-        estimate: shape({ name: text, type: only('STREAM'), row_estimate: integer, byte_estimate: integer }),
-      }),
-      shape({
         type: { const: 'STREAM_STATUS' },
         emitted_at: { type: 'number', minimum: 1e12 },
         stream_status: shape(
