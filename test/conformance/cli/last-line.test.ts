@@ -26,8 +26,8 @@ describe('with --json', () => {
 
   const forgetConfig = (): string => {
     const path = join(fixture.dir, 'forget.json');
-    const ledger = { ledger_dir: join(fixture.dir, 'ledger') };
-    const value = { base_url: fixture.sim.url, service_id: SERVICE_ID, import_token: TOKENS.import, ...ledger };
+    const erasure = { import_token: TOKENS.import, ledger_dir: join(fixture.dir, 'ledger') };
+    const value = { base_url: fixture.sim.url, service_id: SERVICE_ID, export_token: TOKENS.export, erasure };
     writeFileSync(path, JSON.stringify(value));
     return path;
   };
@@ -39,7 +39,7 @@ describe('with --json', () => {
 
   it.each([
     ['a sync that commits', 0, () => fixture.syncArgs()],
-    ['a wrong token', 2, () => fixture.syncArgs({ export_token: 'wrong' })],
+    ['a wrong token', 2, () => toAnother({ export_token: 'wrong' })],
     ['a service that is down', 3, () => toAnother({ base_url: 'http://127.0.0.1:9' })],
     ['a plan with a warning', 0, () => ['plan', '--json', '--config', fixture.config()]],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],

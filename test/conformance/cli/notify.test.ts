@@ -66,7 +66,7 @@ describe('a notification', () => {
     expect((await sync()).code).toBe(0);
     expect(posts).toHaveLength(2);
     answers = [500, 500];
-    const rude = await sync({ export_token: 'wrong' });
+    const rude = await sync({ export_token: 'wrong', end_date: daysBack(1) });
     expect([rude.code, rude.stderr]).toEqual([2, expect.stringContaining('could not be sent')]);
     expect(posts).toHaveLength(4);
     expect(rude.stderr).not.toContain(TOKEN);

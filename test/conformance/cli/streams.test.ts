@@ -62,7 +62,7 @@ describe('an Arrow stream on stdout', () => {
     ]);
     expect(stderr).toContain(`Nothing was committed to the stream; the cursor stays at ${daysBack(7)}.`);
     const summary = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
-    expect(summary).toMatchObject({ exit: 0, error: null, windows: 0, rows: 0, columns_added: [], rescued_cells: 0 });
+    expect(summary).toMatchObject({ exit: 0, error: null, days: 0, rows: 0, columns_added: [], rescued_cells: 0 });
     expect(summary.exports).toBeGreaterThan(0);
   });
 });
