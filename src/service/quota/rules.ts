@@ -59,8 +59,11 @@ export function afterAnswer(state: QuotaState, head: AnswerHead, others: number,
   const named = isLeft ? limits.retryAt : allowedFrom(limits);
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.blockedUntil <= now;
-  const pauseEnd = isFirst ? now + Math.min(PAUSE_MS * 2 ** state.refusals, HOUR_MS) : 0;
-  const until = named === undefined ? pauseEnd : Math.min(named, now + HOUR_MS) + RESET_MARGIN_MS;
+  const pause = isFirst ? now + Math.min(PAUSE_MS * 2 ** state.refusals, HOUR_MS) : 0;
+  const until =
+    named === undefined
+      ? Math.min(pause, (limits.resetAt ?? Number.POSITIVE_INFINITY) + RESET_MARGIN_MS)
+      : Math.min(named, now + HOUR_MS) + RESET_MARGIN_MS;
   return {
     ...reported,
     refusals: state.refusals + (isFirst ? 1 : 0),

@@ -46,7 +46,9 @@ import { stateActions, stateOf } from './state.ts';
 
 const APP_ID = 'dfinery-elt';
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
-const CHECKPOINT_EVERY = 10;
+const CHECKPOINT_EVERY = 5;
+/** Every checkpoint of such a version stays; of the others the latest two, since each has all days. */
+const STAYS_EVERY = 100;
 /** Time that entries before a checkpoint stay, for readers of older versions (ms). */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Default time that files which left the table stay for its readers (ms). */
@@ -334,8 +336,10 @@ class DeltaLog implements FilesLog {
       );
       const old: string[] = [];
       for await (const { path, modified } of storage.list(`${TABLE}/${LOG_FOLDER}`)) {
-        const version = versionOf(path);
-        if (version !== undefined && version < log.version && modified < now - LOG_RETENTION_MS) old.push(path);
+        const file = logFileOf(path.slice(TABLE.length + 1));
+        if (file === undefined || file.version >= log.version) continue;
+        const isBetween = file.version % STAYS_EVERY !== 0 && file.version < log.version - CHECKPOINT_EVERY;
+        if (modified < now - LOG_RETENTION_MS || (!file.isEntry && isBetween)) old.push(path);
       }
       if (old.length > 0) await storage.remove(old);
     } catch (error) {
