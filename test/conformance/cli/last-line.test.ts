@@ -27,7 +27,7 @@ describe('with --json', () => {
   const forgetConfig = (): string => {
     const path = join(fixture.dir, 'forget.json');
     const erasure = { import_token: TOKENS.import, ledger_dir: join(fixture.dir, 'ledger') };
-    const value = { base_url: fixture.sim.url, service_id: SERVICE_ID, export_token: TOKENS.export, erasure };
+    const value = { base_url: fixture.sim.url, service_id: SERVICE_ID, erasure };
     writeFileSync(path, JSON.stringify(value));
     return path;
   };

@@ -51,7 +51,7 @@ describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () =>
 });
 
 describe('an Arrow stream on stdout', () => {
-  it('whose reader leaves before the first window says that, and counts nothing as taken', async () => {
+  it('whose reader leaves before the first day says that, and counts nothing as taken', async () => {
     fixture = await CliFixture.start();
     const child = fixture.start(fixture.syncInto('arrow', '-', {}));
     child.process.stdout?.destroy();
@@ -60,7 +60,7 @@ describe('an Arrow stream on stdout', () => {
       0,
       expect.stringContaining('closed the Arrow stream before its end, after 0 whole'),
     ]);
-    expect(stderr).toContain(`Nothing was committed to the stream; the cursor stays at ${daysBack(7)}.`);
+    expect(stderr).toContain('Nothing was committed to the stream');
     const summary = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
     expect(summary).toMatchObject({ exit: 0, error: null, days: 0, rows: 0, columns_added: [], rescued_cells: 0 });
     expect(summary.exports).toBeGreaterThan(0);
