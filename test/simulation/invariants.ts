@@ -30,7 +30,8 @@ function violationsOf({ stored, truth, cursor, readAt, removed, lost, forgotten 
   const found = stored.get(day) ?? [];
   if (lost.has(day)) return [];
   if (removed.has(day)) return found.map((text) => `${day} was removed, and has ${text}`);
-  const isSettled = day < addDays(cursor, -1);
+  // The day before one that is lost could not be read again.
+  const isSettled = day < addDays(cursor, -1) && !lost.has(addDays(day, 1));
   const at = isSettled ? readAt : startOf(day) + 36 * HOUR;
   const rows = truth.shown(day, at).filter(({ until }) => isSettled || until === undefined);
   const wanted = rows
