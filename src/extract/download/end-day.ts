@@ -38,8 +38,10 @@ export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort'
     if (hasNoRows(nextAlone)) run.facts.recordEndDay(false, day);
     await discard(nextAlone);
   }
-  await discard(single);
-  return { to: next, answer: both };
+  // An old answer holds until another is proved: the day is downloaded as its neighbours are.
+  const isIncluded = run.facts.toDateInclusive === true;
+  await discard(isIncluded ? both : single);
+  return isIncluded ? { to: day, answer: single } : { to: next, answer: both };
 }
 
 /** True for an answer without any row; a refusal is none. */
