@@ -6,14 +6,14 @@ import { Days } from '../targets/days.ts';
 
 /**
  * Commits the batches of a JSON file to a place, in their order, a dot on stdout before each; `over and over` until it is
- * killed. A failure that passes is tried again.
+ * killed. A failure that passes is tried again. At the end the greatest memory of the process on stdout (KiB).
  */
 async function main([name, path, list, how]: readonly string[]): Promise<void> {
   const batches = JSON.parse(readFileSync(list, 'utf8')) as DayDownload[][];
   const days = new Days();
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
   if (target === undefined) throw new Error(`no target ${name}`);
-  const sink = await target.open(path, days.options({ lockWaitMs: 60_000 }));
+  const sink = await target.open(path, days.options({ lockWaitMs: 60_000, memoryLimit: undefined }));
   do {
     for (const batch of batches) {
       process.stdout.write('.');
@@ -22,6 +22,7 @@ async function main([name, path, list, how]: readonly string[]): Promise<void> {
   } while (how === 'over and over');
   await sink.close();
   days.close();
+  process.stdout.write(`\n${process.resourceUsage().maxRSS}\n`);
 }
 
 async function committed(commit: () => Promise<unknown>): Promise<void> {
