@@ -32,10 +32,8 @@ function configOf({ eventsConditionType, propertiesConditionType, ...values }: V
     columnsDrop: nfcs(values.columnsDrop),
     columnsHash: nfcs(values.columnsHash),
     spoolDir: tmpdir(),
-    // Settings that are gone; extract/ still reads them.
-    ...{ windowDays: 1, discoverDays: 3, stallMs: 600_000 },
-    delivery: 'auto' as 'auto' | 'fresh' | 'settled',
-    emptyBody: 'retry' as 'retry' | 'no_rows',
+    /** No byte for so long ends a request. */
+    stallMs: 600_000,
   };
 }
 
