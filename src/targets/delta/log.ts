@@ -82,6 +82,7 @@ class DeltaLog implements FilesLog {
   readonly isUniform = false;
   readonly notesKeys = false;
   readonly damaged: ReadonlySet<Day> = new Set();
+  readonly unfinished: ReadonlySet<Day> = new Set();
   snapshot: Snapshot | undefined;
   readonly #parts: LogParts;
   readonly #options: FilesOptions;

@@ -5,6 +5,7 @@ import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
+import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
@@ -59,6 +60,8 @@ export interface FilesLog {
   readonly snapshot: Snapshot | undefined;
   /** Days whose file cannot be read: they are read again from the service. */
   readonly damaged: ReadonlySet<Day>;
+  /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
+  readonly unfinished: ReadonlySet<Day>;
   /** Makes the latest version the snapshot. */
   read(): Promise<void>;
   /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
@@ -226,7 +229,9 @@ export class FilesPlace {
     const all = [...files];
     if (all.length === 0) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(all, (file) => this.fetch(file));
-    const there = new Set(all.flatMap(({ columns }) => [...columns]));
+    const isUnfinished = this.log.unfinished.size > 0;
+    const found = isUnfinished ? await describe(this.engine, `SELECT * FROM ${readParquet(paths)}`) : [];
+    const there = new Set(isUnfinished ? found.map(({ name }) => name) : all.flatMap(({ columns }) => [...columns]));
     const values = columnsOfFiles(this.snapshot.state).map(({ name, type }) => {
       const value = there.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;

@@ -87,6 +87,13 @@ class FolderLog implements FilesLog {
     return this.#found;
   }
 
+  get unfinished(): ReadonlySet<Day> {
+    if (this.#found === undefined) return new Set();
+    const { files, state } = this.#found;
+    const schema = schemaOf(columnsOfFiles(state));
+    return new Set([...files.values()].filter((file) => file.schema !== schema).map(({ day }) => day));
+  }
+
   pathOf(day: Day): string {
     return filePath(day);
   }
@@ -159,7 +166,7 @@ class FolderLog implements FilesLog {
     });
   }
 
-  /** Finds files that readers see although they are of no day, and days that the next sync has to finish. */
+  /** Finds files that readers see although they are of no day. */
   async check(): Promise<Difference[]> {
     const names = await readdir(this.#path('events'), { recursive: true }).catch(() => []);
     const foreign = names.filter((name) => {
@@ -167,15 +174,7 @@ class FolderLog implements FilesLog {
       const isOurs = file === FILE && rest.length === 0 && DAY_FOLDER.test(folder);
       return name.endsWith('.parquet') && !isOurs;
     });
-    const { files, state } = this.#found ?? { files: new Map<Day, FolderFile>(), state: newState(null) };
-    const schema = schemaOf(columnsOfFiles(state));
-    const outdated = [...files.values()].filter((file) => file.schema !== schema).map(({ path }) => path);
-    return [
-      ...foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`)),
-      ...outdated.map((path) =>
-        difference('columns', `${path} has other columns than the newest: the next sync adds them`),
-      ),
-    ];
+    return foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`));
   }
 
   /** Waits, within bounds, for a writer that is at work. */

@@ -69,6 +69,25 @@ describe('a Parquet folder', () => {
     expect((await place.verify()).differences).toEqual([]);
   });
 
+  it('is read, verified and mended where a run was killed before a file had its new columns', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
+    await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
+    const after = state();
+    rmSync(place.place, { recursive: true });
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
+    writeFileSync(join(place.place, '_dfinery.json'), JSON.stringify({ ...state(), columns: after.columns }));
+    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining('2 files')] });
+    expect(await place.find(['m1'])).toMatchObject({ rows: 2 });
+    expect(await place.report()).toMatchObject({ rows: 2 });
+    await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
+    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
+    expect(await place.read('SELECT n, more FROM events ORDER BY 1')).toEqual([
+      { n: '1', more: null },
+      { n: '2', more: null },
+      { n: 'x', more: '5' },
+    ]);
+  });
+
   it('names a file that cannot be read, and takes its day when it is read again', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     writeFileSync(fileOf(D1), 'damaged');
