@@ -61,7 +61,7 @@ export interface SyncOptions {
   readonly log?: (line: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }) => void;
 }
 
-/** What `sync` has done. docs/runs.md says what the members mean. */
+/** What `sync` has done. docs/commands.md says what the members mean. */
 export interface SyncResult {
   readonly rows: number;
   readonly exports: number;

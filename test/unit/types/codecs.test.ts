@@ -6,7 +6,7 @@ import { FIRST_COLUMNS } from '../../../src/table/columns.ts';
 import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';
 import { contractOf } from '../../support/column-types.ts';
 
-const page = readFileSync(new URL('../../../docs/types.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/days-and-types.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' | '));
 
 /** The type of a column in an Arrow stream. */
@@ -21,7 +21,7 @@ describe('the codec of a type', () => {
     expect([codec.jsonSchema(false), codec.duckdb(false), arrowType(type, false)]).toEqual([jsonSchema, duckdb, arrow]);
   });
 
-  it.each(COLUMN_TYPES)('of %s stands in docs/types.md with its DuckDB types', (type) => {
+  it.each(COLUMN_TYPES)('of %s stands in docs/days-and-types.md with its DuckDB types', (type) => {
     const row = rows.find(([types]) => types.split(' ').includes(type)) ?? [];
     const duckdb = [false, true].map((asInstants) => TYPES[type].duckdb(asInstants));
     expect(row.at(-1)?.split(/,? /) ?? []).toEqual(expect.arrayContaining(duckdb));
