@@ -41,7 +41,7 @@ const KINDS: readonly Kind[] = [
   {
     name: 'some days are too large, few exports an hour, no reset is named',
     scenario: {
-      too_big: { days: ['2026-03-03', '2026-03-09', '2026-03-15'] },
+      too_big: { days: ['2026-03-01', '2026-03-09', '2026-03-15'] },
       limits: { exports_per_hour: 30, reset: 'absent' },
       format: { framing: 'length' },
     },

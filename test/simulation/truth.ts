@@ -57,8 +57,9 @@ export class Truth {
       // The first event is at midnight to the millisecond.
       const at = begin + (i === 0 ? 0 : Math.floor(((i + random.unit()) / events) * DAY_MS));
       const from = lagHours === undefined ? at : begin + DAY_MS + lagHours * HOUR;
-      const isLate = isRestless && random.chance(0.2);
-      const isGone = isRestless && !isLate && random.chance(0.15);
+      // The first stays: a day that has rows is never answered as an empty one later.
+      const isLate = isRestless && i > 0 && random.chance(0.2);
+      const isGone = isRestless && i > 0 && !isLate && random.chance(0.15);
       const shown = {
         from: isLate ? Math.max(from, random.int(begin + DAY_MS, settled)) : from,
         ...(isGone && { until: Math.max(from + 1, random.int(begin + DAY_MS, settled)) }),

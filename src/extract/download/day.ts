@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import type { DayDownload, Receipt } from '../day.ts';
+import type { DayDownload, Receipt, StoredReceiptFacts } from '../day.ts';
 import { lastDayOver, lastSettledDay } from '../plan/days.ts';
 import type { ExportFile } from './attempt.ts';
 import { type DayAnswer, findEndDay } from './end-day.ts';
@@ -118,14 +118,14 @@ class DayDownloader {
   /** Asks once more after an answer without data (rule *Empty answers*). */
   async #confirmEmpty(to: Day, what: string): Promise<Found | DayResult> {
     const day = this.#day;
-    const { facts, plan, deps } = this.#run;
+    const { facts, deps } = this.#run;
     const again = await this.#request();
     if (again.answer.kind !== 'empty') return this.#filesOf(again);
     if (again.answer.what !== what) {
       return this.#failed(transientError(`${day} was answered with ${what}, then with ${again.answer.what}.`));
     }
     const where = { day };
-    const stored = plan.receipts.get(day)?.rows ?? 0;
+    const stored = this.#comparable(to)?.rows ?? 0;
     if (stored > 0) {
       const message = `${day} has ${plainCount(stored, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
       return this.#failed(transientError(message, { where }));
@@ -164,12 +164,11 @@ class DayDownloader {
 
   /** Downloads a day once more if it has fewer rows than are stored (rule *Fewer rows*). */
   async #notFewer(found: Found): Promise<Found | DayResult> {
-    const { plan, deps } = this.#run;
+    const { deps } = this.#run;
     const day = this.#day;
-    const stored = plan.receipts.get(day);
-    const isComparable = stored !== undefined && !plan.isMixed && stored.pruned !== true && stored.to_date === found.to;
+    const stored = this.#comparable(found.to);
     const rows = rowCount(found.files);
-    if (!isComparable || rows >= stored.rows) return found;
+    if (stored === undefined || rows >= stored.rows) return found;
     const again = await this.#filesOf(await this.#requestAgain(found));
     await discard(...found.files);
     if ('kind' in again) return again;
@@ -186,6 +185,14 @@ class DayDownloader {
       'downloads may have been cut, the stored rows stay. Run again later.';
     const error = transientError(message, { where: { day } });
     return this.#isOver ? this.#failed(error) : { kind: 'open', day, error };
+  }
+
+  /** The stored receipt, if it is of the same request: with another `to_date`, rows may be those of the next day. */
+  #comparable(to: Day): StoredReceiptFacts | undefined {
+    const { plan } = this.#run;
+    const stored = plan.receipts.get(this.#day);
+    const isSame = !plan.isMixed && stored?.pruned !== true && stored?.to_date === to;
+    return isSame ? stored : undefined;
   }
 
   /** The same request as before; a day that came in parts is requested in parts. */

@@ -100,6 +100,15 @@ describe('a day without rows', () => {
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
   });
 
+  it('is empty once the end day is known, although rows of the next day came with it before', async () => {
+    const gap = rows.filter(({ id }) => !id.includes('01-19'));
+    await start({ noRows: '404', rows: gap }).run({ startDate: START });
+    expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ to_date: '2026-01-20' });
+    fixture.clock.time += 24 * HOUR;
+    await fixture.run({ startDate: START });
+    expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ to_date: '2026-01-19', rows: 0 });
+  });
+
   it('replaces rows by two headers alone', async () => {
     await start().run(SETTINGS);
     fixture.service.settings = { ...fixture.service.settings, rows: empty.filter(({ id }) => !id.includes('01-19')) };
