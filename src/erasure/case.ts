@@ -169,7 +169,7 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
   }
   if (doneBefore.length > 0) {
     times.sort((a, b) => a - b);
-    const field = settings.requestedAtField ?? 'requested_at_field (not set)';
+    const field = settings.requestedAtField ?? 'that requested_at_field names (not set)';
     const flag = isAgain === undefined ? '' : 'give --again, or ';
     memory.push(
       `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${isoDays(times)}) and ` +
@@ -229,7 +229,7 @@ function requestFailure(report: DeletionReport, isWrongField: boolean, on: Erasu
     const codes = codesOf(report.undecided_codes);
     return transientError(
       `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service, and ${grouped(undecided)} are undecided` +
-        `${codes && ` (${codes})`}. Run the same command again: it goes on with those.`,
+        `${codes && ` (${codes})`}. Run again: it goes on with those.`,
     );
   }
   if (isWrongField) {

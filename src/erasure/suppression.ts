@@ -111,9 +111,9 @@ function entriesIn(text: string, path: string, key: Secret): Entry[] {
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /** Reads a list whole. Throws UserError, also for a file that is not there: perhaps its disk is not mounted. */
-function readSuppression(given: SuppressionFile): SuppressionList {
+function readSuppression(given: SuppressionFile, edit = (text: string) => text): SuppressionList {
   try {
-    return new SuppressionList(given, readFileSync(given.file, 'utf8'));
+    return new SuppressionList(given, edit(readFileSync(given.file, 'utf8')));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -123,10 +123,17 @@ function readSuppression(given: SuppressionFile): SuppressionList {
   }
 }
 
-/** The list that a purge will append to: as `readSuppression`, but a file that is not there is an empty list. */
+/** The list that a purge will append to: a file that is not there is an empty list, and a last line that was cut is none. */
 export function suppressionToAppend(given: SuppressionFile): SuppressionList {
   const isThere = statSync(given.file, { throwIfNoEntry: false }) !== undefined;
-  return isThere ? readSuppression(given) : new SuppressionList(given, '');
+  return isThere ? readSuppression(given, wholeLines) : new SuppressionList(given, '');
+}
+
+/** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */
+function wholeLines(text: string): string {
+  const end = text.lastIndexOf('\n') + 1;
+  const isWhole = HMAC.test(textOf(objectIn(text.slice(end)).hmac) ?? '');
+  return isWhole ? `${text}\n` : text.slice(0, end);
 }
 
 /**
@@ -226,17 +233,14 @@ async function append(given: SuppressionFile, wanted: readonly Entry[], checkHel
   const file = await open(given.file, 'a+', OWNER_FILE);
   try {
     const text = await file.readFile('utf8');
-    // A crash may have cut the last line; a whole one may lack its end, as an editor leaves it.
-    const end = text.lastIndexOf('\n') + 1;
-    const isWhole = HMAC.test(textOf(objectIn(text.slice(end)).hmac) ?? '');
-    const kept = isWhole ? `${text}\n` : text.slice(0, end);
+    const kept = wholeLines(text);
     const list = new SuppressionList(given, kept);
     const known = new Set(list.entries.map(({ hmac }) => hmac));
     const added = wanted.filter(({ hmac }) => !known.has(hmac)).map((entry) => JSON.stringify(entry));
     const lines = [...(kept === '' ? [headerOf(given.key)] : []), ...added].map((line) => `${line}\n`).join('');
     checkHeld();
-    if (!isWhole && end < text.length) await file.truncate(Buffer.byteLength(kept));
-    await file.writeFile(isWhole ? `\n${lines}` : lines);
+    if (kept.length < text.length) await file.truncate(Buffer.byteLength(kept));
+    await file.writeFile(kept.slice(text.length) + lines);
     await file.sync();
     await syncFolder(dirname(given.file));
     return new SuppressionList(given, kept + lines).mark();

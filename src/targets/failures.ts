@@ -14,7 +14,7 @@ export function filesError(error: unknown, folder: string): UserError {
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const noTableError = (place: string): UserError =>
-  configError(`${place} does not exist, or holds no table of this program: give another place.`, {
+  configError(`${place} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`, {
     where: { file: place },
   });
 

@@ -5,7 +5,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import { type Forgotten, requireSuppression, suppress, suppressionOf } from '../../../src/erasure/suppression.ts';
+import {
+  type Forgotten,
+  requireSuppression,
+  suppress,
+  suppressionOf,
+  suppressionToAppend,
+} from '../../../src/erasure/suppression.ts';
 
 let folder: string;
 let file: string;
@@ -50,6 +56,8 @@ describe('a suppression list', () => {
     await add({ text: 'a' }, { text: 'b' });
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
+    // So a purge can be planned, which removes the cut line.
+    expect(suppressionToAppend({ file, key: KEY }).entries).toHaveLength(1);
     await add({ text: 'c' });
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
