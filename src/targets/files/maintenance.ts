@@ -3,7 +3,14 @@ import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../engine/report.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
-import { checkKeys, checkRows, type Difference, difference, sharedKeysWarning } from '../../table/differences.ts';
+import {
+  checkKeys,
+  checkRows,
+  type Difference,
+  difference,
+  prunedWarning,
+  sharedKeysWarning,
+} from '../../table/differences.ts';
 import { daysBefore, withPruned } from '../../table/receipts.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { TargetReport } from '../report.ts';
@@ -32,8 +39,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
-  const pruned = [...state.receipts.values()].filter((receipt) => receipt.pruned);
-  const warnings = pruned.map(({ day }) => `${day}: its rows were removed. --from ${day} --to ${day} loads it again.`);
+  const warnings = prunedWarning(state.receipts);
   const { size } = place.log.unfinished;
   if (size > 0) {
     warnings.push(

@@ -11,6 +11,7 @@ import { jsonOf } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
+import { nameDays } from '../../extract/plan/name-days.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
@@ -244,8 +245,7 @@ class FolderLog implements FilesLog {
     const days = pruned.map(({ day }) => day).filter((day) => !this.#warned.has(day));
     if (days.length === 0 || this.#mode === 'read') return;
     for (const day of days) this.#warned.add(day);
-    const which = days.length > 3 ? `${days[0]} to ${days[days.length - 1]}` : days.join(', ');
-    const message = `${this.#options.place}: the files of ${plainCount(days.length, 'day')} were removed (${which}): they count as pruned.`;
+    const message = `${this.#options.place}: the files of ${plainCount(days.length, 'day')} were removed (${nameDays(days)}): they count as pruned.`;
     this.#options.logger.warn('days.removed', message, { days: days.length });
   }
 
