@@ -242,6 +242,12 @@ describe('a day that is too large', () => {
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
   });
 
+  it('is requested in parts, too, by a run that has no other day to compare with', async () => {
+    start({ rows: many, most });
+    await fixture.run(SETTINGS, { from: '2026-01-17', to: '2026-01-17' });
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
+  });
+
   it('with a single name that is too large is named, and the other days are loaded', async () => {
     const failure = await start({ rows: many, most: 20 }).failure({
       ...SETTINGS,
