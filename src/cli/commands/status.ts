@@ -2,6 +2,7 @@ import { dayAt } from '../../base/days.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { implausible } from '../../extract/plausible.ts';
+import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
 import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
 import { loadOfflineConfig, placeOptions } from '../configuration.ts';
@@ -28,13 +29,12 @@ export const command = defineCommand({
 
 function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
   const all = [...receipts.values()];
-  const days = all.filter(({ is_over }) => is_over);
   const named = (wanted: (day: string) => boolean) => all.map(({ day }) => day).filter(wanted);
   return {
     cursor: exportState?.from_date ?? null,
     first_day: all[0]?.day ?? null,
     last_day: all.at(-1)?.day ?? null,
-    days: days.length,
+    days: receipts.size,
     rows: all.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
@@ -42,8 +42,12 @@ function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
     gaps: exportState?.gaps ?? [],
     pruned_days: named((day) => receipts.get(day)?.pruned === true),
     implausible_days: named((day) => implausible(day, receipts) !== undefined),
-    last_run: lastRun ?? null,
+    last_run: lastRun === undefined ? null : lastRunOf(lastRun),
   };
+}
+
+function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
+  return { ...run, exit };
 }
 
 type Status = ReturnType<typeof statusOf> & { readonly place: string; readonly days_until_loss: number | null };
@@ -58,7 +62,7 @@ function linesOf(status: Status): string[] {
       : [`${what}: ${named.slice(-MAX_NAMED).join(', ')}${named.length > MAX_NAMED ? ', …' : ''}`];
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
-    `${place}: ${count(rows, 'row')} in ${count(days, 'day')} that ${days === 1 ? 'is' : 'are'} over${span}`,
+    `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
     ...some('Not over yet, read again', status.open_days),
@@ -67,7 +71,7 @@ function linesOf(status: Status): string[] {
     ...some('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
-      : `Last run: ${run.ended.slice(0, 19).replace('T', ' ')} UTC, exit ${run.exitCode}, ` +
+      : `Last run: ${run.ended.slice(0, 19).replace('T', ' ')} UTC, exit ${run.exit}, ` +
         `${count(run.rows, 'row')} in ${count(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
 }

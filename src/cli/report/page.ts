@@ -66,7 +66,7 @@ function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
     ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
     ['Next run starts at', exportState?.from_date ?? 'the first day'],
-    ['Days loaded', count(loaded, 'day')],
+    ['Days loaded and over', count(loaded, 'day')],
     ['Days lost', count(ofState('gap'), 'day')],
     ['Soon lost, not loaded', count(ofState('lost soon'), 'day')],
     ['Size', formatBytes(report.sizeBytes)],

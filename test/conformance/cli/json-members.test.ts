@@ -46,6 +46,8 @@ it.each([
   ['check', ['check']],
   ['inspect', ['inspect', join(dir, 'export.csv')]],
   ['verify', ['verify', 'duckdb', file]],
+  ['status', ['status', 'duckdb', file]],
+  ['prune', ['prune', 'duckdb', file, '--older-than', '5d']],
   ['compact', ['compact', 'duckdb', file]],
   ['report', ['report', 'duckdb', file, '-o', join(dir, 'report.html')]],
   ['models', ['models', 'duckdb', file]],

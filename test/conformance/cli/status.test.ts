@@ -31,12 +31,12 @@ describe('a place over its life', () => {
     expect((await fixture.run(['status', 'duckdb', fixture.file])).code).toBe(2);
     expect((await fixture.sync()).code).toBe(0);
     const { stdout } = await fixture.run(['status', 'duckdb', fixture.file]);
-    expect(stdout).toContain(`in 6 days that are over from ${daysBack(7)} to ${daysBack(2)}`);
+    expect(stdout).toContain(`in 6 days from ${daysBack(7)} to ${daysBack(2)}`);
     expect(stdout).toContain(`Next sync begins at: ${daysBack(1)}`);
     expect(stdout).toMatch(/Last run: .* UTC, exit 0, /);
     expect(await json('status', 'duckdb', fixture.file)).toMatchObject({
       ...{ v: 1, days: 6, cursor: daysBack(1), gaps: [], open_days: [], pruned_days: [], implausible_days: [] },
-      last_run: { exitCode: 0, days: 6 },
+      last_run: { exit: 0, days: 6 },
     });
   });
 
