@@ -12,6 +12,9 @@ import { discard, newEffort } from './export.ts';
 import { openRun, type Run } from './run.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
+/** Days that wait for another one to be exported, before no more are started: such a service exports nothing. */
+const MAX_WAITING = 7;
+
 interface Task {
   readonly result: Promise<DayResult>;
   /** True once the result is there, with files that wait for their delivery. */
@@ -100,6 +103,7 @@ export class DayDownloads {
     const held = () => [...this.#tasks.values()].filter(({ hasFiles }) => hasFiles).length;
     while (
       this.#next < plan.days.length &&
+      facts.waiting < MAX_WAITING &&
       this.#unsettled - facts.waiting + held() < deps.options.maxConcurrentExports
     ) {
       const day = plan.days[this.#next++];

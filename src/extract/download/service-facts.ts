@@ -3,9 +3,6 @@ import { DAY_MS, formatDuration, HOUR_MS } from '../../base/durations.ts';
 import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
 
-/** Days that wait for another one to be exported, before the service counts as one that exports nothing. */
-const MAX_WAITING = 3;
-
 /** The facts about the service: those of the stored state, and those that answers have shown since. */
 export class ServiceFacts {
   /** Whether an export includes its `to_date`; undefined while it is not known. */
@@ -62,8 +59,7 @@ export class ServiceFacts {
     if (this.#hasExported || (orBefore && this.#hasReceipts)) return Promise.resolve(true);
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      if (this.#waiting.length >= MAX_WAITING) this.giveUpWaiting();
-      else this.onWaiting();
+      this.onWaiting();
     });
   }
 

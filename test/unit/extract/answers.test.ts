@@ -87,8 +87,15 @@ describe('a day without rows', () => {
     const failure = await start({ rows: [], noRows }).failure(SETTINGS);
     expect(failure.exitCode).toBe(exitCode);
     if (exitCode === 2) expect(failure.message).toMatch(/base_url/);
-    expect(fixture.service.sent).toBeLessThanOrEqual(10);
+    expect(fixture.service.sent).toBeLessThanOrEqual(12);
     expect(fixture.target.state).toBeUndefined();
+  });
+
+  it('is empty however many come before the first day with rows', async () => {
+    const late = rows.filter(({ id }) => id.includes('01-18'));
+    await start({ rows: late, noRows: 'no byte' }).run({ ...SETTINGS, startDate: '2026-01-12' });
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+    expect(fixture.target.receipts.get('2026-01-12')).toMatchObject({ rows: 0, is_over: true });
   });
 
   it('never replaces rows by such an answer', async () => {
