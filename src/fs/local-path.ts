@@ -7,8 +7,8 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 /** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
 export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
 
-/** The beginning of an address of another program, such as `postgres:`, `md:` or `s3:`. */
-const ADDRESS = /^[A-Za-z][A-Za-z0-9+.-]+:/;
+/** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
+const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
 
 /** Throws a configuration failure for an address, which would be taken for a file with a name such as `s3:`. */
 export function checkLocalPath(text: string): void {

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { schemeOf } from '../fs/local-path.ts';
+import { checkLocalPath, schemeOf } from '../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import { PROBE_FOLDER, type Storage } from './storage.ts';
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
-/** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
+/** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other address. */
 function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
-  const scheme = schemeOf(text);
-  if (scheme === undefined) return undefined;
-  if (scheme !== 's3') {
-    throw configError(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
+  if (schemeOf(text) !== 's3') {
+    checkLocalPath(text);
+    return undefined;
   }
   const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
   const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);

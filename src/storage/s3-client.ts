@@ -85,6 +85,15 @@ export interface BucketAccess {
   readonly options: { readonly abortSignal?: AbortSignal };
 }
 
+/** Records where the next page of a listing begins. Throws for a place that was seen before: the listing never ends. */
+export function beginPage(seen: Set<string>, ...marker: readonly (string | undefined)[]): void {
+  const place = JSON.stringify(marker);
+  if (seen.has(place)) {
+    throw transientError('The store repeats a page of its list for ever: try again, or use another store.');
+  }
+  seen.add(place);
+}
+
 const CREDENTIALS = new Set([
   'CredentialsProviderError',
   'InvalidAccessKeyId',

@@ -4,7 +4,7 @@ import type {
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import type { UserError } from '../base/errors.ts';
-import { type BucketAccess, nameOfFault, statusOf } from './s3-client.ts';
+import { type BucketAccess, beginPage, nameOfFault, statusOf } from './s3-client.ts';
 
 /** Maximum number of keys in one request, by the protocol. */
 const MAX_DELETED = 1_000;
@@ -35,7 +35,9 @@ export async function eraseVersions(
   denied: Denied,
 ): Promise<void> {
   const { client, bucket, options } = access;
-  const list = (after?: ListObjectVersionsCommandOutput) => {
+  const seen = new Set<string>();
+  const list = async (after?: ListObjectVersionsCommandOutput) => {
+    beginPage(seen, after?.NextKeyMarker, after?.NextVersionIdMarker);
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => noPage(error, 's3:ListBucketVersions', denied));
@@ -56,7 +58,9 @@ export async function abortUploads(
   until: number,
   denied: Denied,
 ): Promise<void> {
-  const list = (after?: ListMultipartUploadsCommandOutput) => {
+  const seen = new Set<string>();
+  const list = async (after?: ListMultipartUploadsCommandOutput) => {
+    beginPage(seen, after?.NextKeyMarker, after?.NextUploadIdMarker);
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => noPage(error, 's3:ListBucketMultipartUploads', denied));

@@ -13,7 +13,7 @@ import { printable } from '../base/printable.ts';
 import { attempted } from '../base/retry.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { makeFolders } from '../fs/private-folder.ts';
-import { type BucketAccess, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
+import { type BucketAccess, beginPage, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
 import { MAX_READ_BYTES, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
@@ -73,6 +73,7 @@ class S3Storage implements Storage {
     const { client, bucket, options } = this.#access;
     const Prefix = this.#key(`${folder}/`);
     const from = { Bucket: bucket, Prefix, ...(after !== '' && { StartAfter: this.#key(after) }) };
+    const seen = new Set<string>();
     let token: string | undefined;
     do {
       const next = token === undefined ? from : { ...from, ContinuationToken: token };
@@ -82,13 +83,8 @@ class S3Storage implements Storage {
         const path = Key.slice(this.#prefix.length);
         yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
       }
-      const following = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-      if (following !== undefined && following === token) {
-        throw transientError(
-          `${this.address}: the store repeats a page of its list for ever: try again, or use another store.`,
-        );
-      }
-      token = following;
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+      if (token !== undefined) beginPage(seen, token);
     } while (token !== undefined);
   }
 

@@ -68,6 +68,7 @@ export class FakeS3 {
   repeatsPages = false;
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
+  #pages = 0;
   readonly #server: Server;
   readonly #attempts = new Map<string, number>();
   readonly #sockets = new Set<Socket>();
@@ -245,7 +246,7 @@ export class FakeS3 {
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
     });
     const more = this.repeatsPages || keys.length > page.length;
-    const token = this.repeatsPages ? 'again' : (page.at(-1) ?? '');
+    const token = this.repeatsPages ? `again ${++this.#pages % 2}` : (page.at(-1) ?? '');
     const next = more ? `<NextContinuationToken>${escaped(token)}</NextContinuationToken>` : '';
     return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
   }

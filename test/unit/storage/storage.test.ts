@@ -96,7 +96,10 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
 
 describe('an address', () => {
   it.each([
-    ['gs://bucket/x', /is not a place/],
+    ['gs://bucket/x', /is an address/],
+    ['s3:/bucket/x', /is an address/],
+    ['md:events', /is an address/],
+    [':memory:', /is an address/],
     ['s3://', /names no bucket/],
     ['s3://bucket/a//b', /empty or dotted part/],
     ['s3://bucket/../b', /empty or dotted part/],
