@@ -265,9 +265,11 @@ class PlacePurge {
     ledger: Ledger,
     somewhere: ReadonlySet<string>,
   ): Promise<SuppressionMark | undefined> {
-    const { request, ids, list, mapping } = this.#context;
+    const { request, ids, mapping } = this.#context;
     this.#found = found;
     const { problem, name: place } = this;
+    // Another purge may have added people to the list since the plan.
+    const list = request.suppression && suppressionToAppend(request.suppression);
     if (problem !== undefined) throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
     requireSuppression(place, found.suppression, list);
     if (request.isSuppressed) await ledger.write({ kind: 'purge', id: null, place, rows: found.rows });

@@ -147,6 +147,17 @@ describe('an erasure', () => {
     expect(setup.case.fixture.holding('marked-u-m3')).not.toEqual([]);
   });
 
+  it('goes on when another purge has added people to the same suppression list meanwhile', async () => {
+    await setup.case.load(ROWS, DUCKDB);
+    setup.case.answer = async ({ id }, response) => {
+      if (id === 'm1') expect((await setup.case.erase('--id', 'm2', ...only(...DUCKDB))).exit).toBe(0);
+      json(response, SUCCESS);
+    };
+    const done = await setup.case.erase('--id', 'm1', ...only(...DUCKDB));
+    expect([done.exit, done.places[0].rows_removed], done.said).toEqual([0, 2]);
+    expect(setup.case.fixture.holding('marked-u-m1')).toEqual([]);
+  });
+
   it('removes nothing after a wrong token', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.answer = (_, response) => code(response, '40201');
