@@ -52,7 +52,11 @@ export const PARQUET: FilesFormat = {
   },
   async refuseForeign(storage) {
     if ((await storage.read(STATE)) !== undefined) return;
-    for await (const _ of storage.list('events')) throw foreignError(storage.address);
+    for await (const _ of storage.list('events')) {
+      // Another process may have made the first commit since.
+      if ((await storage.read(STATE)) !== undefined) return;
+      throw foreignError(storage.address);
+    }
   },
   logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
