@@ -1,7 +1,7 @@
-"""Days read anew or for the first time, one mapped task a window; started by hand with the first and the last day.
+"""Days read again or for the first time, one mapped task a day; started by hand with the first and the last day.
 
-A DuckDB file has one writer, so its windows go one after another; the pool holds all tasks that export to what the
-service allows at once. For a Delta table leave max_active_tis_per_dag out: its windows are committed side by side.
+A place is locked only while a day is committed, so downloads run side by side. The pool holds all tasks that export to what
+the service allows at once.
 """
 
 from datetime import datetime
@@ -21,19 +21,18 @@ def dfinery_backfill():
     @task
     def plan(params):
         days = [word for name, day in (("--from", params["first"]), ("--to", params["last"])) if day for word in (name, day)]
-        windows = run("plan", "--duckdb", TARGET, *days)["windows"]
-        return [{"first": window["first"], "last": window["last"]} for window in windows]
+        return [day["from_date"] for day in run("plan", "duckdb", TARGET, *days)["days"]]
 
-    @task(pool=EXPORTS_POOL, max_active_tis_per_dag=1)
-    def sync(window):
-        return run("sync", "duckdb", TARGET, "--from", window["first"], "--to", window["last"], "--max-wait", "10m")
+    @task(pool=EXPORTS_POOL)
+    def sync(day):
+        return run("sync", "duckdb", TARGET, "--from", day, "--to", day, "--max-wait", "10m")
 
     @task(outlets=[EVENTS])
     def verify(summaries, outlet_events):
         run("verify", "duckdb", TARGET)
         outlet_events[EVENTS].extra = list(summaries)[-1]
 
-    verify(sync.expand(window=plan()))
+    verify(sync.expand(day=plan()))
 
 
 dfinery_backfill()

@@ -19,7 +19,7 @@ configured_by_environment() {
     run+=(-e "DFINERY_${name^^}=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1]))[process.argv[2]]' "$work/in/config.json" "$name")")
   done
   "${run[@]}" localhost/dfinery-elt sync duckdb events.duckdb --json >"$work/sync.txt" 2>&1
-  tail -1 "$work/sync.txt" | node -e 'const s = JSON.parse(require("fs").readFileSync(0)); process.exit(s.windows > 0 && s.rows > 0 ? 0 : 1)' ||
+  tail -1 "$work/sync.txt" | node -e 'const s = JSON.parse(require("fs").readFileSync(0)); process.exit(s.days > 0 && s.rows > 0 ? 0 : 1)' ||
     fail "the last line of both streams is no summary: $(tail -1 "$work/sync.txt")"
   "${run[@]}" localhost/dfinery-elt verify duckdb events.duckdb
   local code=0
@@ -30,12 +30,12 @@ configured_by_environment() {
 
 # The program is the first process of its container, which signals do not end by themselves.
 stopped() {
-  serve '{"faults": [{"kind": "stall", "at": "between_rows", "when": {"operation": "export"}}]}'
+  serve '{"answers": [{"latency_ms": 86400000}]}'
   docker run "${hard[@]}" localhost/dfinery-elt sync duckdb /tmp/x.duckdb --config /in/config.json 2>"$work/stop.txt" &
   local run=$! code=0 began
   # The first line of progress comes once the export is under way.
   for _ in $(seq 600); do
-    grep -qs 'windows' "$work/stop.txt" && break
+    grep -qs 'days stored' "$work/stop.txt" && break
     kill -0 "$run" || fail "ended by itself: $(cat "$work/stop.txt")"
     sleep 0.1
   done

@@ -79,7 +79,7 @@ def heals(airflow: Airflow, dag: str) -> None:
     # One more where Airflow itself lost a task on a busy machine.
     check(f"{dag}: a 503 that heals is retried", state == done == "success" and tries >= 2, airflow.tasks(dag, run_id))
     (summary,) = airflow.results(dag, run_id, "sync")
-    wanted = {"windows": 3, "from_date": FIRST.isoformat(), "next_from_date": (LAST + timedelta(days=1)).isoformat()}
+    wanted = {"days": 3, "from_date": FIRST.isoformat(), "next_from_date": (LAST + timedelta(days=1)).isoformat()}
     check(f"{dag}: XCom in Airflow's database holds the summary", wanted.items() <= summary.items() and summary["rows"] > 0, summary)
     extras = [json.loads(extra) for (extra,) in airflow.query("SELECT extra FROM asset_event WHERE source_dag_id = ? AND source_run_id = ?", dag, run_id)]
     check(f"{dag}: the asset's event holds the summary", extras == [summary], extras)
@@ -128,8 +128,8 @@ def mapped(airflow: Airflow) -> None:
     with service():
         run_id = airflow.start(dag, {"first": first.isoformat(), "last": LAST.isoformat()})
         state = airflow.ended(dag, run_id)
-    windows = airflow.tasks(dag, run_id)["sync"]
-    check("ten windows are ten mapped tasks", state == "success" and len(windows) == 10, (state, len(windows)))
+    days = airflow.tasks(dag, run_id)["sync"]
+    check("ten days are ten mapped tasks", state == "success" and len(days) == 10, (state, len(days)))
     run("verify", "duckdb", str(TARGET))
     cursor = max(summary["next_from_date"] or "" for summary in airflow.results(dag, run_id, "sync"))
     check("they end with one contiguous cursor, and verify", cursor == (LAST + timedelta(days=1)).isoformat(), cursor)
