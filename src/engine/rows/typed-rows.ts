@@ -52,9 +52,9 @@ const hasUniqueIds = ({ files }: PlannedDay): boolean =>
   files.length === 1 && files.every(({ file }) => !file.hasDuplicateOrMissingIds);
 
 /**
- * Calls `store` with typed rows of days: once for a single day, and with those of several days if their rows can be read
- * in one statement. A day with repeated or missing ids is read into temporary tables first, where its rows are numbered.
- * Days without rows are left out.
+ * Calls `store` with typed rows of days: once with those of all days whose ids are their keys, since each statement takes
+ * blocks for every column; and for each other day, which is read into temporary tables first, where its rows are
+ * numbered. Days without rows are left out.
  */
 export async function withTypedRows(
   engine: Engine,
@@ -63,7 +63,8 @@ export async function withTypedRows(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   const filled = days.filter((day) => rowsIn([day]) > 0);
-  for (const rows of plainRows(batch, filled.filter(hasUniqueIds))) await store(rows);
+  const plain = plainRows(batch, filled.filter(hasUniqueIds));
+  if (plain.length > 0) await store(together(plain));
   for (const day of filled.filter((one) => !hasUniqueIds(one))) await withNumbered(engine, batch, day, store);
 }
 
@@ -104,6 +105,26 @@ function plainRows(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[
     });
   const alike = groupBy(days.flatMap(partsOf), ({ file, day }) => JSON.stringify([file.header, readingsOf(day)]));
   return [...alike.values()].map((parts) => filesQuery(batch, parts));
+}
+
+/** The typed rows of several queries as those of one. */
+function together(queries: readonly TypedRows[]): TypedRows {
+  const [first, ...others] = queries;
+  if (others.length === 0) return first;
+  const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
+  const selects = queries.map(({ key, date, rescued, columns: own, values, from }) => {
+    const named = own.map(({ name }, i) => `${values[i]} AS ${identifier(name)}`);
+    return `SELECT ${[`${key} AS _key`, `${date} AS event_date`, `${rescued} AS _rescued`, ...named].join(', ')} FROM ${from}`;
+  });
+  return {
+    from: `(${selects.join(' UNION ALL BY NAME ')})`,
+    key: '_key',
+    date: 'event_date',
+    rescued: '_rescued',
+    columns,
+    values: columns.map(({ name }) => identifier(name)),
+    days: queries.flatMap(({ days }) => days),
+  };
 }
 
 /** The SQL that reads files with one header and the same reading of texts in one pass, with base ids as keys. */

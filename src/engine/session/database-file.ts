@@ -130,7 +130,7 @@ const STORAGE_VERSION = 'v1.2.0';
 const BLOCK_SIZE = 262_144;
 /**
  * Bytes of a block for tables of very many columns. Appending takes a block or more for every column: at 256 KiB, 5,000
- * columns do not fit into 4 GB (measured); at this size a window of them fits into 1 GB.
+ * columns do not fit into 4 GB (measured); at this size a day of them fits into 1 GB.
  */
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;

@@ -107,18 +107,25 @@ export function verifyDuckDb(options: EngineOptions): Promise<Verified> {
   });
 }
 
+/** Number of columns that are read at once: blocks of all of them are in memory. */
+const READ_AT_ONCE = 200;
+
 /** Reads every column of every table to its last block; a difference for each table that cannot be read. */
 async function damagedTables(engine: Engine): Promise<Difference[]> {
   const tables = await engine.rows(`
-    SELECT schema_name AS schema, table_name AS name
-    FROM duckdb_tables()
-    WHERE database_name = current_database() AND NOT internal`);
+    SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
+    FROM duckdb_columns()
+    JOIN duckdb_tables() USING (database_name, schema_name, table_name)
+    WHERE database_name = current_database() AND NOT duckdb_columns.internal
+    GROUP BY ALL`);
   const found: Difference[] = [];
-  for (const { schema, name } of tables) {
+  for (const { schema, name, columns } of tables) {
+    const hashes = (columns as readonly string[]).map((column) => `bit_xor(hash(${identifier(column)}))`);
     try {
-      await engine.rows(
-        `SELECT bit_xor(hash(COLUMNS(*))) FROM ${identifier(String(schema))}.${identifier(String(name))}`,
-      );
+      for (let i = 0; i < hashes.length; i += READ_AT_ONCE) {
+        const some = hashes.slice(i, i + READ_AT_ONCE).join(', ');
+        await engine.rows(`SELECT ${some} FROM ${identifier(String(schema))}.${identifier(String(name))}`);
+      }
     } catch (error) {
       if (!/checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(error))) throw error;
       found.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
