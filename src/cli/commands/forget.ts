@@ -24,6 +24,7 @@ import {
   searchOf,
 } from '../erasure.ts';
 import { failureOf } from '../failure.ts';
+import { during } from '../run/progress.ts';
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
@@ -80,7 +81,7 @@ async function forget(values: Values, context: Context): Promise<ExitCode> {
   const rows = suppressed ? undefined : rowsOf(values, setup.requestedAtField);
   const deleter = new DeletionClient({ ...setup, clock, env });
   try {
-    const result = await runErasure({
+    const work = runErasure({
       settings,
       io: { clock, random, logger, signal },
       consent: confirm === undefined ? undefined : { confirm },
@@ -96,7 +97,8 @@ async function forget(values: Values, context: Context): Promise<ExitCode> {
         }
       },
     });
-    return printReport(result, values, context);
+    const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
+    return printReport(await during(what, work, context), values, context);
   } finally {
     await deleter.close();
   }
