@@ -51,7 +51,7 @@ export const command = defineCommand({
   },
   examples: ['demo', 'demo mine.duckdb'],
   page: 'getting-started.md',
-  async run({ file }, context) {
+  async run({ file, json }, context) {
     const { clock, terminal } = context;
     terminal.result(
       `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
@@ -72,6 +72,7 @@ export const command = defineCommand({
     terminal.result(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
     for (const line of nextSteps(file)) terminal.result(line);
+    if (json) terminal.result(JSON.stringify(summary));
     return EXIT.done;
   },
 });

@@ -73,7 +73,7 @@ export class DayDownloads {
   /**
    * Sends what other requests depend on: the day on which the end of an export is found out; the newest day that is over
    * of a first run, which shows that the service exports days at all; the newest day that is probably lost, since all days
-   * before a lost one are lost, too.
+   * before a lost one are lost, too. If the service gives no answer at all, the run ends: no other day would get one.
    */
   async #sendFirst(): Promise<void> {
     const { plan, deps, facts } = this.#run;
@@ -91,7 +91,8 @@ export class DayDownloads {
       const waits = new Promise<void>((resolve) => {
         facts.onWaiting = resolve;
       });
-      await Promise.race([result, waits]);
+      const first = await Promise.race([result, waits]);
+      if (first?.kind === 'failed' && !facts.hasAnswered) throw first.error;
     }
     facts.onWaiting = () => this.#startMore();
   }

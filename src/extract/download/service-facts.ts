@@ -94,6 +94,11 @@ export class ServiceFacts {
     });
   }
 
+  /** True once an answer of the service told its time. */
+  get hasAnswered(): boolean {
+    return this.#aheadMs !== undefined;
+  }
+
   /** The time by the earlier of the two clocks, as far as the service's is known (ms since 1970). */
   earlierTime(): number {
     return this.#deps.clock.now() + Math.min(0, this.#aheadMs ?? 0);
