@@ -14,6 +14,7 @@ import { lastDayOver, mayStillArrive } from './plan/days.ts';
 import { nameDays } from './plan/name-days.ts';
 import type { Plan } from './plan/plan.ts';
 import { implausible } from './plausible.ts';
+import { sweepRunFolders } from './spool/run-folder.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
 export interface DayBatch {
@@ -35,7 +36,10 @@ export async function* extractDays(
   limits: BatchLimits = BATCH_LIMITS,
 ): AsyncGenerator<DayBatch, void, undefined> {
   logPlan(plan, deps);
-  if (plan.days.length === 0) return;
+  if (plan.days.length === 0) {
+    await sweepRunFolders(deps.spoolDir, deps.clock.now());
+    return;
+  }
   const downloads = await DayDownloads.open(plan, deps);
   try {
     yield* batches(plan, deps, downloads, limits);
