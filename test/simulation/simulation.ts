@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect } from 'vitest';
@@ -89,7 +89,9 @@ export class World {
       suppression_file: join(this.dir, 'people.txt'),
       suppression_key: 'a suppression key of at least 32 characters',
     };
-    writeFileSync(path, JSON.stringify({ ...this.settings, ...more }));
+    // Other processes may be reading it.
+    writeFileSync(`${path}.new`, JSON.stringify({ ...this.settings, ...more }));
+    renameSync(`${path}.new`, path);
     return path;
   }
 
