@@ -39,7 +39,12 @@ function violationsOf({ stored, truth, cursor, readAt, removed, lost, forgotten 
     .map(({ cells }) => rowText(cells));
   const missing = without(wanted, found).map((text) => `${day} lacks ${text}`);
   // Rows come late and vanish only until the next day is over, and the day was read since.
-  const surplus = isSettled ? without(found, wanted).map((text) => `${day} should not have ${text}`) : [];
+  // A row that two days share stays under the earlier one if a user removed the later one.
+  const next = addDays(day, 1);
+  const shared = removed.has(next) ? truth.rows(next).map(({ cells }) => rowText(cells)) : [];
+  const surplus = isSettled
+    ? without(found, [...wanted, ...shared]).map((text) => `${day} should not have ${text}`)
+    : [];
   return [...missing, ...surplus];
 }
 

@@ -77,7 +77,7 @@ describe('network faults during a deletion', () => {
   ] as [string, Script, string, string][])('%s', async (_name, script, kind, code) => {
     const answer = await remove(script);
     expect(answer).toMatchObject({ kind, code });
-    expect(JSON.stringify(answer)).not.toMatch(/4711|canary/);
+    expect(JSON.stringify(answer).replace(/127\.0\.0\.1:\d+/, '')).not.toMatch(/4711|canary/);
   });
 
   it('an untrusted certificate stops the run', async () => {
