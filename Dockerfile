@@ -20,7 +20,7 @@ RUN cp -r /build/package.json /build/package-lock.json /build/schemas /build/dis
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="dfinery-elt" \
-      org.opencontainers.image.description="Event export of a customer-data platform into DuckDB, Parquet and Arrow; proved profile deletion" \
+      org.opencontainers.image.description="Event export of a customer-data platform into DuckDB, Parquet, Delta Lake and Arrow; proved profile deletion" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.base.name="docker.io/library/node:24-bookworm-slim"

@@ -50,7 +50,8 @@ export default defineConfig({
         extends: true,
         test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: FAULTS, isolate: false },
       },
-      { extends: true, test: { name: 'faults', include: FAULTS, isolate: true } },
+      // Killed and starved processes depend on the load of the machine: what fails twice has failed.
+      { extends: true, test: { name: 'faults', include: FAULTS, isolate: true, retry: 1 } },
     ],
   },
 });

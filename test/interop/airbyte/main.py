@@ -144,7 +144,7 @@ def main() -> None:
     last = (datetime.now(timezone.utc) - timedelta(days=3)).date()
     first = (last - timedelta(days=3)).isoformat()
     with simulator(events_per_day=150) as config:
-        scoped = {**config, "start_date": first, "end_date": last.isoformat(), "spool_dir": str(SCRATCH), "exports_per_hour": 1000}
+        scoped = {**config, "start_date": first, "end_date": last.isoformat(), "spool_dir": str(SCRATCH)}
         unnamed = through_models(scoped)
         without = {"properties": unnamed, "properties_condition_type": "exclude"} if unnamed else {}
         read_twice({**scoped, **without}, first, last.isoformat())

@@ -86,7 +86,7 @@ def secrets(name: str, service: dict) -> dict[str, dict]:
     good = {**address, **days, "export_token": service["export_token"]}
     return {
         "config": good,
-        "zoned_config": {**good, "timezone": "Asia/Seoul", "window_days": 2},
+        "zoned_config": {**good, "timezone": "Asia/Seoul"},
         "wrong_token_config": {**good, "export_token": "wrong-export-token-4711"},
     }
 
