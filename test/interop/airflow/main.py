@@ -79,7 +79,8 @@ def heals(airflow: Airflow, dag: str) -> None:
     # One more where Airflow itself lost a task on a busy machine.
     check(f"{dag}: a 503 that heals is retried", state == done == "success" and tries >= 2, airflow.tasks(dag, run_id))
     (summary,) = airflow.results(dag, run_id, "sync")
-    wanted = {"days": 3, "from_date": FIRST.isoformat(), "next_from_date": (LAST + timedelta(days=1)).isoformat()}
+    # A day that failed does not stop the others: the try that ended well may have read only what was left.
+    wanted = {"next_from_date": (LAST + timedelta(days=1)).isoformat(), "exit": 0}
     check(f"{dag}: XCom in Airflow's database holds the summary", wanted.items() <= summary.items() and summary["rows"] > 0, summary)
     extras = [json.loads(extra) for (extra,) in airflow.query("SELECT extra FROM asset_event WHERE source_dag_id = ? AND source_run_id = ?", dag, run_id)]
     check(f"{dag}: the asset's event holds the summary", extras == [summary], extras)
