@@ -109,8 +109,8 @@ def killed(airflow: Airflow) -> None:
     with service(STALLS):
         run_id = airflow.start(dag)
         (command,) = airflow.until("the command runs", commands)
-        # Until it has the target, there is nothing to leave behind.
-        airflow.until("it works on the target", TARGET.exists)
+        # Until it has a folder for its downloads, there is nothing to leave behind.
+        airflow.until("it downloads", lambda: list(SCRATCH.glob("dfinery-spool-*")))
         task = int((Path("/proc") / str(command) / "stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(task, signal.SIGKILL)
         airflow.until("the command ends with its task", lambda: command not in commands(), 15)
