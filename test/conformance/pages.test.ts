@@ -9,7 +9,7 @@ const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8'
 );
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...DOCS.map((name) => `docs/${name}`)];
 /** The folders of the repository: text that begins with one of them is a path. */
-const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
+const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|connectors|examples)\/[\w./-]*\w/g;
 
 it('each statement of spec/promises.md names a test that exists', () => {
   const text = readFileSync(join(ROOT, 'spec/promises.md'), 'utf8');
