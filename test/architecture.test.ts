@@ -22,9 +22,6 @@ const LAYERS = [
   'base',
 ];
 
-/** Imports that go up and are still to be removed: importing file, imported folder. */
-const STILL_UP: readonly (readonly [string, string])[] = [['src/engine/', 'targets']];
-
 /** What only one file may touch, and which. */
 const OWNED: readonly { readonly what: RegExp; readonly owner: string }[] = [
   { what: /\bprocess\.env\b/, owner: 'src/base/env.ts' },
@@ -73,9 +70,8 @@ describe('the structure', () => {
     const folder = file.split('/')[1];
     if (folder === 'index.ts') return;
     const allowed = folder === 'simulator' ? ['simulator', 'base'] : LAYERS.slice(LAYERS.indexOf(folder));
-    const up = STILL_UP.filter(([from]) => file.startsWith(from)).map(([, to]) => to);
     for (const imported of foldersImportedBy(file)) {
-      expect([...allowed, ...up], `${file} imports ${imported}`).toContain(imported);
+      expect(allowed, `${file} imports ${imported}`).toContain(imported);
     }
   });
 

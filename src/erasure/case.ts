@@ -4,7 +4,7 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { SuppressionMark } from '../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
 import { type Mapping, readMapping } from './mapping.ts';
@@ -189,7 +189,7 @@ function isoDays(times: readonly number[]): string {
 function consentHash(
   list: DeletionList,
   mapping: Mapping | undefined,
-  suppressed: SuppressionMark | undefined,
+  suppressed: SuppressionVersion | undefined,
   options: ErasureOptions,
 ): string {
   const { settings, purge, isPurgeOnly = false, isAgain = false } = options;

@@ -1,12 +1,13 @@
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { SuppressionMark } from '../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
+import type {} from '../engine/people/query.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
-import type { PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { NOBODY, type PeopleFound, type PeopleQuery, type PurgeResult } from '../targets/contract.ts';
+import type { PlaceOptions, PurgeResult, StatefulTarget } from '../targets/contract.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
 import { type ListedId, rowsText } from './list.ts';
 import type { Mapping } from './mapping.ts';
@@ -61,13 +62,13 @@ export class Purge {
   readonly #warnings: string[] = [];
 
   /** The suppression list whose people are purged in place of a list of ids. */
-  readonly suppressed: SuppressionMark | undefined;
+  readonly suppressed: SuppressionVersion | undefined;
 
   private constructor(
     request: PurgeRequest,
     ids: readonly ListedId[],
     places: readonly PlacePurge[],
-    suppressed: SuppressionMark | undefined,
+    suppressed: SuppressionVersion | undefined,
   ) {
     this.suppressed = suppressed;
     this.#request = request;
@@ -101,7 +102,7 @@ export class Purge {
       options.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${places.length}) …`);
       await place.plan(serviceHash(service));
     }
-    const purge = new Purge(request, ids, places, suppressed && list?.mark());
+    const purge = new Purge(request, ids, places, suppressed && list?.version());
     purge.#warn();
     return purge;
   }
@@ -221,7 +222,7 @@ class PlacePurge {
     const { target, path } = this.#place;
     const { request, query, list } = this.#context;
     const people = await target.people();
-    const { found, foreignTables } = await people.tryPurge(path, query, request.options);
+    const { found, foreignTables } = await people.previewPurge(path, query, request.options);
     this.#found = found;
     if (found.service !== undefined && found.service !== service) {
       throw configError(
@@ -264,7 +265,7 @@ class PlacePurge {
     found: PeopleFound,
     ledger: Ledger,
     somewhere: ReadonlySet<string>,
-  ): Promise<SuppressionMark | undefined> {
+  ): Promise<SuppressionVersion | undefined> {
     const { request, ids, mapping } = this.#context;
     this.#found = found;
     const { problem, name: place } = this;
@@ -279,7 +280,7 @@ class PlacePurge {
         ids.map(({ id }) => ({ kind: 'purge', id: ledger.key.idHash(id), place, rows: rowsOf(id) })),
       );
     }
-    if (request.suppression === undefined || request.isSuppressed) return list?.mark();
+    if (request.suppression === undefined || request.isSuppressed) return list?.version();
     const known = new Set([...somewhere, ...idsWithPeople(found)]);
     const { column } = found;
     const unnamed = ids.filter(({ id }) => !known.has(id) && !mapping?.has(id));

@@ -9,7 +9,7 @@ import { isPlaceholder } from '../base/placeholder.ts';
 import { MIN_KEY_LENGTH, type Secret } from '../base/secrets.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { Suppression, SuppressionMark } from '../cells/columns/row-filter.ts';
+import type { Suppression, SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { OWNER_FILE, syncFolder } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
@@ -78,14 +78,14 @@ export class SuppressionList {
   }
 
   /** The first `length` entries, by default all. */
-  mark(length = this.entries.length): SuppressionMark {
+  version(length = this.entries.length): SuppressionVersion {
     const head = createHash('sha256');
     for (const { hmac } of this.entries.slice(0, length)) head.update(hmac);
     return { head: head.digest('hex'), length };
   }
 
-  extends({ head, length }: SuppressionMark): boolean {
-    return length <= this.entries.length && this.mark(length).head === head;
+  extends({ head, length }: SuppressionVersion): boolean {
+    return length <= this.entries.length && this.version(length).head === head;
   }
 }
 
@@ -167,7 +167,7 @@ function loadSuppression(given: SuppressionFile, hashKey?: HashKey): Suppression
     answers.set(name, answer);
     return answer;
   };
-  return { columns, drops, mark: list.mark(), extends: (mark) => list.extends(mark) };
+  return { columns, drops, version: list.version(), extends: (version) => list.extends(version) };
 }
 
 /** The filter of a source configuration; undefined if it names no list. */
@@ -189,7 +189,7 @@ export function suppressionOf(config: {
  */
 export function requireSuppression(
   place: string,
-  stored: SuppressionMark | undefined,
+  stored: SuppressionVersion | undefined,
   list: Pick<Suppression, 'extends'> | undefined,
 ): void {
   if (stored === undefined || stored.length === 0 || list?.extends(stored)) return;
@@ -204,14 +204,14 @@ export function requireSuppression(
 }
 
 /**
- * Appends people who are not on the list yet; a placeholder is nobody. Returns the mark of the whole list, which is on
+ * Appends people who are not on the list yet; a placeholder is nobody. Returns the version of the whole list, which is on
  * disk by then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function suppress(
   given: SuppressionFile,
   people: readonly Forgotten[],
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
-): Promise<SuppressionMark> {
+): Promise<SuppressionVersion> {
   const path = resolve(given.file);
   const what = `the suppression file ${path}`;
   const wanted = new Map<string, Entry>();
@@ -243,7 +243,7 @@ async function append(given: SuppressionFile, wanted: readonly Entry[], checkHel
     await file.writeFile(kept.slice(text.length) + lines);
     await file.sync();
     await syncFolder(dirname(given.file));
-    return new SuppressionList(given, kept + lines).mark();
+    return new SuppressionList(given, kept + lines).version();
   } finally {
     await file.close();
   }

@@ -35,11 +35,11 @@ export class Batch {
 
   /** Waits for `ready`, but no longer than the collected days may wait; false if that time is over. */
   async mayWaitFor(ready: Promise<unknown>): Promise<boolean> {
-    const settled = ready.then(
+    const done = ready.then(
       () => true,
       () => true,
     );
-    return this.#expired === undefined ? settled : Promise.race([settled, this.#expired.then(() => false)]);
+    return this.#expired === undefined ? done : Promise.race([done, this.#expired.then(() => false)]);
   }
 
   drain(): readonly DayDownload[] {

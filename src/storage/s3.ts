@@ -152,7 +152,7 @@ class S3Storage implements Storage {
 
   async tryErase(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
-    await this.write(`${folder}/trial`, '');
+    await this.write(`${folder}/probe`, '');
     await this.eraseAllBut(folder, () => false, 0, this.#cannotErase);
   }
 

@@ -67,8 +67,8 @@ function planFirst(
 ): PlannedColumn[] {
   const after = planColumns(stored, first, rules, { isFirst: true });
   return planColumns(after, others, rules, { isFirst: false }).map((column, i) => {
-    const { before = null, storedEvidence = 0 } = after[i] ?? {};
-    return { ...column, before, storedEvidence };
+    const { before = null, storedForms = 0 } = after[i] ?? {};
+    return { ...column, before, storedForms };
   });
 }
 
@@ -77,18 +77,18 @@ function planFirst(
  * from the next day on.
  */
 function dayReadings(columns: readonly PlannedColumn[], asInstants: boolean) {
-  const seen = new Map(columns.map(({ key, storedEvidence }) => [key, storedEvidence]));
+  const seen = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
   const typeBefore = ({ key, before }: PlannedColumn) => {
-    const evidence = seen.get(key) ?? 0;
-    return before === null ? typeOf(evidence, asInstants) : widenedType(before, evidence, asInstants);
+    const forms = seen.get(key) ?? 0;
+    return before === null ? typeOf(forms, asInstants) : widenedType(before, forms, asInstants);
   };
   return ({ columns: own }: IncomingColumns): Map<string, Reading> =>
     new Map(
       columns.map((column) => {
-        const evidence = own.get(column.key)?.evidence ?? 0;
+        const forms = own.get(column.key)?.forms ?? 0;
         const isText = column.type === 'string' && typeBefore(column) === 'string';
-        seen.set(column.key, (seen.get(column.key) ?? 0) | evidence);
-        return [column.key, readingOf(column, evidence, { asInstants, isText })];
+        seen.set(column.key, (seen.get(column.key) ?? 0) | forms);
+        return [column.key, readingOf(column, forms, { asInstants, isText })];
       }),
     );
 }

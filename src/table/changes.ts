@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import { NULL_TEXT } from '../cells/types/evidence.ts';
+import { NULL_TEXT } from '../cells/types/forms.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 import type { IncomingColumns } from './incoming.ts';
 import { isRetyped, type PlannedColumn } from './plan.ts';
@@ -55,7 +55,7 @@ export function changeRecords(
     }
     if (before !== type) {
       const isCause = ({ columns: own }: ChangingDay) =>
-        own.get(key)?.seen.some((cell) => cell.shape === shape && (cell.evidence & ~NULL_TEXT) !== 0) === true;
+        own.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0) === true;
       const cause = having.find(isCause) ?? having[0] ?? days[0];
       return [{ ...common(cause), change: 'widened', fromType: before, toType: type, shape: shape ?? null }];
     }

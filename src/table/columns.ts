@@ -1,7 +1,7 @@
 // This folder: what a place holds beside its rows (columns, receipts, cursor, column changes), and what a batch of days
 // makes of it. Pure: no DuckDB, no disk.
 
-import type { Evidence } from '../cells/types/evidence.ts';
+import type { CellForms } from '../cells/types/forms.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 
@@ -18,8 +18,8 @@ export interface StoredColumn {
   readonly group: ColumnGroup;
   /** Its type; null while it has no table column. */
   readonly type: ColumnType | null;
-  /** Union of the evidence of all committed days. */
-  readonly evidence: Evidence;
+  /** Union of the forms of all committed days. */
+  readonly forms: CellForms;
   readonly position: number;
   /** Shape of the first cell seen. */
   readonly firstShape: string | null;
@@ -44,15 +44,15 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
     itemName: null,
     group: column.group,
     type: column.type,
-    evidence: 0,
+    forms: 0,
     position,
     firstShape: null,
   }));
 
 /** Copies a column without the fields that only a plan has. */
 export function storedColumn(column: StoredColumn): StoredColumn {
-  const { source, occurrence, name, itemName, group, type, evidence, position, firstShape } = column;
-  return { source, occurrence, name, itemName, group, type, evidence, position, firstShape };
+  const { source, occurrence, name, itemName, group, type, forms, position, firstShape } = column;
+  return { source, occurrence, name, itemName, group, type, forms, position, firstShape };
 }
 
 export const isItem = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';

@@ -1,6 +1,6 @@
 import { type HeaderColumn, headerColumns } from '../cells/columns/groups.ts';
 import type { FirstSeen } from '../cells/columns/scan.ts';
-import type { Evidence } from '../cells/types/evidence.ts';
+import type { CellForms } from '../cells/types/forms.ts';
 import type { FileScan } from '../extract/day.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
@@ -11,7 +11,7 @@ export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {
 
 /** One column of some files, as their scans together describe it. */
 export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
-  readonly evidence: Evidence;
+  readonly forms: CellForms;
   readonly seen: readonly FirstSeen[];
 }
 
@@ -31,7 +31,7 @@ export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
 /** The columns of a file; joins them in `columns` with those of the other files. */
 function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
   return headerColumns(file.header).map(({ key, source, occurrence, group, declared }, index) => {
-    const { evidence, filled, seen = [], hashed } = file.columns[index];
+    const { forms, filled, seen = [], hashed } = file.columns[index];
     const before = columns.get(key);
     columns.set(key, {
       key,
@@ -39,7 +39,7 @@ function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): Fi
       occurrence,
       group,
       declared: hashed ? 'string' : declared,
-      evidence: evidence | (before?.evidence ?? 0),
+      forms: forms | (before?.forms ?? 0),
       seen: [...(before?.seen ?? []), ...seen],
     });
     return { key, source, index, filled };

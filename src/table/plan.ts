@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../cells/columns/groups.ts';
-import { type Evidence, NULL_TEXT } from '../cells/types/evidence.ts';
+import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/index.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 import type { SchemaMode } from '../config/source.ts';
@@ -22,15 +22,15 @@ export interface Rules {
 }
 
 /**
- * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Example: a column
- * held `7`, and a cell `7.5` comes. Then `before` is long, `storedEvidence` is that of `7`, `evidence` that of both,
+ * What a batch makes of one column of the table; forms and cells are those of the whole batch. Example: a column
+ * held `7`, and a cell `7.5` comes. Then `before` is long, `storedForms` is that of `7`, `forms` that of both,
  * and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   readonly before: ColumnType | null;
-  /** Evidence of all days before this batch. */
-  readonly storedEvidence: Evidence;
+  /** CellForms of all days before this batch. */
+  readonly storedForms: CellForms;
   /** The type that no cell changes; undefined if the cells decide. */
   readonly fixed: ColumnType | undefined;
   /** True when the table does not take the column: its cells go to `_rescued`. */
@@ -91,13 +91,13 @@ function newColumns(
     itemName: isItem(scanned.group) ? (itemNames.shift() ?? null) : null,
     group: scanned.group,
     type: null,
-    evidence: 0,
+    forms: 0,
     position: stored.length + i,
     firstShape: null,
   }));
 }
 
-const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, seen: [] };
+const NOTHING_SEEN = { occurrence: 1, declared: undefined, forms: 0, seen: [] };
 
 function planColumn(
   column: StoredColumn,
@@ -106,31 +106,31 @@ function planColumn(
   rules: Rules,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
-  const batchEvidence = incoming?.evidence ?? 0;
+  const batchForms = incoming?.forms ?? 0;
   const { type, fixed, hasValues, isNew } = typeAfter(column, incoming, rules);
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
   const planned = {
     ...column,
     key,
     before: column.type,
-    storedEvidence: column.evidence,
+    storedForms: column.forms,
     type,
     fixed,
-    evidence: column.evidence | batchEvidence,
+    forms: column.forms | batchForms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
     isRefused: hasValues && isNew && rules.schemaMode === 'freeze',
-    shape: incoming?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape,
+    shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
   if (rules.schemaMode === 'fail' && hasValues) {
-    const { isClean } = readingOf(planned, batchEvidence, { asInstants, isText: column.type === 'string' });
+    const { isClean } = readingOf(planned, batchForms, { asInstants, isText: column.type === 'string' });
     refuseChange(planned, { isNew, isClean });
   }
   return planned;
 }
 
-/** How the cells of a column, in files with this evidence, become values. */
+/** How the cells of a column, in files with this forms, become values. */
 export interface Reading {
-  readonly evidence: Evidence;
+  readonly forms: CellForms;
   /** The type that cells are read as before they become that of the column; null if none of them is stored. */
   readonly readAs: ColumnType | null;
   /** True when every cell fits `readAs`. */
@@ -140,24 +140,24 @@ export interface Reading {
 }
 
 /**
- * The reading of cells with this evidence. They are read as the type that they have themselves, if its conversion to the
+ * The reading of cells with this forms. They are read as the type that they have themselves, if its conversion to the
  * column's type loses no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a
  * string before these cells came.
  */
 export function readingOf(
   { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,
-  evidence: Evidence,
+  forms: CellForms,
   { asInstants, isText }: { readonly asInstants: boolean; readonly isText: boolean },
 ): Reading {
-  const hasValues = (evidence & (isText || fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
-  if (!hasValues || type === null) return { evidence, readAs: null, isClean: true, keepsNullText: false };
-  const seenAs = fixed ?? typeOf(evidence, asInstants) ?? 'string';
-  const readAs = canWiden(seenAs, type, evidence, asInstants) ? seenAs : type;
+  const hasValues = (forms & (isText || fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
+  if (!hasValues || type === null) return { forms, readAs: null, isClean: true, keepsNullText: false };
+  const seenAs = fixed ?? typeOf(forms, asInstants) ?? 'string';
+  const readAs = canWiden(seenAs, type, forms, asInstants) ? seenAs : type;
   return {
-    evidence,
+    forms,
     readAs,
-    isClean: fitsWholly(evidence, readAs, asInstants),
-    keepsNullText: type === 'string' && (isText || readAs === 'string') && (evidence & NULL_TEXT) !== 0,
+    isClean: fitsWholly(forms, readAs, asInstants),
+    keepsNullText: type === 'string' && (isText || readAs === 'string') && (forms & NULL_TEXT) !== 0,
   };
 }
 
@@ -175,23 +175,23 @@ interface TypeAfter {
 
 function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, rules: Rules): TypeAfter {
   const asInstants = rules.timezone !== undefined;
-  const batchEvidence = incoming?.evidence ?? 0;
-  const evidence = column.evidence | batchEvidence;
+  const batchForms = incoming?.forms ?? 0;
+  const forms = column.forms | batchForms;
   const named = namedType(column, rules);
   const fixed = keptType(column, named, asInstants) ?? fixedType(column, incoming, rules);
   // In a column that is a string already the text `null` is a value.
   const isText = (fixed ?? column.type) === 'string';
-  const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
+  const hasValues = (batchForms & (isText ? ~0 : ~NULL_TEXT)) !== 0;
   const decided = { fixed, hasValues, isNew: column.type === null && named === undefined };
-  if (column.type !== null) return { ...decided, type: fixed ?? widenedType(column.type, evidence, asInstants) };
+  if (column.type !== null) return { ...decided, type: fixed ?? widenedType(column.type, forms, asInstants) };
   const isRefused = decided.isNew && rules.schemaMode === 'freeze';
   const isAdded = !isRefused && (hasValues || isPinned(column, rules));
-  return { ...decided, type: isAdded ? (fixed ?? typeOf(evidence, asInstants) ?? null) : null };
+  return { ...decided, type: isAdded ? (fixed ?? typeOf(forms, asInstants) ?? null) : null };
 }
 
 /** The type that a setting names. Throws a configuration failure if stored values may not fit into it. */
-function keptType({ source, type, evidence }: StoredColumn, named: ColumnType | undefined, asInstants: boolean) {
-  if (named === undefined || type === null || canWiden(type, named, evidence, asInstants)) return named;
+function keptType({ source, type, forms }: StoredColumn, named: ColumnType | undefined, asInstants: boolean) {
+  if (named === undefined || type === null || canWiden(type, named, forms, asInstants)) return named;
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${named}, which the settings name: ` +
       'keep its type, or load into another place.',
@@ -212,11 +212,10 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
  * under `freeze` the stored one. Undefined if the cells decide.
  */
 function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: Rules) {
-  const { type, evidence } = column;
+  const { type, forms } = column;
   if (isDeclared(column)) {
     const declared = incoming?.declared ?? type ?? undefined;
-    const holdsAll =
-      type === null || declared === undefined || canWiden(type, declared, evidence, timezone !== undefined);
+    const holdsAll = type === null || declared === undefined || canWiden(type, declared, forms, timezone !== undefined);
     return holdsAll ? declared : type;
   }
   return schemaMode === 'freeze' && type !== null ? type : undefined;

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { SuppressionMark } from '../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/day.ts';
 import { stateAfter } from '../extract/state.ts';
 import type { ColumnChange } from './changes.ts';
@@ -23,7 +23,7 @@ export interface TableState {
   readonly changes: readonly ColumnChange[];
   readonly lastRun?: RunRecord | undefined;
   /** The suppression list with which people were purged from the place. */
-  readonly suppression?: SuppressionMark | undefined;
+  readonly suppression?: SuppressionVersion | undefined;
 }
 
 /** Number of column changes that a place keeps, the latest ones. */

@@ -5,15 +5,15 @@
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { HashKey } from '../cells/columns/hash-key.ts';
-import type { SuppressionMark } from '../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
+import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { DayDownload, RunFacts } from '../extract/day.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Difference } from '../table/differences.ts';
 import type { Rules } from '../table/plan.ts';
+import type { TargetReport } from '../table/report.ts';
 import type { RunRecord } from '../table/runs.ts';
 import type { TableState } from '../table/state.ts';
-import type { TargetReport } from './report.ts';
 
 /** The descriptor of a target, which every command line loads, and the way to open a place of it for loading. */
 export interface Target {
@@ -152,10 +152,10 @@ export interface RewriteResult {
 }
 
 /**
- * The look-up of people in a place that was loaded, and their removal: `findPeople` of `engine/people.ts` is the one
+ * The look-up of people in a place that was loaded, and their removal: `findPeople` of `engine/people/find.ts` is the one
  * look-up, and its condition is what is removed. Each call opens the place, and has closed it when it ends; where
  * nothing was loaded yet it throws a configuration failure (exit 2). A deletion calls `find` of every place for the
- * plan, then `tryPurge` of every place, then `purge` of one place after the other.
+ * plan, then `previewPurge` of every place, then `purge` of one place after the other.
  */
 export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
@@ -169,7 +169,7 @@ export interface People {
    * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
    * succeed is noticed before anything is deleted: it throws what `purge` would throw.
    */
-  tryPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
+  previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
   /**
    * Takes the place's lock, looks the people up in what is there now, calls `onFound`, and removes all their rows in
    * one commit. After it the bytes of values that only these rows had are in no file of the place: data, log,
@@ -180,73 +180,7 @@ export interface People {
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }
 
-/** The people to look for, by a column or by a mapping, never by both. */
-export interface PeopleQuery {
-  /** External ids, each once, without placeholders. */
-  readonly ids: readonly string[];
-  /** Name in the export of the column that holds such ids. */
-  readonly column?: string | undefined;
-  /** Unified ids by external id. */
-  readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
-  readonly hashKey?: HashKey | undefined;
-  /** Everybody on a suppression list, in place of ids. */
-  readonly suppressed?: SuppressedPeople | undefined;
-}
-
-/** The people of a suppression list: HMACs of a `df_unified_id`, or of `COLUMN U+0000 ID`, under a key. */
-export interface SuppressedPeople {
-  readonly key: HashKey;
-  readonly entries: readonly { readonly hmac: string; readonly column?: string | undefined }[];
-}
-
-/** A `df_unified_id` in the form that rows of a place hold. */
-export interface UnifiedId {
-  readonly text: string;
-  /** Check value of the key under which it is a hash; undefined for a plain one. */
-  readonly hashKey: string | undefined;
-}
-
-export interface PeopleFound {
-  /** Every form of the people's unified ids in the rows, without placeholders. */
-  readonly unifiedIds: readonly UnifiedId[];
-  /** Number of people; each counts once, whatever the number of forms. */
-  readonly people: number;
-  /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
-  readonly rowsOf: ReadonlyMap<string, number>;
-  /** The ids among them whose rows name no unified id. */
-  readonly idsWithoutUnifiedId: readonly string[];
-  /** The ids without a row of which a trimmed or case-folded form has one. */
-  readonly near: readonly string[];
-  /** Number of rows of `events` that a purge removes. */
-  readonly rows: number;
-  /** Number of people whose rows also carry other ids in the column. */
-  readonly shared: number;
-  /** The name of the query's column as the place has it. */
-  readonly column: string | undefined;
-  /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
-  readonly service: string | undefined;
-  /** The suppression list that the place was purged with. */
-  readonly suppression: SuppressionMark | undefined;
-  /** Sentences about rows that could not be searched. */
-  readonly warnings: readonly string[];
-}
-
-export const NOBODY: PeopleFound = {
-  unifiedIds: [],
-  people: 0,
-  rowsOf: new Map(),
-  idsWithoutUnifiedId: [],
-  near: [],
-  rows: 0,
-  shared: 0,
-  column: undefined,
-  service: undefined,
-  suppression: undefined,
-  warnings: [],
-};
-
-export interface PurgeTrial {
+export interface PurgePreview {
   readonly found: PeopleFound;
   /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
   readonly foreignTables: readonly string[];
@@ -258,7 +192,7 @@ export interface PurgeOptions extends PlaceOptions {
    * get their lines here. It returns what the place remembers of the list; undefined without one. Called again where a
    * lost race makes the purge begin again.
    */
-  readonly onFound: (found: PeopleFound) => Promise<SuppressionMark | undefined>;
+  readonly onFound: (found: PeopleFound) => Promise<SuppressionVersion | undefined>;
 }
 
 export interface PurgeResult extends RewriteResult {

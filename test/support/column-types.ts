@@ -1,6 +1,6 @@
 import type { Data } from 'apache-arrow';
 import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/type.ts';
-import { EVIDENCE_BITS, type EvidenceName } from './evidence.ts';
+import { FORM_BITS, type FormName } from './forms.ts';
 import fc from './property.ts';
 
 // What each column type is, once more, for all tests that go through the types. A new type is an entry of TYPE_CASES,
@@ -140,7 +140,7 @@ const isDay = (year: number, month: number, day: number): boolean => {
   return year >= 1 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
 };
 
-function timeName(cell: string): EvidenceName | undefined {
+function timeName(cell: string): FormName | undefined {
   const dot = /^(\d{4})\.(\d\d?)\.(\d\d?) (\d\d?):(\d\d)$/.exec(cell);
   const dash =
     /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?)?$/.exec(cell) ?? undefined;
@@ -154,7 +154,7 @@ function timeName(cell: string): EvidenceName | undefined {
   return isZone ? 'DATETIME_OFFSET' : undefined;
 }
 
-function numberName(cell: string): EvidenceName | undefined {
+function numberName(cell: string): FormName | undefined {
   if (/^(0|-?[1-9]\d*)$/.test(cell)) {
     const value = BigInt(cell);
     if (BigInt.asIntN(64, value) !== value) return undefined;
@@ -173,14 +173,14 @@ function numberName(cell: string): EvidenceName | undefined {
 
 const hasHalfSurrogate = (text: string): boolean => Buffer.from(text).toString() !== text;
 
-function listName(cell: string): EvidenceName[] {
+function listName(cell: string): FormName[] {
   const element = /[ \n\r\t]*("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[^", \n\r\t\]]+)[ \n\r\t]*/;
   const list = new RegExp(
     `^[ \\n\\r\\t]*\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\][ \\n\\r\\t]*$`,
   );
   if (!list.test(cell)) return [];
   const inside = cell.slice(cell.indexOf('[') + 1, cell.lastIndexOf(']'));
-  const found = new Set<EvidenceName>();
+  const found = new Set<FormName>();
   for (const [, text] of inside.matchAll(new RegExp(element, 'g'))) {
     if (text === 'null') continue;
     const number = numberName(text);
@@ -189,20 +189,20 @@ function listName(cell: string): EvidenceName[] {
       if (typeof value !== 'string' || value.includes('\0') || hasHalfSurrogate(value)) return [];
       found.add('LIST_STRING');
     } else if (number === undefined) return [];
-    else found.add(`LIST_${number}` as EvidenceName);
+    else found.add(`LIST_${number}` as FormName);
   }
   if (found.size > 1 && found.has('LIST_STRING')) return [];
   return found.size === 0 ? ['LIST_EMPTY'] : [...found];
 }
 
 /** The classes of a cell, by patterns, Date, JSON and BigInt. */
-export function classesOf(cell: string): EvidenceName[] {
+export function classesOf(cell: string): FormName[] {
   if (cell === 'null') return ['NULL_TEXT'];
   if (/^(TRUE|FALSE)$/.test(cell)) return ['BOOL_UPPER'];
   if (/^(true|false)$/.test(cell)) return ['BOOL_LOWER'];
   const name = timeName(cell) ?? numberName(cell);
   const names = name === undefined ? listName(cell) : [name];
-  const order = Object.keys(EVIDENCE_BITS);
+  const order = Object.keys(FORM_BITS);
   return names.length === 0 ? ['STRING'] : names.sort((a, b) => order.indexOf(a) - order.indexOf(b));
 }
 

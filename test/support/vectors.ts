@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { ColumnType } from '../../src/cells/types/type.ts';
-import type { EvidenceName } from './evidence.ts';
+import type { FormName } from './forms.ts';
 
 /** A cell that is alone in its column. */
 export interface CellVector {
   readonly cell: string;
   readonly timezone?: string;
-  readonly evidence: readonly EvidenceName[];
+  readonly forms: readonly FormName[];
   readonly type: ColumnType | null;
   readonly json: Partial<Record<ColumnType, string>>;
 }

@@ -133,7 +133,7 @@ class Reader {
 
   async #take(result: DayResult): Promise<void> {
     const { day } = result;
-    if (result.kind !== 'gone') await this.#streams.settleGaps();
+    if (result.kind !== 'gone') await this.#streams.passGaps();
     const wanting = this.#streams.wanting(day);
     switch (result.kind) {
       case 'gone':

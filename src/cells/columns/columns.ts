@@ -13,15 +13,15 @@ import {
   YEAR,
 } from '../types/calendar.ts';
 import {
+  type CellForms,
   DATE,
   DATETIME_BEYOND,
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_OFFSET,
-  type Evidence,
   NULL_TEXT,
   STRING,
-} from '../types/evidence.ts';
+} from '../types/forms.ts';
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
@@ -30,7 +30,7 @@ import { IdHashes } from './id-hashes.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 
 /**
- * Modes of a column: each filled cell is examined, or only counted, since its evidence can change no more; its cells are
+ * Modes of a column: each filled cell is examined, or only counted, since its forms can change no more; its cells are
  * ids, or names of events.
  */
 const EXAMINED = 0;
@@ -52,7 +52,7 @@ export class Columns {
   readonly #header: readonly HeaderColumn[];
   readonly #isHashed: readonly boolean[];
   readonly #zone: Zone | undefined;
-  readonly #evidence: Int32Array;
+  readonly #forms: Int32Array;
   readonly #accepted: Int32Array;
   readonly #misfits: Float64Array;
   readonly #filled: Float64Array;
@@ -73,7 +73,7 @@ export class Columns {
     this.#header = header;
     this.#isHashed = isHashed;
     this.#zone = zone;
-    this.#evidence = new Int32Array(count);
+    this.#forms = new Int32Array(count);
     this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
     this.#misfits = new Float64Array(count);
     this.#filled = new Float64Array(count);
@@ -122,7 +122,7 @@ export class Columns {
 
   #examine(bytes: Uint8Array, start: number, end: number, column: number, row: number): void {
     const bits = classify(bytes, start, end, this.#zone);
-    const had = this.#evidence[column];
+    const had = this.#forms[column];
     if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
@@ -138,32 +138,32 @@ export class Columns {
   }
 
   /** The time of a cell by the zone's wall clock; of a later one the last second that a text without a zone has. */
-  #wallClock(seconds: number, bits: Evidence): number {
+  #wallClock(seconds: number, bits: CellForms): number {
     if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - FIELDS[OFFSET];
     return Math.min(utc + this.#zone.offsetAt(utc), END_OF_INSTANTS - 1);
   }
 
-  #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
-    this.#evidence[column] |= bits;
+  #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: CellForms, row: number): void {
+    this.#forms[column] |= bits;
     const isCounted = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
     if (isCounted) this.#modes[column] = COUNTED;
     const seen = this.#seen.get(column) ?? [];
-    seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
+    seen.push({ forms: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
   }
 
   #scan(column: number): ColumnScan {
     const { name: source, group, declared } = this.#header[column];
     const filled = this.#filled[column];
-    const evidence = declared === 'string' && filled > 0 ? STRING : this.#evidence[column];
-    const type = this.#typeOf(evidence, declared);
+    const forms = declared === 'string' && filled > 0 ? STRING : this.#forms[column];
+    const type = this.#typeOf(forms, declared);
     const seen = this.#seen.get(column);
     return {
       source,
       group,
       ...(this.#isHashed[column] && { hashed: true }),
-      evidence,
+      forms,
       ...(type !== undefined && { type }),
       filled,
       misfits: this.#misfits[column],
@@ -176,9 +176,9 @@ export class Columns {
     };
   }
 
-  #typeOf(evidence: Evidence, declared: ColumnType | undefined): ColumnType | undefined {
-    if (declared !== undefined) return (evidence & ~NULL_TEXT) === 0 ? undefined : declared;
-    return typeOf(evidence, this.#zone !== undefined);
+  #typeOf(forms: CellForms, declared: ColumnType | undefined): ColumnType | undefined {
+    if (declared !== undefined) return (forms & ~NULL_TEXT) === 0 ? undefined : declared;
+    return typeOf(forms, this.#zone !== undefined);
   }
 }
 

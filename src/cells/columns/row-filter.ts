@@ -7,7 +7,7 @@ export interface RowFilter {
 }
 
 /** How much of a suppression list a place was purged with: its first `length` entries, and a hash over them. */
-export interface SuppressionMark {
+export interface SuppressionVersion {
   /** SHA-256 (hex). */
   readonly head: string;
   readonly length: number;
@@ -16,7 +16,7 @@ export interface SuppressionMark {
 /** The people who stay forgotten. */
 export interface Suppression extends RowFilter {
   /** The whole list. */
-  readonly mark: SuppressionMark;
-  /** True if the first entries of the list are those of `mark`. */
-  extends(mark: SuppressionMark): boolean;
+  readonly version: SuppressionVersion;
+  /** True if the first entries of the list are those of `version`. */
+  extends(version: SuppressionVersion): boolean;
 }

@@ -1,11 +1,11 @@
-import type { Evidence } from '../types/evidence.ts';
+import type { CellForms } from '../types/forms.ts';
 import type { ColumnGroup } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {
   /** The bits that it added. */
-  readonly evidence: Evidence;
+  readonly forms: CellForms;
   /** Number of its row; the header is row 1. */
   readonly row: number;
   /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
@@ -19,9 +19,9 @@ export interface ColumnScan {
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes: then the column is a string, whatever its name. */
   readonly hashed?: true;
-  /** Bits of `src/cells/types/evidence.ts`. With STRING others may be missing; a declared string column has STRING alone. */
-  readonly evidence: Evidence;
-  /** The declared type, else that of the evidence; absent while every cell is absent. */
+  /** Bits of `src/cells/types/forms.ts`. With STRING others may be missing; a declared string column has STRING alone. */
+  readonly forms: CellForms;
+  /** The declared type, else that of the forms; absent while every cell is absent. */
   readonly type?: ColumnType;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filled: number;

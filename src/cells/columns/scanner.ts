@@ -1,4 +1,4 @@
-// This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
+// This folder: what an export contains: its header's groups of columns, and the forms and types of all cells.
 
 import { configError } from '../../base/errors.ts';
 import { otherEncoding, otherLineEnds, UnusableCsv } from '../csv/malformed.ts';

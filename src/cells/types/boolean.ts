@@ -1,5 +1,5 @@
 import { LOWER_E, UPPER_E } from '../../base/ascii.ts';
-import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './evidence.ts';
+import { BOOL_LOWER, BOOL_UPPER, type CellForms } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 import { codecOf } from './type.ts';
 
@@ -14,7 +14,7 @@ const FALS_UPPER = Buffer.from('FALS').readInt32BE();
 const FALS_LOWER = FALSE.readInt32BE();
 
 /** BOOL_UPPER or BOOL_LOWER; 0 for any other text. */
-export function booleanClass(bytes: Uint8Array, start: number, end: number): Evidence {
+export function booleanClass(bytes: Uint8Array, start: number, end: number): CellForms {
   const length = end - start;
   if (length !== 4 && length !== 5) return 0;
   const word = (bytes[start] << 24) | (bytes[start + 1] << 16) | (bytes[start + 2] << 8) | bytes[start + 3];

@@ -1,5 +1,5 @@
 import { COLON, DOT, HYPHEN, NINE, SPACE, ZERO } from '../../base/ascii.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './evidence.ts';
+import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 
 /** The fields that `parseTime` reads: one shared array, so that no cell costs an object. */
 export const FIELDS = new Int32Array(8);
@@ -68,7 +68,7 @@ export function civilSeconds(): number {
  * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0
  * if the text is none, or no such day or time exists.
  */
-export function parseTime(bytes: Uint8Array, start: number, end: number): Evidence {
+export function parseTime(bytes: Uint8Array, start: number, end: number): CellForms {
   const length = end - start;
   if (length < 10) return 0;
   const year = two(bytes, start) * 100 + two(bytes, start + 2);
@@ -84,7 +84,7 @@ export function parseTime(bytes: Uint8Array, start: number, end: number): Eviden
 }
 
 /** Reads `M.d H:mm`, with one or two digits for M, d and H. */
-function parseDot(bytes: Uint8Array, start: number, end: number): Evidence {
+function parseDot(bytes: Uint8Array, start: number, end: number): CellForms {
   const monthEnd = start + digitsAt(bytes, start);
   const day = monthEnd + 1;
   const dayEnd = day + digitsAt(bytes, day);
@@ -96,7 +96,7 @@ function parseDot(bytes: Uint8Array, start: number, end: number): Evidence {
 }
 
 /** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
-function parseClock(bytes: Uint8Array, start: number, end: number): Evidence {
+function parseClock(bytes: Uint8Array, start: number, end: number): CellForms {
   if (end - start < 9 || (bytes[start] !== SPACE && bytes[start] !== 0x54)) return 0;
   if (bytes[start + 3] !== COLON || bytes[start + 6] !== COLON) return 0;
   if (!setClock(two(bytes, start + 1), two(bytes, start + 4), two(bytes, start + 7))) return 0;

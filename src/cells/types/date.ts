@@ -1,4 +1,4 @@
-import { DATE, DATETIME_BEYOND } from './evidence.ts';
+import { DATE, DATETIME_BEYOND } from './forms.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { codecOf } from './type.ts';

@@ -13,7 +13,7 @@ import {
   setCivil,
   YEAR,
 } from './calendar.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './evidence.ts';
+import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { matches } from './sql.ts';
 import { codecOf } from './type.ts';
 import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
@@ -42,11 +42,11 @@ function local(expr: string): string {
 }
 
 /** SQL of the wall-clock TIMESTAMP of a cell of these forms: `CAST` reads dashes, `strptime` dots. */
-function localClean(expr: string, evidence: Evidence): string {
+function localClean(expr: string, forms: CellForms): string {
   const cast = `CAST(${expr} AS TIMESTAMP)`;
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
-  if ((evidence & DATETIME_DOT) === 0) return cast;
-  if ((evidence & (DATE | DATETIME_DASH)) === 0) return dots;
+  if ((forms & DATETIME_DOT) === 0) return cast;
+  if ((forms & (DATE | DATETIME_DASH)) === 0) return dots;
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
@@ -64,14 +64,14 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
   );
 }
 
-/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `evidence`. */
-function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): string {
-  const wall = localClean(expr, evidence);
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `forms`. */
+function sqlClean(expr: string, forms: CellForms, zone: Zone | undefined): string {
+  const wall = localClean(expr, forms);
   if (zone === undefined) return wall;
   const instant = sqlInstant(wall, zone);
-  if ((evidence & DATETIME_OFFSET) === 0) return instant;
+  if ((forms & DATETIME_OFFSET) === 0) return instant;
   const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
-  if ((evidence & LOCAL) === 0) return zoned;
+  if ((forms & LOCAL) === 0) return zoned;
   return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
 }
 

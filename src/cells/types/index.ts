@@ -6,7 +6,7 @@ import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
-import { DATETIME_BEYOND, DATETIME_OFFSET, type Evidence, NULL_TEXT, STRING } from './evidence.ts';
+import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
 import { isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
@@ -35,13 +35,13 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
  * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
  * quotes, not empty. After a date or datetime bit FIELDS holds its fields.
  */
-export function classify(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
+export function classify(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): CellForms {
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
     const after = bytes[start + YEAR_DIGITS];
     if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
       const form = parseTime(bytes, start, end);
-      if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
+      if (form !== 0) return zone === undefined ? form : form | zoneForms(form, zone);
     }
     return numberClass(bytes, start, end) || STRING;
   }
@@ -49,8 +49,8 @@ export function classify(bytes: Uint8Array, start: number, end: number, zone: Zo
   return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
 }
 
-/** The evidence that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
-function zoneEvidence(form: Evidence, zone: Zone): Evidence {
+/** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
+function zoneForms(form: CellForms, zone: Zone): CellForms {
   const seconds = civilSeconds();
   const utc = form === DATETIME_OFFSET ? seconds - FIELDS[OFFSET] : zone.toUtc(seconds);
   return isInstant(utc) ? 0 : DATETIME_BEYOND;
@@ -71,18 +71,18 @@ export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: 
 }
 
 /** The bits that a cell, or all cells of a column, may have to fit into `type`; the text `null` is absent and fits. */
-export function acceptedBy(type: ColumnType, asInstants: boolean): Evidence {
+export function acceptedBy(type: ColumnType, asInstants: boolean): CellForms {
   return TYPES[type].cells(asInstants) | NULL_TEXT;
 }
 
 /** True if the values of a column of type `from` with these cells can become values of type `to`, none lost. */
-export function canWiden(from: ColumnType, to: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
-  return from === to || (widenings(from).includes(to) && fitsWholly(evidence, to, asInstants));
+export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, asInstants: boolean): boolean {
+  return from === to || (widenings(from).includes(to) && fitsWholly(forms, to, asInstants));
 }
 
-/** True when every cell behind `evidence` fits into `type`. */
-export function fitsWholly(evidence: Evidence, type: ColumnType, asInstants: boolean): boolean {
-  return (evidence & ~acceptedBy(type, asInstants)) === 0;
+/** True when every cell behind `forms` fits into `type`. */
+export function fitsWholly(forms: CellForms, type: ColumnType, asInstants: boolean): boolean {
+  return (forms & ~acceptedBy(type, asInstants)) === 0;
 }
 
 /** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
@@ -91,19 +91,19 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
-export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
-  if ((evidence & ~NULL_TEXT) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
+export function typeOf(forms: CellForms, asInstants: boolean): ColumnType | undefined {
+  if ((forms & ~NULL_TEXT) === 0) return undefined;
+  return COLUMN_TYPES.find((type) => holds(type, forms, asInstants));
 }
 
 /** The first type that holds all these cells among `from` and the types that it can widen to. */
-export function widenedType(from: ColumnType, evidence: Evidence, asInstants: boolean): ColumnType {
-  return [from, ...widenings(from)].find((type) => holds(type, evidence, asInstants)) ?? 'string';
+export function widenedType(from: ColumnType, forms: CellForms, asInstants: boolean): ColumnType {
+  return [from, ...widenings(from)].find((type) => holds(type, forms, asInstants)) ?? 'string';
 }
 
 /** True if a column of these cells may be inferred to be of this type. */
-function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
-  const seen = evidence & ~NULL_TEXT;
+function holds(type: ColumnType, forms: CellForms, asInstants: boolean): boolean {
+  const seen = forms & ~NULL_TEXT;
   const hasOneSpelling = (seen & (seen - 1)) === 0;
   return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
 }

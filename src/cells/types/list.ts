@@ -1,5 +1,5 @@
 import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, OPEN_BRACKET, QUOTE, SPACE } from '../../base/ascii.ts';
-import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
+import { type CellForms, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './forms.ts';
 import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { asText, castTo, literal, matches } from './sql.ts';
@@ -15,8 +15,8 @@ const LONGS_AND_DOUBLES = LONGS & DOUBLE_CODEC.cells(false);
 const LONGS_ALONE = LONGS & ~LONGS_AND_DOUBLES;
 const DOUBLES_ALONE = DOUBLE_CODEC.cells(false) & ~LONGS;
 
-/** The evidence of a list from that of its elements; 0 for an element of another class, whose list is text. */
-function listsOf(elements: Evidence): Evidence {
+/** The forms of a list from that of its elements; 0 for an element of another class, whose list is text. */
+function listsOf(elements: CellForms): CellForms {
   return (
     ((elements & LONGS_AND_DOUBLES) !== 0 ? LIST_LONG : 0) |
     ((elements & LONGS_ALONE) !== 0 ? LIST_LONG_WIDE : 0) |
@@ -38,7 +38,7 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
  * their own rules). 0 for anything else: a nested, mixed or broken list, or a string that is no text (U+0000, half a
  * surrogate).
  */
-export function listClass(bytes: Uint8Array, start: number, end: number): Evidence {
+export function listClass(bytes: Uint8Array, start: number, end: number): CellForms {
   let i = skipSpace(bytes, start, end);
   if (i >= end || bytes[i] !== OPEN_BRACKET) return 0;
   i = skipSpace(bytes, i + 1, end);
@@ -55,17 +55,17 @@ export function listClass(bytes: Uint8Array, start: number, end: number): Eviden
     if (bytes[i] !== COMMA) return 0;
     i = skipSpace(bytes, i + 1, end);
   }
-  return skipSpace(bytes, i + 1, end) === end ? listEvidence(seen) : 0;
+  return skipSpace(bytes, i + 1, end) === end ? listForms(seen) : 0;
 }
 
-function listEvidence(seen: Evidence): Evidence {
+function listForms(seen: CellForms): CellForms {
   const real = seen & ~LIST_EMPTY;
   if (real === 0) return LIST_EMPTY;
   return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
 }
 
 /** The bits of a list of this element alone; 0 for an element of another class. */
-function elementClass(bytes: Uint8Array, start: number, end: number): Evidence {
+function elementClass(bytes: Uint8Array, start: number, end: number): CellForms {
   if (bytes[start] === QUOTE) return isText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
   return listsOf(numberClass(bytes, start, end));
@@ -205,7 +205,7 @@ interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' 
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
   readonly write: WriteElement;
-  sqlValue(expr: string, evidence: Evidence): string;
+  sqlValue(expr: string, forms: CellForms): string;
 }
 
 function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
@@ -260,7 +260,7 @@ export const STRING_LIST_CODEC: ColumnCodec = listCodec({
   sqlItem: 'VARCHAR',
   write: writeAsString,
   sql: sqlStrings,
-  sqlValue: (expr, evidence) => ((evidence & NUMBERS) === 0 ? listOfItems('VARCHAR') : sqlStrings)(expr),
+  sqlValue: (expr, forms) => ((forms & NUMBERS) === 0 ? listOfItems('VARCHAR') : sqlStrings)(expr),
   widenings: {},
   widenedText: (expr) => withNumbers(jsonText(expr)),
 });

@@ -1,5 +1,5 @@
 import { DOT, HYPHEN, NINE, UPPER_E, ZERO } from '../../base/ascii.ts';
-import { DOUBLE, type Evidence, LONG, LONG_WIDE } from './evidence.ts';
+import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { codecOf } from './type.ts';
@@ -9,7 +9,7 @@ const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
-export function numberClass(bytes: Uint8Array, start: number, end: number): Evidence {
+export function numberClass(bytes: Uint8Array, start: number, end: number): CellForms {
   const negative = bytes[start] === HYPHEN;
   const first = negative ? start + 1 : start;
   const i = digitsEnd(bytes, first, end);
@@ -27,7 +27,7 @@ function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
   return i;
 }
 
-function wideClass(text: string): Evidence {
+function wideClass(text: string): CellForms {
   const value = BigInt(text);
   if (BigInt.asIntN(64, value) !== value) return 0;
   return BigInt(Number(text)) === value ? LONG : LONG_WIDE;
@@ -37,7 +37,7 @@ function wideClass(text: string): Evidence {
  * The class of a number whose text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit.
  * It is a double if its digits are those of the shortest text of its value.
  */
-function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): Evidence {
+function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): CellForms {
   const i = digitsEnd(bytes, dot + 1, end);
   if (i === dot + 1) return 0;
   if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;

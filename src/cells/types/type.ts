@@ -1,5 +1,5 @@
 import { isNull } from '../../base/ascii.ts';
-import { type Evidence, NULL_TEXT } from './evidence.ts';
+import { type CellForms, NULL_TEXT } from './forms.ts';
 import { writeNull } from './json-text.ts';
 import { absentOr, withoutNullText } from './sql.ts';
 import type { Zone } from './zone.ts';
@@ -64,7 +64,7 @@ type Conversion = (expr: string, zone: Zone | undefined) => string;
 interface Facts {
   readonly type: ColumnType;
   /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
-  cells(asInstants: boolean): Evidence;
+  cells(asInstants: boolean): CellForms;
   /** False if a column is inferred to be of this type only while all its cells have one spelling. */
   readonly mixesSpellings: boolean;
   duckdb(asInstants: boolean): DuckDbType;
@@ -100,12 +100,12 @@ export interface ColumnCodec extends Facts {
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   /** SQL of the typed value; NULL if the cell is absent or does not fit. */
   sql(expr: string, zone?: Zone): string;
-  /** Cheaper SQL of the typed value; wrong unless every cell fits and `evidence` is that of all cells. */
-  sqlClean(expr: string, evidence: Evidence, zone?: Zone): string;
+  /** Cheaper SQL of the typed value; wrong unless every cell fits and `forms` is that of all cells. */
+  sqlClean(expr: string, forms: CellForms, zone?: Zone): string;
   /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
   sqlFits(expr: string, zone?: Zone): string;
-  /** True if `read_csv` itself reads a column of this evidence into the type, with the same values. */
-  native(evidence: Evidence, asInstants: boolean): boolean;
+  /** True if `read_csv` itself reads a column of this forms into the type, with the same values. */
+  native(forms: CellForms, asInstants: boolean): boolean;
 }
 
 /** The definition of a type in which the text `null` is absent, for cells with a value. */
@@ -114,9 +114,9 @@ interface Definition extends Facts {
   writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   sql(expr: string, zone?: Zone): string;
   /** Does the work of `sqlClean` for cells that are not `null`. */
-  sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
+  sqlValue(expr: string, forms: CellForms, zone?: Zone): string;
   /** The bits of cells that `read_csv` reads as this type does. */
-  nativeCells(asInstants: boolean): Evidence;
+  nativeCells(asInstants: boolean): CellForms;
 }
 
 /** The codec of a type in which the text `null` is absent. */
@@ -128,10 +128,10 @@ export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: De
       if (start === end || isNull(bytes, start, end)) return writeNull(out, at);
       return writeValue(bytes, start, end, out, at, zone);
     },
-    sqlClean(expr, evidence, zone) {
-      return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);
+    sqlClean(expr, forms, zone) {
+      return sqlValue((forms & NULL_TEXT) === 0 ? expr : withoutNullText(expr), forms, zone);
     },
     sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
-    native: (evidence, asInstants) => (evidence & ~nativeCells(asInstants)) === 0,
+    native: (forms, asInstants) => (forms & ~nativeCells(asInstants)) === 0,
   };
 }

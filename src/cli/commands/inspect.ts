@@ -83,9 +83,9 @@ function columnsOf(
   pinned: ReadonlyMap<string, ColumnType> | undefined,
   asInstants: boolean,
 ): InspectedColumn[] {
-  return columns.map(({ source, group, type: own, evidence, filled, misfits }) => {
+  return columns.map(({ source, group, type: own, forms, filled, misfits }) => {
     const type = pinned?.get(source) ?? own ?? null;
-    const fits = type === null || (fitsWholly(evidence, type, asInstants) && (type !== own || misfits === 0));
+    const fits = type === null || (fitsWholly(forms, type, asInstants) && (type !== own || misfits === 0));
     return { source, group, type, filled, misfits, fits };
   });
 }

@@ -2,7 +2,7 @@ import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { TargetReport } from '../../targets/report.ts';
+import type { TargetReport } from '../../table/report.ts';
 import { type Html, html } from './html.ts';
 
 const DAY_STATES = {

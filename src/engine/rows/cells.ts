@@ -1,4 +1,4 @@
-import { type Evidence, STRING } from '../../cells/types/evidence.ts';
+import { type CellForms, STRING } from '../../cells/types/forms.ts';
 import { sqlWiden, TYPES } from '../../cells/types/index.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { PlannedColumn, Reading } from '../../table/plan.ts';
@@ -18,20 +18,20 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
 export function cellSql(
   column: PlannedColumn,
-  { readAs, isClean, keepsNullText, evidence }: Reading,
+  { readAs, isClean, keepsNullText, forms }: Reading,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql {
   const { type, isRefused } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, evidence, expr) };
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, forms, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
   const keepsNull = keepsNullText && readAs !== 'string';
-  if (isClean && !wantsText && !keepsNull && codec.native(evidence, asInstants)) {
+  if (isClean && !wantsText && !keepsNull && codec.native(forms, asInstants)) {
     return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
-  const typed = isClean ? codec.sqlClean(expr, evidence, zone) : codec.sql(expr, zone);
+  const typed = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
   const condition = `NOT ${codec.sqlFits(expr, zone)}`;
   const wide = sqlWiden(typed, readAs, type, zone);
   return {
@@ -56,8 +56,8 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 }
 
 /** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
-function rescueAll(column: PlannedColumn, evidence: Evidence, expr: string): CellSql['rescue'] {
-  const isText = (evidence & STRING) !== 0;
+function rescueAll(column: PlannedColumn, forms: CellForms, expr: string): CellSql['rescue'] {
+  const isText = (forms & STRING) !== 0;
   const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
 }

@@ -166,15 +166,15 @@ const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
     filled: parts.reduce((sum, { columns }) => sum + columns[i].filled, 0),
   }));
 
-/** The reading of a column in files: that which all have of a text; else that of the evidence of all. */
+/** The reading of a column in files: that which all have of a text; else that of the forms of all. */
 function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asInstants: boolean): Reading {
   const all = parts.flatMap(({ day }) => day.readings.get(column.key) ?? []);
-  const evidence = all.reduce((union, reading) => union | reading.evidence, 0);
+  const forms = all.reduce((union, reading) => union | reading.forms, 0);
   const text = all.find(({ readAs }) => readAs !== null);
   if (text !== undefined && (column.type === 'string' || column.type === 'string[]')) {
-    return { ...text, evidence, isClean: all.every(({ isClean }) => isClean) };
+    return { ...text, forms, isClean: all.every(({ isClean }) => isClean) };
   }
-  return readingOf(column, evidence, { asInstants, isText: false });
+  return readingOf(column, forms, { asInstants, isText: false });
 }
 
 function everyRowHasId({ file, columns }: PlannedFile): boolean {

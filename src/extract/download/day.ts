@@ -3,7 +3,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { DayDownload, Receipt, StoredReceiptFacts } from '../day.ts';
-import { lastDayOver, lastSettledDay } from '../plan/days.ts';
+import { lastDayOver, lastDayOverFor } from '../plan/days.ts';
 import type { ExportFile } from './attempt.ts';
 import { type DayAnswer, findEndDay } from './end-day.ts';
 import { discard, type Exported, fetchExport, newEffort, rowCount } from './export.ts';
@@ -28,7 +28,7 @@ export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
   const { facts, plan } = run;
   const now = facts.earlierTime();
   const isOver = day <= lastDayOver(now);
-  if (plan.settleHours !== undefined && day > lastSettledDay(now, plan.settleHours)) {
+  if (plan.settleHours !== undefined && day > lastDayOverFor(now, plan.settleHours)) {
     const error = transientError(`${day} has not been over for ${plan.settleHours} hours by the clock of the service.`);
     return { kind: 'open', day, error };
   }

@@ -28,7 +28,7 @@ export class DayDownloads {
   /** Days that are started and not delivered. */
   readonly #tasks = new Map<Day, Task>();
   readonly #started = new Set<Day>();
-  #unsettled = 0;
+  #running = 0;
   #next = 0;
   /** True once days may be started ahead of their turn. */
   #isOpen = false;
@@ -105,21 +105,21 @@ export class DayDownloads {
     while (
       this.#next < plan.days.length &&
       facts.waiting < MAX_WAITING &&
-      this.#unsettled - facts.waiting + held() < deps.options.maxConcurrentExports
+      this.#running - facts.waiting + held() < deps.options.maxConcurrentExports
     ) {
       const day = plan.days[this.#next++];
       if (!this.#started.has(day)) this.#start(day);
     }
-    if (facts.waiting > 0 && facts.waiting === this.#unsettled) facts.giveUpWaiting();
+    if (facts.waiting > 0 && facts.waiting === this.#running) facts.giveUpWaiting();
   }
 
   #start(day: Day): Task {
-    this.#unsettled++;
+    this.#running++;
     this.#started.add(day);
     const task: Task = { result: downloadDay(this.#run, day), hasFiles: false };
     this.#tasks.set(day, task);
     const settle = (hasFiles: boolean) => {
-      this.#unsettled--;
+      this.#running--;
       task.hasFiles = hasFiles;
       this.#startMore();
     };

@@ -28,7 +28,7 @@ export function todayIn(timezone: string | undefined, now: number): Day {
 export const lastDayOver = (now: number): Day => addDays(dayAt(now, WEST), -1);
 
 /** The last day that has been over for at least `hours`. */
-export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
+export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
 
 /** The oldest day that the service most likely still exports. */
 export const oldestDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);

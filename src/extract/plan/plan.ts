@@ -15,7 +15,7 @@ import {
 } from '../export-request.ts';
 import { implausible } from '../plausible.ts';
 import { checkState, isComplete, isUnread, parseState } from '../state.ts';
-import { lastDayOver, lastSettledDay, oldestDay, readAgainDays, todayIn } from './days.ts';
+import { lastDayOver, lastDayOverFor, oldestDay, readAgainDays, todayIn } from './days.ts';
 import { nameDays } from './name-days.ts';
 
 export type PlanSettings = RequestSettings &
@@ -34,7 +34,7 @@ export type PlanSettings = RequestSettings &
 
 export interface PlanInput {
   readonly settings: PlanSettings;
-  /** Plain append: a row cannot be taken back, so only settled days are read, each once. Default false. */
+  /** Plain append: a row cannot be taken back, so only days over for `settleHours` are read, each once. Default false. */
   readonly appends?: boolean | undefined;
   /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
   readonly from?: Day | undefined;
@@ -152,7 +152,7 @@ function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
   if (from !== undefined && to !== undefined && from > to) {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
   }
-  const latest = appends === true ? lastSettledDay(now, settings.settleHours) : todayIn(settings.timezone, now);
+  const latest = appends === true ? lastDayOverFor(now, settings.settleHours) : todayIn(settings.timezone, now);
   const wanted = to ?? settings.endDate;
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }

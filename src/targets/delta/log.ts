@@ -150,7 +150,7 @@ class DeltaLog implements FilesLog {
     const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
     const actions = [
       txn,
-      ...this.#shape(log, change, now),
+      ...this.#tableActions(log, change, now),
       ...stateActions(log.domains, state),
       ...this.#fileActions(change, now),
     ];
@@ -285,7 +285,7 @@ class DeltaLog implements FilesLog {
   }
 
   /** The actions that make the table, or change its columns; none if nothing changes. */
-  #shape(log: LogSnapshot, { state }: Change, now: number): Action[] {
+  #tableActions(log: LogSnapshot, { state }: Change, now: number): Action[] {
     const { metaData: before } = log;
     const schema = schemaString(state);
     const retention = `interval ${Math.ceil(this.#retentionMs / 1_000)} seconds`;

@@ -1,7 +1,7 @@
 import validTable from '../../../schemas/files-state.table.validator';
 import type { Day } from '../../base/days.ts';
 import { VERSION } from '../../base/version.ts';
-import type { SuppressionMark } from '../../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 import { parseState } from '../../extract/state.ts';
 import { FIRST_COLUMNS } from '../../table/columns.ts';
 import { receiptsOf } from '../../table/receipts.ts';
@@ -20,7 +20,7 @@ type Domains = ReadonlyMap<string, string>;
 
 interface StoredTable {
   readonly timezone: string | null;
-  readonly suppression?: SuppressionMark;
+  readonly suppression?: SuppressionVersion;
 }
 
 const domainsOf = ({ timezone, suppression, columns, exportState, changes, receipts }: TableState) => {

@@ -3,7 +3,8 @@ import { messageOf } from '../../base/errors.ts';
 import { TYPES } from '../../cells/types/index.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { shortName } from '../../engine/conversions.ts';
-import { findPeople, jsonOfRows } from '../../engine/people.ts';
+import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
+import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
 import { countColumns, countEvents } from '../../engine/report.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -19,11 +20,11 @@ import {
   prunedWarning,
   sharedKeysWarning,
 } from '../../table/differences.ts';
+import type { TargetReport } from '../../table/report.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import type { PeopleFound, PeopleQuery, Verified } from '../contract.ts';
+import type { Verified } from '../contract.ts';
 import { noTableError } from '../failures.ts';
-import type { TargetReport } from '../report.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
 import { RUNS, readRecords } from './records.ts';
 import { reading, readOnly, readStored } from './store.ts';

@@ -54,7 +54,7 @@ export const COLUMNS = {
     item_name: ['itemName', 'VARCHAR'],
     group: ['group', 'VARCHAR'],
     type: ['type', 'VARCHAR'],
-    evidence: ['evidence', 'INTEGER'],
+    forms: ['forms', 'INTEGER'],
     position: ['position', 'INTEGER'],
     first_shape: ['firstShape', 'VARCHAR'],
   },

@@ -1,12 +1,13 @@
 import type { Day } from '../../base/days.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople } from '../../engine/people.ts';
+import { findPeople } from '../../engine/people/find.ts';
+import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { daysBefore, withPruned, withRows } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import type { PeopleFound, PeopleQuery, Pruned, PurgeOptions, PurgeResult, PurgeTrial } from '../contract.ts';
+import type { Pruned, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { foreignTables, rewriteDuckDb, withCopy } from './rewrite.ts';
 import { reading, readOnly, readStored, writeState } from './store.ts';
@@ -68,7 +69,7 @@ async function removeRows(engine: Engine, state: TableState, condition: string):
   return removed;
 }
 
-export async function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
+export async function previewPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgePreview> {
   const found = await writing(options, async (engine, state): Promise<PeopleFound> => {
     const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
     return lookup.found;

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import type { SuppressionMark } from '../../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -96,7 +96,7 @@ export async function readStored(engine: Engine): Promise<Stored | undefined> {
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
-    suppression: suppression === null ? undefined : (jsonOf(String(suppression)) as SuppressionMark),
+    suppression: suppression === null ? undefined : (jsonOf(String(suppression)) as SuppressionVersion),
   };
   return { state: read, removed };
 }

@@ -28,7 +28,7 @@ export const duckdb: StatefulTarget = {
     return {
       find: (file, query, options) => read.peopleInDuckDb({ ...options, file }, query),
       rows: (file, query, options) => read.rowsInDuckDb({ ...options, file }, query),
-      tryPurge: (file, query, options) => remove.tryPurgeDuckDb({ ...options, file }, query),
+      previewPurge: (file, query, options) => remove.previewPurgeDuckDb({ ...options, file }, query),
       purge: (file, query, options) => remove.purgeDuckDb({ ...options, file }, query),
     };
   },

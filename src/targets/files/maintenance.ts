@@ -12,8 +12,8 @@ import {
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import { daysBefore, withPruned } from '../../table/receipts.ts';
+import type { TargetReport } from '../../table/report.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
-import type { TargetReport } from '../report.ts';
 import { fingerprint } from './parquet-file.ts';
 import { type DayFile, type FilesFormat, type FilesOptions, type FilesPlace, reading, withPlace } from './place.ts';
 import { columnsOfFiles, describeFile } from './rows.ts';

@@ -3,13 +3,14 @@ import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople, jsonOfRows, type Lookup } from '../../engine/people.ts';
+import { findPeople, jsonOfRows, type Lookup } from '../../engine/people/find.ts';
+import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withRows } from '../../table/receipts.ts';
-import type { People, PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../contract.ts';
+import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
   type Change,
   type DayFile,
@@ -30,7 +31,7 @@ export const peopleIn = (format: FilesFormat): People => ({
   find: (place, query, options) =>
     reading(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.found),
   rows: (place, query, options) => rowsOfPeople(format, { ...options, place }, query),
-  tryPurge: (place, query, options) => tryPurge(format, { ...options, place }, query),
+  previewPurge: (place, query, options) => previewPurge(format, { ...options, place }, query),
   purge: (place, query, options) => purge(format, { ...options, place }, query),
 });
 
@@ -57,7 +58,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 }
 
 /** Runs the steps of a purge but for the last: nothing is changed. */
-function tryPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgeTrial> {
+function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
     await place.log.tryErase(change.removed);
@@ -81,8 +82,8 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
           const { lookup, change } = await withoutPeople(place, query, options.signal);
           const { snapshot } = place;
           await place.log.tryErase(change.removed);
-          const mark = await options.onFound(lookup.found);
-          const state = mark === undefined ? change.state : { ...change.state, suppression: mark };
+          const suppression = await options.onFound(lookup.found);
+          const state = suppression === undefined ? change.state : { ...change.state, suppression };
           await place.commit({ ...change, state });
           return { before: snapshot, change, found: lookup.found };
         });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import validFolder from '../../../schemas/files-state.validator';
 import type { Day } from '../../base/days.ts';
 import { VERSION } from '../../base/version.ts';
-import type { SuppressionMark } from '../../cells/columns/row-filter.ts';
+import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 import type { DescribedColumn } from '../../engine/conversions.ts';
 import { parseState } from '../../extract/state.ts';
 import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
@@ -42,7 +42,7 @@ interface StoredFolder {
   readonly cursor: unknown;
   readonly changes: unknown;
   readonly last_run?: RunRecord;
-  readonly suppression?: SuppressionMark;
+  readonly suppression?: SuppressionVersion;
   readonly days: readonly (StoredReceipt & {
     readonly file?: Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'>;
   })[];

@@ -1,6 +1,6 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/evidence.ts';
+import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { cellFits, classify } from '../../cells/types/index.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import type { StreamName } from './property-names.ts';

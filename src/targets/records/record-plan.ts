@@ -1,7 +1,7 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { headerColumns } from '../../cells/columns/groups.ts';
-import { type Evidence, NULL_TEXT } from '../../cells/types/evidence.ts';
+import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/type.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -19,7 +19,7 @@ export interface RecordStream {
 }
 
 /*
- * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the evidence of all
+ * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the forms of all
  * cells.
  */
 /** No cell is written. */
@@ -71,7 +71,7 @@ export function planRecords(
   return {
     stream: stream.name,
     encodings: Uint8Array.from(properties, (property, i) =>
-      property === undefined ? SKIP : encodingOf(property, columns[i].evidence, zone !== undefined),
+      property === undefined ? SKIP : encodingOf(property, columns[i].forms, zone !== undefined),
     ),
     codecs: properties.map((property) => ({
       codec: property?.type && TYPES[property.type],
@@ -88,13 +88,13 @@ export function planRecords(
   };
 }
 
-function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZone: boolean): number {
+function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZone: boolean): number {
   if (type === undefined) return CHECKED;
   if (type === 'string') return TEXT;
   // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
-  if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
-  return (evidence & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : CLEAN;
+  if (!fitsWholly(forms, type, asInstants)) return CHECKED;
+  return (forms & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : CLEAN;
 }
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */

@@ -23,7 +23,7 @@ async function inOrder(days: ThreeDays, order: readonly number[], timezone?: str
   try {
     await load(place, days, order, timezone, isBatch);
     const columns = await place.read(
-      'SELECT source_name, table_name, type, evidence FROM _dfinery_columns ORDER BY 1, occurrence',
+      'SELECT source_name, table_name, type, forms FROM _dfinery_columns ORDER BY 1, occurrence',
     );
     const names = columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
     return { columns, rows: orderless(await place.read(selectOf(names, 'events'))) };

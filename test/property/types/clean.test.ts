@@ -2,25 +2,25 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { STRING } from '../../../src/cells/types/evidence.ts';
+import { STRING } from '../../../src/cells/types/forms.ts';
 import { classify, fitsWholly, TYPES } from '../../../src/cells/types/index.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, exactJson, formsOf, sqlText } from '../../support/column-types.ts';
-import { jsonOf } from '../../support/evidence.ts';
+import { jsonOf } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
 
 const encoder = new TextEncoder();
-const evidenceOf = (cell: string, zone: Zone | undefined) => {
+const formsIn = (cell: string, zone: Zone | undefined) => {
   const bytes = encoder.encode(cell);
   return classify(bytes, 0, bytes.length, zone);
 };
 
-/** Cells of one column that all fit, with the evidence of them together. */
+/** Cells of one column that all fit, with the forms of them together. */
 function columns(type: ColumnType, zone: Zone | undefined) {
-  const fits = (cell: string) => cell !== '' && fitsWholly(evidenceOf(cell, zone), type, zone !== undefined);
+  const fits = (cell: string) => cell !== '' && fitsWholly(formsIn(cell, zone), type, zone !== undefined);
   return fc
     .tuple(formsOf(type), fc.boolean())
     .chain(([some, withNull]) => {
@@ -29,7 +29,7 @@ function columns(type: ColumnType, zone: Zone | undefined) {
     })
     .map((cells) => {
       const kept = cells.filter(fits);
-      return { cells: kept, evidence: kept.reduce((all, cell) => all | evidenceOf(cell, zone), 0) };
+      return { cells: kept, forms: kept.reduce((all, cell) => all | formsIn(cell, zone), 0) };
     })
     .filter(({ cells }) => cells.length > 0);
 }
@@ -64,15 +64,15 @@ describe('the fast path for a clean column', () => {
       it(`gives a column of type ${type} its values (${name ?? 'no zone'})`, async () => {
         const codec = TYPES[type];
         await fc.assert(
-          fc.asyncProperty(columns(type, zone), async ({ cells, evidence }) => {
+          fc.asyncProperty(columns(type, zone), async ({ cells, forms }) => {
             await duck.load(cells);
-            const sql = sqlText(type, codec.sqlClean('c', evidence, zone), zone !== undefined);
+            const sql = sqlText(type, codec.sqlClean('c', forms, zone), zone !== undefined);
             const values = (await duck.column(sql)).map((text) => canonical(type, text));
             const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
               expected.map((value, i) => ({ cell: cells[i], value })),
             );
-            if (!codec.native(evidence, zone !== undefined)) return;
+            if (!codec.native(forms, zone !== undefined)) return;
             const native = (await readNatively(type, cells)).map((text) => canonical(type, text));
             expect(native).toEqual(expected);
           }),
@@ -84,9 +84,9 @@ describe('the fast path for a clean column', () => {
 
   it('is not used for a column with the text null, nor for instants', () => {
     for (const type of COLUMN_TYPES) {
-      if (type !== 'string') expect(TYPES[type].native(evidenceOf('null', undefined), false)).toBe(false);
+      if (type !== 'string') expect(TYPES[type].native(formsIn('null', undefined), false)).toBe(false);
     }
-    expect(TYPES.datetime.native(evidenceOf('2026-01-02 03:04:05', undefined), true)).toBe(false);
+    expect(TYPES.datetime.native(formsIn('2026-01-02 03:04:05', undefined), true)).toBe(false);
     expect(TYPES.long.native(STRING, false)).toBe(false);
   });
 });

@@ -3,7 +3,7 @@ import { TYPES } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
-import { fitsBytes, jsonOf } from '../../support/evidence.ts';
+import { fitsBytes, jsonOf } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/cells/types/index.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
-import { jsonOf } from '../../support/evidence.ts';
+import { jsonOf } from '../../support/forms.ts';
 import { Duck } from './duck.ts';
 
 const ZONES = [

@@ -41,7 +41,7 @@ describe('a suppression list', () => {
     const list = load();
     expect(list.columns).toEqual(['df_unified_id', 'customer_id']);
     expect([drops(list, '누구'), drops(list, 'A-1', 'customer_id'), drops(list, 'A-1')]).toEqual([true, true, false]);
-    expect(list.mark.length).toBe(2);
+    expect(list.version.length).toBe(2);
     expect(readFileSync(file, 'utf8')).not.toMatch(/누구|A-1/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
@@ -49,7 +49,7 @@ describe('a suppression list', () => {
   it('holds everybody when several purges append at once, each person once', async () => {
     const people = Array.from({ length: 8 }, (_, i) => ({ text: `p${i % 6}` }));
     await Promise.all(people.map((one) => add(one)));
-    expect(load().mark.length).toBe(6);
+    expect(load().version.length).toBe(6);
   });
 
   it('loses nobody when a crash has cut its last line, or an editor its last line end', async () => {

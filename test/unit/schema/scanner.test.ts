@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/cells/columns/scanner.ts';
-import { DATETIME_DASH, DATETIME_DOT, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/cells/types/evidence.ts';
+import { DATETIME_DASH, DATETIME_DOT, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/cells/types/forms.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
@@ -18,25 +18,25 @@ describe('a scan', () => {
     expect(columnOf(result, 'n')).toEqual({
       source: 'n',
       group: 'custom',
-      evidence: LONG | NULL_TEXT | LONG_WIDE,
+      forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
       filled: 3,
       misfits: 0,
       seen: [
-        { evidence: LONG, row: 2, shape: '9' },
-        { evidence: NULL_TEXT, row: 3, shape: 'aaaa' },
-        { evidence: LONG_WIDE, row: 4, shape: '9999999999999999' },
+        { forms: LONG, row: 2, shape: '9' },
+        { forms: NULL_TEXT, row: 3, shape: 'aaaa' },
+        { forms: LONG_WIDE, row: 4, shape: '9999999999999999' },
       ],
     });
-    expect(columnOf(result, 's')).toMatchObject({ evidence: STRING, type: 'string', filled: 2 });
-    expect(columnOf(result, 's')?.seen).toEqual([{ evidence: STRING, row: 2, shape: 'a9-a' }]);
+    expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filled: 2 });
+    expect(columnOf(result, 's')?.seen).toEqual([{ forms: STRING, row: 2, shape: 'a9-a' }]);
     expect(columnOf(result, 't')).toMatchObject({
-      evidence: DATETIME_DOT | DATETIME_DASH,
+      forms: DATETIME_DOT | DATETIME_DASH,
       type: 'datetime',
       first: '2026-01-02T03:04:00.000',
       last: '2026-01-02T03:04:05.678',
     });
-    expect(columnOf(result, 'e')).toMatchObject({ evidence: NULL_TEXT, filled: 1 });
+    expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, filled: 1 });
     expect(columnOf(result, 'e')).not.toHaveProperty('type');
   });
 
@@ -58,7 +58,7 @@ describe('a scan', () => {
       first: '2026-01-02T00:00:00.000',
       last: '2026-01-02T03:04:00.000',
     });
-    expect(columnOf(result, 'df_order_id')?.evidence).toBe(STRING);
+    expect(columnOf(result, 'df_order_id')?.forms).toBe(STRING);
   });
 
   it('reads datetimes in the configured zone, and takes skipped local times', () => {

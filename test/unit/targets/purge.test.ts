@@ -65,12 +65,12 @@ describe('a purge of a DuckDB file with tables of others', () => {
   });
   afterEach(() => place.close());
 
-  const trial = async () =>
-    (await place.target.people()).tryPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
+  const preview = async () =>
+    (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
 
   it('keeps them, with their indexes, and names them before', async () => {
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');
-    expect(await trial()).toMatchObject({ found: { people: 1 }, foreignTables: ['s.mine'] });
+    expect(await preview()).toMatchObject({ found: { people: 1 }, foreignTables: ['s.mine'] });
     expect((await place.keys()).length).toBe(2);
     await place.purge(['m1']);
     expect(await place.keys()).toEqual([`${D1} b`]);
@@ -79,15 +79,15 @@ describe('a purge of a DuckDB file with tables of others', () => {
 
   it('says in the plan that it cannot write one anew', async () => {
     await query(place.place, 'CREATE TABLE mine (x INTEGER, y INTEGER GENERATED ALWAYS AS (x + 1))');
-    const tried = await trial().then(
+    const previewed = await preview().then(
       () => 'copied',
       (error: { readonly kind: string }) => error.kind,
     );
-    expect(['copied', 'config']).toContain(tried);
+    expect(['copied', 'config']).toContain(previewed);
     const done = await place.purge(['m1']).then(
       () => 'copied',
       (error: { readonly kind: string }) => error.kind,
     );
-    expect(done).toBe(tried);
+    expect(done).toBe(previewed);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../../src/cells/types/index.ts';
 import { cells, classesOf } from '../../support/column-types.ts';
-import { evidenceNames } from '../../support/evidence.ts';
+import { formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
 
 // Every cell that one edit makes of those below is tried.
@@ -22,7 +22,7 @@ const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return evidenceNames(classify(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
+  return formNames(classify(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
 }
 
 /** The cell, and all that one inserted, replaced or removed character makes of it. */

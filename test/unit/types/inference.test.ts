@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { NULL_TEXT } from '../../../src/cells/types/evidence.ts';
+import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
 import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
-import { EVIDENCE_BITS, evidenceNames } from '../../support/evidence.ts';
+import { FORM_BITS, formNames } from '../../support/forms.ts';
 
 /** The bits that decide a type. */
-const CLASSES = Object.values(EVIDENCE_BITS).filter((bit) => bit !== NULL_TEXT);
+const CLASSES = Object.values(FORM_BITS).filter((bit) => bit !== NULL_TEXT);
 const SETS = CLASSES.reduce<number[]>((sets, bit) => sets.concat(sets.map((set) => set | bit)), [0]);
 
 const widensTo = (from: ColumnType, to: ColumnType | undefined) =>
@@ -20,7 +20,7 @@ describe.each([
       const type = typeOf(set, hasZone);
       return type === undefined || !fitsWholly(set, type, hasZone);
     });
-    expect(wrong.map(evidenceNames)).toEqual([]);
+    expect(wrong.map(formNames)).toEqual([]);
   });
 
   it('stays or widens with each further class of cells, so that the order of days does not matter', () => {
@@ -31,7 +31,7 @@ describe.each([
       const after = CLASSES.map((bit) => ({ bit, to: types.get(set | bit) }));
       return after
         .filter(({ to }) => !widensTo(type, to))
-        .map(({ bit, to }) => `${evidenceNames(set)}: ${type}, and with ${evidenceNames(bit)}: ${to}`);
+        .map(({ bit, to }) => `${formNames(set)}: ${type}, and with ${formNames(bit)}: ${to}`);
     });
     expect(wrong.slice(0, 10)).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
-import { EVIDENCE_BITS, evidenceNames, jsonBound } from '../../support/evidence.ts';
+import { FORM_BITS, formNames, jsonBound } from '../../support/forms.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';
 
 const zoneOf = ({ timezone }: { readonly timezone?: string }) =>
@@ -14,7 +14,7 @@ const embed = (cell: string) => new TextEncoder().encode(`-9.${cell}.9-9:99Z]"`)
 const START = 3;
 const AFTER = 10;
 
-const evidenceOf = (cell: string, zone: Zone | undefined) => {
+const formsOf = (cell: string, zone: Zone | undefined) => {
   const bytes = embed(cell);
   return classify(bytes, START, bytes.length - AFTER, zone);
 };
@@ -35,14 +35,14 @@ function jsonOf(cell: string, zone: Zone | undefined): Partial<Record<ColumnType
 /** The vector of a cell as the types have it. */
 function cellVector(vector: CellVector): CellVector {
   const zone = zoneOf(vector);
-  const evidence = evidenceOf(vector.cell, zone);
+  const forms = formsOf(vector.cell, zone);
   const { string: _, ...json } = jsonOf(vector.cell, zone);
-  return { ...vector, evidence: evidenceNames(evidence), type: typeOf(evidence, zone !== undefined) ?? null, json };
+  return { ...vector, forms: formNames(forms), type: typeOf(forms, zone !== undefined) ?? null, json };
 }
 
 const typeOfAll = (cells: readonly string[], zone: Zone | undefined): ColumnType | null =>
   typeOf(
-    cells.reduce((all, cell) => all | evidenceOf(cell, zone), 0),
+    cells.reduce((all, cell) => all | formsOf(cell, zone), 0),
     zone !== undefined,
   ) ?? null;
 
@@ -83,9 +83,9 @@ describe('the vectors', () => {
     expect(changed).toEqual([]);
   });
 
-  it('cover every bit of evidence and every type', () => {
-    const bits = new Set(VECTORS.cells.flatMap((vector) => cellVector(vector).evidence));
-    expect([...bits].sort()).toEqual(Object.keys(EVIDENCE_BITS).sort());
+  it('cover every bit of forms and every type', () => {
+    const bits = new Set(VECTORS.cells.flatMap((vector) => cellVector(vector).forms));
+    expect([...bits].sort()).toEqual(Object.keys(FORM_BITS).sort());
     const types = new Set(VECTORS.columns.map((vector) => columnVector(vector).type));
     expect(COLUMN_TYPES.filter((type) => !types.has(type))).toEqual([]);
   });

@@ -6,7 +6,7 @@ import type { Logger } from '../../../base/log.ts';
 import type { SourceConfig } from '../../../config/source.ts';
 import type { DayDownload, ExportState, RunFacts, StoredReceiptFacts } from '../../../extract/day.ts';
 import { gapError } from '../../../extract/extract.ts';
-import { lastSettledDay, mayStillArrive } from '../../../extract/plan/days.ts';
+import { lastDayOverFor, mayStillArrive } from '../../../extract/plan/days.ts';
 import { nameDays } from '../../../extract/plan/name-days.ts';
 import type { Plan } from '../../../extract/plan/plan.ts';
 import { type ImplausibleDay, implausible } from '../../../extract/plausible.ts';
@@ -86,7 +86,7 @@ export class StreamRun {
     await this.#messages.status('RUNNING');
   }
 
-  /** Throws if this stream must not get the day: plain append needs settled days, and to know the end of an export. */
+  /** Throws if this stream must not get the day: plain append needs days that are over for `settle_hours`, and to know the end of an export. */
   checkDay(day: Day, { now, toDateInclusive, isEndDayAsked }: KnownFacts): void {
     const { appends, settleHours, toDateInclusive: configured } = this.plan;
     if (!appends) return;
@@ -100,7 +100,7 @@ export class StreamRun {
           'destination merge by key (append_dedup).',
       );
     }
-    if (settleHours !== undefined && day > lastSettledDay(now, settleHours)) {
+    if (settleHours !== undefined && day > lastDayOverFor(now, settleHours)) {
       throw transientError(`${day} has not been over for ${settleHours} hours by the clock of the service.`);
     }
   }
@@ -242,7 +242,7 @@ export class StreamSet {
   }
 
   /** Settles the lost days that came before another day, or before the end of the run. */
-  async settleGaps(): Promise<void> {
+  async passGaps(): Promise<void> {
     for (const run of this.runs.filter(({ isOpen }) => isOpen)) {
       try {
         const lost = run.takeGaps();
@@ -267,7 +267,7 @@ export class StreamSet {
   async complete(day: Day): Promise<void> {
     for (const run of this.wanting(day)) {
       if (!run.isLastDay(day)) continue;
-      await this.settleGaps();
+      await this.passGaps();
       const { incomplete } = run;
       if (incomplete !== undefined) await this.fail([run], incomplete);
       else await run.close('COMPLETE');

@@ -1,20 +1,20 @@
-import type { Evidence } from '../../src/cells/types/evidence.ts';
-import * as bits from '../../src/cells/types/evidence.ts';
+import type { CellForms } from '../../src/cells/types/forms.ts';
+import * as bits from '../../src/cells/types/forms.ts';
 import { cellFits, TYPES } from '../../src/cells/types/index.ts';
 import type { ColumnType } from '../../src/cells/types/type.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 
-export type EvidenceName = keyof typeof bits;
+export type FormName = keyof typeof bits;
 
 /** Every bit by name, as the vectors under `spec/` write them, the lowest first. */
-export const EVIDENCE_BITS = Object.fromEntries(Object.entries(bits).sort(([, a], [, b]) => a - b)) as Readonly<
-  Record<EvidenceName, number>
+export const FORM_BITS = Object.fromEntries(Object.entries(bits).sort(([, a], [, b]) => a - b)) as Readonly<
+  Record<FormName, number>
 >;
 
 /** The names of the bits that are set, in their order. */
-export function evidenceNames(evidence: Evidence): EvidenceName[] {
-  const names = Object.keys(EVIDENCE_BITS) as EvidenceName[];
-  return names.filter((name) => (evidence & EVIDENCE_BITS[name]) !== 0);
+export function formNames(forms: CellForms): FormName[] {
+  const names = Object.keys(FORM_BITS) as FormName[];
+  return names.filter((name) => (forms & FORM_BITS[name]) !== 0);
 }
 
 /** The bytes for which a codec's `writeJson` must be given room. */

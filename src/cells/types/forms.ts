@@ -4,7 +4,7 @@
 // renumbered.
 
 /** The classes of cells that a column has, as a set of bits. Sets join by union, so that no order matters. */
-export type Evidence = number;
+export type CellForms = number;
 
 /** The text `null`. */
 export const NULL_TEXT = 1 << 0;

@@ -1,0 +1,153 @@
+import { configError } from '../../base/errors.ts';
+import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
+import { TYPES } from '../../cells/types/index.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
+import { hashedIn } from '../../extract/state.ts';
+import { isTyped, type Typed } from '../../table/columns.ts';
+import type { TableState } from '../../table/state.ts';
+import { rescueKey } from '../rows/cells.ts';
+import type { Engine } from '../session/engine.ts';
+import { anyOf, identifier, textLiteral } from '../session/quote.ts';
+import type { PeopleQuery } from './query.ts';
+
+// The cells of one column of external or unified ids, and the keys by which they are compared. Texts are compared by keys.
+// The key of a cell is its text, or the canonical text of its value where the column is no string. The keys of an id are
+// its text, the canonical text of its value for the types of the column, and the hashes of these if the column is hashed.
+
+/** Temporary tables of keys, with the number of their id: IDS of a column, PEOPLE of unified ids. */
+export const IDS = 'temp.main._dfinery_ids';
+export const PEOPLE = 'temp.main._dfinery_people';
+
+/** The rows of `events` in a place. */
+export interface EventRows {
+  readonly engine: Engine;
+  /** Rows with all columns; undefined if there are none. */
+  readonly from: string | undefined;
+  readonly state: TableState;
+  readonly place: string;
+}
+
+/** A text that is looked for, with the number of its id in the list. */
+export interface Wanted {
+  readonly n: number;
+  readonly text: string;
+}
+
+export const HASH_PATTERN = '[0-9a-f]{64}';
+const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
+
+/** Names match whatever Unicode form a keyboard or an editor gave them. */
+export const isSameName = (a: string, b: string): boolean => a.normalize('NFC') === b.normalize('NFC');
+
+/** A cell of a row, NULL if it is absent. */
+interface Cell {
+  readonly text: string;
+  readonly key: string;
+}
+
+/** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
+export class Cells {
+  readonly source: string;
+  readonly cells: readonly Cell[];
+  /** The keys of an id, as SQL on `text`. */
+  readonly keysOfId: readonly string[];
+  /** The pads of HMAC for the key that the column is hashed under (hex); empty unless that key was given. */
+  readonly pads: readonly string[];
+  /** True if some rows have the values and some their hashes. */
+  readonly isMixed: boolean;
+  readonly #place: string;
+  readonly #key: HashKey | undefined;
+  readonly #hashings: readonly HashedColumns[];
+
+  constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, name: string) {
+    const own = state.columns.filter(isTyped).filter(({ source }) => isSameName(source, name));
+    if (own.length === 0) throw configError(`${place} has no column ${name}. Nothing was done.`);
+    this.source = own[0].source;
+    this.#place = place;
+    this.#key = hashKey;
+    const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];
+    this.#hashings = hashed.filter(({ columns }) => columns.includes(this.source));
+    this.pads = this.#hasOwnKey && hashKey !== undefined ? padsOf(hashKey) : [];
+    this.isMixed = this.#hashings.length < hashed.length;
+    this.cells = own.flatMap((column) => cellsOf(column, zone));
+    const plain = ['text', ...new Set(own.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
+    this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
+  }
+
+  get texts(): string[] {
+    return this.cells.map(({ text }) => text);
+  }
+
+  get keys(): string[] {
+    return this.cells.map(({ key }) => key);
+  }
+
+  /** TRUE when a cell of the row has a key of the table, else FALSE. */
+  isAmong(table: string): string {
+    return isAnyAmong(this.keys, table);
+  }
+
+  /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
+  hashKeyOf(text: string): string | undefined {
+    if (this.#hashings.length === 0 || !HASHED_VALUE.test(text)) return undefined;
+    return (this.#hasOwnKey ? this.#key?.check : this.#hashings.at(-1)?.key_check) ?? undefined;
+  }
+
+  /** A text that is equal for a value and its hash, so that both count as one person. */
+  personOf(text: string): string {
+    return this.pads.length === 0 || HASHED_VALUE.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
+  }
+
+  /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
+  hashWarnings(): string[] {
+    if (this.#hashings.length === 0) return [];
+    if (!this.#hasOwnKey) {
+      const given = this.#key === undefined ? 'hash_key is missing' : 'hash_key is another one';
+      throw configError(
+        `${this.#place} holds the column ${this.source} hashed, but ${given}: give the one that it was loaded with, in ` +
+          'hash_key or DFINERY_HASH_KEY. Nothing was done.',
+      );
+    }
+    if (this.#hashings.every(({ key_check }) => key_check === this.#key?.check)) return [];
+    return [
+      `${this.#place}: some rows have ${this.source} hashed under another key. Run again with that key for those.`,
+    ];
+  }
+
+  get isHashedUnknown(): boolean {
+    return this.#hashings.length > 0 && !this.#hasOwnKey;
+  }
+
+  get #hasOwnKey(): boolean {
+    return this.#hashings.some(({ key_check }) => key_check === this.#key?.check);
+  }
+}
+
+function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
+  const name = identifier(column.name);
+  const text = TYPES[column.type].sqlText(name, zone);
+  const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
+  return [
+    { text, key: text },
+    { text: rescued, key: rescued },
+  ];
+}
+
+/** SQL of the canonical text of the value that `text` has in a column of a type; NULL if it has none. */
+const canonical = (type: Typed['type'], zone: Zone | undefined): string =>
+  `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
+
+/** SQL of HMAC-SHA-256 in hex. The pads are parameters, so that no message of the engine can quote them. */
+export const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
+
+export const padsOf = ({ block }: HashKey): string[] =>
+  [INNER_PAD, OUTER_PAD].map((pad) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex'));
+
+export const isAnyAmong = (keys: readonly string[], table: string): string =>
+  anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
+
+/** A relation `wanted` (n, text) of a parameter of JSON, which is the one after the pads. */
+export const wantedSql = (pads: readonly string[]): string =>
+  `(SELECT w.n AS n, w.text AS text FROM (SELECT unnest(from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')) AS w))`;

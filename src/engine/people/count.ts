@@ -1,0 +1,81 @@
+import { isPlaceholder } from '../../base/placeholder.ts';
+import type { Engine } from '../session/engine.ts';
+import { type Cells, hmacSql, IDS, isAnyAmong, PEOPLE, type Wanted, wantedSql } from './cells.ts';
+import type { PeopleQuery } from './query.ts';
+
+interface RowsOfQuery extends Pick<PeopleQuery, 'ids'> {
+  readonly condition: string;
+  readonly column: Cells | undefined;
+  readonly unified: Cells;
+}
+
+/** The rows that leave for each id; a row of several ids counts for each. */
+export async function countRowsOf(engine: Engine, from: string, { condition, column, unified, ids }: RowsOfQuery) {
+  const tables = [`SELECT n, key, 'u' AS of FROM ${PEOPLE}`, ...(column ? [`SELECT n, key, 'c' FROM ${IDS}_0`] : [])];
+  const keys = [
+    ...unified.keys.map((key) => `{'of': 'u', 'key': ${key}}`),
+    ...(column?.keys ?? []).map((key) => `{'of': 'c', 'key': ${key}}`),
+  ];
+  const rows = await engine.rows(`
+    SELECT n, count(DISTINCT r) AS rows
+    FROM (
+      SELECT r, k.of AS of, k.key AS key
+      FROM (
+        SELECT r, unnest(keys) AS k
+        FROM (SELECT row_number() OVER () AS r, [${keys.join(', ')}] AS keys FROM ${from} WHERE ${condition})
+      )
+    )
+    JOIN (${tables.join(' UNION ALL ')}) USING (of, key)
+    GROUP BY n`);
+  return new Map(
+    rows.flatMap(({ n, rows: count }) => (Number(n) in ids ? [[ids[Number(n)], Number(count)] as const] : [])),
+  );
+}
+
+/** SQL of a text as people compare them: without blanks at its edges, in lower case and the usual Unicode form. */
+const nearSql = (text: string): string =>
+  `lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g'))`;
+
+/** The numbers of the texts that differ from one in the column by blanks at the edges, case or Unicode form alone. */
+export async function nearOf(
+  engine: Engine,
+  from: string,
+  column: Cells,
+  wanted: readonly Wanted[],
+): Promise<Set<number>> {
+  if (wanted.length === 0) return new Set();
+  const { pads, texts } = column;
+  const near = nearSql('text');
+  const forms = pads.length === 0 ? [near] : [near, hmacSql(near)];
+  const rows = await engine.rows(
+    `
+    SELECT DISTINCT n
+    FROM (SELECT n, unnest([${forms.join(', ')}]) AS form FROM ${wantedSql(pads)})
+    JOIN (
+      SELECT DISTINCT ${near} AS form FROM (SELECT DISTINCT unnest([${texts.join(', ')}]) AS text FROM ${from})
+    ) USING (form)`,
+    [...pads, JSON.stringify(wanted)],
+  );
+  return new Set(rows.map(({ n }) => Number(n)));
+}
+
+/** Counts the people whose rows also have another id in the column. */
+export async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
+  const others = column.cells.map(({ text, key }) => `CASE WHEN NOT ${isAnyAmong([key], `${IDS}_0`)} THEN ${text} END`);
+  const rows = await engine.rows(`
+    SELECT DISTINCT text, other
+    FROM (
+      SELECT text, unnest(others) AS other
+      FROM (
+        SELECT unnest(texts) AS text, others
+        FROM (
+          SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
+          FROM ${from}
+          WHERE ${unified.isAmong(PEOPLE)}
+        )
+      )
+    )
+    WHERE text IS NOT NULL AND other IS NOT NULL`);
+  const shared = rows.filter(({ other }) => !isPlaceholder(String(other)));
+  return new Set(shared.map(({ text }) => unified.personOf(String(text)))).size;
+}
