@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import type { DayDownload } from './day.ts';
+import type { DayDownload } from './receipt.ts';
 
 /** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
 export const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };

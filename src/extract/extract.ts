@@ -5,15 +5,15 @@ import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
-import type { DayDownload, RunFacts, StoredReceiptFacts } from './day.ts';
 import type { ExtractDeps } from './deps.ts';
 import type { DayResult } from './download/day.ts';
-import { DayDownloads } from './download/days.ts';
+import { DayDownloads } from './download/downloads.ts';
 import type { ServiceFacts } from './download/service-facts.ts';
-import { lastDayOver, mayStillArrive } from './plan/days.ts';
+import { lastDayOver, mayStillArrive } from './plan/calendar.ts';
 import { nameDays } from './plan/name-days.ts';
 import type { Plan } from './plan/plan.ts';
 import { implausible } from './plausible.ts';
+import type { DayDownload, RunFacts, StoredReceiptFacts } from './receipt.ts';
 import { sweepRunFolders } from './spool/run-folder.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */

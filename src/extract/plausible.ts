@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
-import type { StoredReceipts } from './day.ts';
+import type { StoredReceipts } from './receipt.ts';
 
 /** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
 const WEEKS = 4;

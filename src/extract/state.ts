@@ -3,9 +3,9 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
-import type { ExportState, RunFacts, StoredReceipts } from './day.ts';
 import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
-import { latestToday, readAgainDays } from './plan/days.ts';
+import { latestToday, readAgainDays } from './plan/calendar.ts';
+import type { ExportState, RunFacts, StoredReceipts } from './receipt.ts';
 
 /**
  * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the

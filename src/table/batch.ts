@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { typeOf, widenedType } from '../cells/types/index.ts';
-import type { DayDownload, RunFacts, SpoolFile } from '../extract/day.ts';
+import type { DayDownload, RunFacts, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import type { StoredColumn } from './columns.ts';
 import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';

@@ -1,7 +1,7 @@
 import { type HeaderColumn, headerColumns } from '../cells/columns/groups.ts';
 import type { FirstSeen } from '../cells/columns/scan.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import type { FileScan } from '../extract/day.ts';
+import type { FileScan } from '../extract/receipt.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
 export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {

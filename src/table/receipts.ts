@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { DayDownload, Receipt } from '../extract/day.ts';
+import type { DayDownload, Receipt } from '../extract/receipt.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {

@@ -7,7 +7,7 @@ import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
-import type { DayDownload, RunFacts } from '../extract/day.ts';
+import type { DayDownload, RunFacts } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Difference } from '../table/differences.ts';
 import type { Rules } from '../table/plan.ts';

@@ -7,7 +7,7 @@ import type { ColumnType } from '../../cells/types/type.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import type { ExtractDeps } from '../../extract/deps.ts';
 import { filtersOf } from '../../extract/export-request.ts';
-import { oldestDay } from '../../extract/plan/days.ts';
+import { oldestDay } from '../../extract/plan/calendar.ts';
 import { sampleColumns, sampledDays } from '../../extract/sample.ts';
 import { editsOf, extractDeps, openExportSession } from '../../extract/session.ts';
 import { compareBytes } from '../../table/names.ts';

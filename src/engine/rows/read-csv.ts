@@ -1,5 +1,5 @@
 import { literal } from '../../cells/types/sql.ts';
-import type { SpoolFile } from '../../extract/day.ts';
+import type { SpoolFile } from '../../extract/receipt.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 import { pathLiteral } from '../session/quote.ts';
 

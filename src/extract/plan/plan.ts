@@ -4,7 +4,6 @@ import { addDays, type Day, daysBetween, daysOf, earlierOf, laterOf } from '../.
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import type { ExportState, PriorLoads, StoredReceipts } from '../day.ts';
 import {
   filtersOf,
   type HashedColumns,
@@ -14,8 +13,9 @@ import {
   type RequestSettings,
 } from '../export-request.ts';
 import { implausible } from '../plausible.ts';
+import type { ExportState, PriorLoads, StoredReceipts } from '../receipt.ts';
 import { checkState, isComplete, isUnread, parseState } from '../state.ts';
-import { lastDayOver, lastDayOverFor, oldestDay, readAgainDays, todayIn } from './days.ts';
+import { lastDayOver, lastDayOverFor, oldestDay, readAgainDays, todayIn } from './calendar.ts';
 import { nameDays } from './name-days.ts';
 
 export type PlanSettings = RequestSettings &

@@ -6,7 +6,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
-import type { DayDownload } from '../../extract/day.ts';
+import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';

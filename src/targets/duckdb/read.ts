@@ -26,7 +26,7 @@ import type { TableState } from '../../table/state.ts';
 import type { Verified } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
-import { RUNS, readRecords } from './records.ts';
+import { RUNS, readRecords } from './side-tables.ts';
 import { reading, readOnly, readStored } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.

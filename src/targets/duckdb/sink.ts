@@ -15,7 +15,7 @@ import { checkDatabasePath, fileExists } from '../../engine/session/database-fil
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
-import type { DayDownload, RunFacts } from '../../extract/day.ts';
+import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
 import { type Commit, finishBatch, type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { removedWarning } from '../../table/differences.ts';
@@ -28,7 +28,7 @@ import type { Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';
 import { refreshModels } from './models/write.ts';
-import { addRecords, RUNS } from './records.ts';
+import { addRecords, RUNS } from './side-tables.ts';
 import { commentEvents, createTables, createViews, reading, readOnly, readStored, writeState } from './store.ts';
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {

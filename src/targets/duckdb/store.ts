@@ -28,7 +28,7 @@ import {
   RUNS,
   readRecords,
   replaceRecords,
-} from './records.ts';
+} from './side-tables.ts';
 
 // The tables of a file beside `events`: made, checked, read as the state, written with a commit.
 

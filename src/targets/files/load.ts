@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { identity, rescuedCells } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
-import type { DayDownload, RunFacts } from '../../extract/day.ts';
+import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
 import {
   type Commit,
   finishBatch,

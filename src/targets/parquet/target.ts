@@ -8,5 +8,5 @@ export const parquet: StatefulTarget = filesTarget(
     label: 'a Parquet folder',
     summary: 'The export into a folder of Parquet files, one a day',
   },
-  async () => (await import('./log.ts')).PARQUET,
+  async () => (await import('./folder.ts')).PARQUET,
 );

@@ -5,7 +5,7 @@ import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/type.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/day.ts';
+import type { SpoolFile } from '../../extract/receipt.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 

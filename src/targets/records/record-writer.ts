@@ -5,7 +5,7 @@ import { isNull } from '../../base/ascii.ts';
 import { headerColumns } from '../../cells/columns/groups.ts';
 import { type RowHandler, RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day.ts';
+import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
 import { isItem } from '../../table/columns.ts';
 import type { StreamName } from './property-names.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';

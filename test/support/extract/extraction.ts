@@ -6,7 +6,6 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/day.ts';
 import {
   type ExtractCounts,
   type ExtractDeps,
@@ -15,6 +14,7 @@ import {
 } from '../../../src/extract/deps.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { stateAfter } from '../../../src/extract/state.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';

@@ -7,7 +7,7 @@ import { TYPES } from '../../../src/cells/types/index.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
 import { identifier } from '../../../src/engine/session/quote.ts';
-import type { DayDownload } from '../../../src/extract/day.ts';
+import type { DayDownload } from '../../../src/extract/receipt.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/targets/records/property-names.ts';
 import { writeRecords } from '../../../src/targets/records/record-writer.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/type.ts';
-import type { DayDownload } from '../../../src/extract/day.ts';
+import type { DayDownload } from '../../../src/extract/receipt.ts';
 import { type ArrowOptions, writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import type { Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
-import type { DayDownload } from '../../../src/extract/day.ts';
+import type { DayDownload } from '../../../src/extract/receipt.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';

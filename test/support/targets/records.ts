@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { TYPES } from '../../../src/cells/types/index.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
-import type { SpoolFile } from '../../../src/extract/day.ts';
+import type { SpoolFile } from '../../../src/extract/receipt.ts';
 import type { StreamName } from '../../../src/targets/records/property-names.ts';
 import type { RecordStream } from '../../../src/targets/records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../../../src/targets/records/record-writer.ts';

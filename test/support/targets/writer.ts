@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import type { DayDownload, RunFacts } from '../../../src/extract/day.ts';
+import type { DayDownload, RunFacts } from '../../../src/extract/receipt.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 

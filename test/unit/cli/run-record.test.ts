@@ -5,7 +5,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { recordRun } from '../../../src/cli/run/record.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
-import { NO_PRIOR_LOADS } from '../../../src/extract/day.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
 import { newLoadCounts } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';

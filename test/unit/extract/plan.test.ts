@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/day.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */

@@ -2,13 +2,13 @@ import { addDays, type Day, laterOf } from '../../../base/days.ts';
 import { configError, type UserError } from '../../../base/errors.ts';
 import type { JsonObject } from '../../../base/json.ts';
 import type { SourceConfig } from '../../../config/source.ts';
+import { type Plan, type PlanInput, planRun } from '../../../extract/plan/plan.ts';
 import {
   type ExportState,
   NO_PRIOR_LOADS,
   type StoredReceiptFacts,
   type StoredReceipts,
-} from '../../../extract/day.ts';
-import { type Plan, type PlanInput, planRun } from '../../../extract/plan/plan.ts';
+} from '../../../extract/receipt.ts';
 import { parseState, StateError } from '../../../extract/state.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../../targets/records/property-names.ts';
 import type { ConfiguredStream } from '../../protocol/input.ts';

@@ -4,12 +4,12 @@ import { configError, transientError, UserError } from '../../../base/errors.ts'
 import { isObject, type JsonObject } from '../../../base/json.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { SourceConfig } from '../../../config/source.ts';
-import type { DayDownload, ExportState, RunFacts, StoredReceiptFacts } from '../../../extract/day.ts';
 import { gapError } from '../../../extract/extract.ts';
-import { lastDayOverFor, mayStillArrive } from '../../../extract/plan/days.ts';
+import { lastDayOverFor, mayStillArrive } from '../../../extract/plan/calendar.ts';
 import { nameDays } from '../../../extract/plan/name-days.ts';
 import type { Plan } from '../../../extract/plan/plan.ts';
 import { type ImplausibleDay, implausible } from '../../../extract/plausible.ts';
+import type { DayDownload, ExportState, RunFacts, StoredReceiptFacts } from '../../../extract/receipt.ts';
 import { stateAfter, unreadState } from '../../../extract/state.ts';
 import type { StreamName } from '../../../targets/records/property-names.ts';
 import type { RecordStream } from '../../../targets/records/record-plan.ts';

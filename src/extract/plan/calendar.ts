@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
-import type { StoredReceipts } from '../day.ts';
 import { implausible } from '../plausible.ts';
+import type { StoredReceipts } from '../receipt.ts';
 
 const EAST = 14;
 const WEST = -12;

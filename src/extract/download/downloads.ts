@@ -2,10 +2,10 @@
 
 import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';
-import type { DayDownload } from '../day.ts';
 import type { ExtractDeps } from '../deps.ts';
-import { lastDayOver, oldestDay } from '../plan/days.ts';
+import { lastDayOver, oldestDay } from '../plan/calendar.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { DayDownload } from '../receipt.ts';
 import { type DayResult, downloadDay } from './day.ts';
 import { findEndDay } from './end-day.ts';
 import { discard, newEffort } from './export.ts';
