@@ -4,10 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DOCS = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
-  name.endsWith('.md'),
-);
-const PAGES = ['README.md', 'CONTRIBUTING.md', ...DOCS.map((name) => `docs/${name}`)];
+const FOLDERS = ['docs', 'docs/dev', 'spec'];
+const PAGES = [
+  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'],
+  ...FOLDERS.flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`)),
+].filter((name) => name.endsWith('.md'));
 /** The folders of the repository: text that begins with one of them is a path. */
 const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|connectors|examples)\/[\w./-]*\w/g;
 
