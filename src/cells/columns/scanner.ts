@@ -12,9 +12,11 @@ import { EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
 import type { RowFilter } from './row-filter.ts';
 import type { ColumnScan } from './scan.ts';
 
-/** The columns that every export has, but for the event's name, which customers choose. */
+/** The columns that every export has, in lower case, but for the event's name, which customers choose. */
 const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
+/** The bit that makes an ASCII letter lower case. */
+const LOWER_BIT = 0x20;
 /** A name that is a whole header with another separator. */
 const OTHER_SEPARATOR = /([;\t|])df_unified_id|df_unified_id([;\t|])/;
 /** Number of cells, and share of rows, from which broken characters may mean another encoding. */
@@ -80,7 +82,7 @@ export class Scanner {
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
-  /** For each column as it arrived 1 if every export has it; empty if the scan is not of an export. */
+  /** For each column as it arrived 1 if every export has it. */
   #isSystem = new Uint8Array(0);
   #badCells = 0;
   /** Number of those of which most characters beyond ASCII were replaced. */
@@ -155,7 +157,7 @@ export class Scanner {
     if (missing.length > 0) {
       throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
     }
-    if (this.#requireSystem) this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name) ? 1 : 0));
+    this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
     this.#arrived = header;
     this.#header = header;
     this.#suppressed.open(header);
@@ -184,11 +186,11 @@ export class Scanner {
       throw otherEncoding();
   }
 
-  /** True for the header of another export in the same body: a system column has the name of one. */
+  /** True for the header of another export in the same body: a system column has the name of one, in any case. */
   #isHeader(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
     for (let k = 0; k < used; k += STRIDE) {
-      if (this.#isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || bytes[cells[k + 1]] !== LOWER_D) continue;
-      if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]))) return true;
+      if (this.#isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
+      if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
     }
     return false;
   }

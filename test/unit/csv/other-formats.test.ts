@@ -33,6 +33,7 @@ describe('two exports in one body', () => {
     ['with another custom column', other(...SYSTEM, 'grade')],
     ['with another column before the others', other('coupon', ...SYSTEM)],
     ['with a byte order mark', `\ufeff${other(...HEADER)}`],
+    ['with names in capitals', other(...HEADER.map((name) => name.toUpperCase()))],
     ['with quoted names', other(...HEADER.map((name) => `"${name}"`))],
   ])('are broken: %s', (_, second) => {
     const failure = malformedOf(() => scan(textOf([HEADER, ...rows(3)]) + second));
