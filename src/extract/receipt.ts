@@ -102,6 +102,8 @@ export interface RunFacts {
 
 /** What a place stores of a receipt, as far as plans and states need it. */
 export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+  /** Rows of the day that the place has now; a stream of records does not know them. */
+  readonly rows_stored?: number | undefined;
   /** True if the rows of the day were removed by `prune` or by a user. */
   readonly pruned?: boolean | undefined;
 }

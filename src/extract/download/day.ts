@@ -3,7 +3,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { lastDayOver, lastDayOverFor } from '../plan/calendar.ts';
-import type { DayDownload, Receipt, StoredReceiptFacts } from '../receipt.ts';
+import type { DayDownload, Receipt } from '../receipt.ts';
 import type { ExportFile } from './attempt.ts';
 import { type DayAnswer, findEndDay } from './end-day.ts';
 import { discard, type Exported, fetchExport, newEffort, rowCount } from './export.ts';
@@ -125,9 +125,9 @@ class DayDownloader {
       return this.#failed(transientError(`${day} was answered with ${what}, then with ${again.answer.what}.`));
     }
     const where = { day };
-    const stored = this.#comparable(to)?.rows ?? 0;
-    if (stored > 0) {
-      const message = `${day} has ${plainCount(stored, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
+    const stored = this.#stored(to);
+    if (stored.rows > 0) {
+      const message = `${day} has ${plainCount(stored.rows, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
       return this.#failed(transientError(message, { where }));
     }
     if (await facts.anotherDayIsExported({ orBefore: true })) {
@@ -166,14 +166,15 @@ class DayDownloader {
   async #notFewer(found: Found): Promise<Found | DayResult> {
     const { deps } = this.#run;
     const day = this.#day;
-    const stored = this.#comparable(found.to);
+    const stored = this.#stored(found.to);
     const rows = rowCount(found.files);
-    if (stored === undefined || rows >= stored.rows) return found;
+    const isEnough = (count: number) => count >= stored.rows || (count > 0 && !stored.isSameRequest);
+    if (isEnough(rows)) return found;
     const again = await this.#filesOf(await this.#requestAgain(found));
     await discard(...found.files);
     if ('kind' in again) return again;
     const now = rowCount(again.files);
-    if (now >= stored.rows) return again;
+    if (isEnough(now)) return again;
     if (now === rows) {
       const message = `${day} has ${plainCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
       deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
@@ -187,12 +188,16 @@ class DayDownloader {
     return this.#isOver ? this.#failed(error) : { kind: 'open', day, error };
   }
 
-  /** The stored receipt, if it is of the same request: with another `to_date`, rows may be those of the next day. */
-  #comparable(to: Day): StoredReceiptFacts | undefined {
+  /**
+   * The rows that the day had: as counted by the same request, else those of the place. With another `to_date`, a request
+   * may have counted rows of the next day, and so says only whether the day has any.
+   */
+  #stored(to: Day): { readonly rows: number; readonly isSameRequest: boolean } {
     const { plan } = this.#run;
-    const stored = plan.receipts.get(this.#day);
-    const isSame = !plan.isMixed && stored?.pruned !== true && stored?.to_date === to;
-    return isSame ? stored : undefined;
+    const stored = plan.isMixed ? undefined : plan.receipts.get(this.#day);
+    if (stored === undefined || stored.pruned === true) return { rows: 0, isSameRequest: false };
+    const isSameRequest = stored.to_date === to;
+    return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
   /** The same request as before; a day that came in parts is requested in parts. */

@@ -250,7 +250,10 @@ class FakeTarget {
   readonly commits: Day[][] = [];
 
   prior(): PriorLoads {
-    return { state: this.state, receipts: this.receipts };
+    const stored = [...this.receipts].map(([day, receipt]) => {
+      return [day, { ...receipt, rows_stored: this.days.get(day)?.length ?? 0 }] as const;
+    });
+    return { state: this.state, receipts: new Map(stored) };
   }
 
   async commit({ days, facts }: DayBatch): Promise<void> {

@@ -116,6 +116,15 @@ describe('a day without rows', () => {
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ to_date: '2026-01-19', rows: 0 });
   });
 
+  it('never replaces rows that came with another to_date', async () => {
+    await start({ noRows: '404' }).run({ startDate: START, toDateInclusive: 'false' });
+    fixture.service.settings = { ...fixture.service.settings, rows: [] };
+    expect((await fixture.failure(SETTINGS)).exitCode).toBe(3);
+    fixture.service.settings = { ...fixture.service.settings, noRows: 'header' };
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-19')).toEqual([]);
+  });
+
   it('replaces rows by two headers alone', async () => {
     await start().run(SETTINGS);
     fixture.service.settings = { ...fixture.service.settings, rows: empty.filter(({ id }) => !id.includes('01-19')) };
