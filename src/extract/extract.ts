@@ -3,6 +3,7 @@
 
 import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
 import type { ExtractDeps } from './deps.ts';
@@ -53,11 +54,15 @@ export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGener
   for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
 }
 
-export function logPlan(plan: Plan, { logger }: ExtractDeps): void {
-  for (const { event, message } of plan.warnings) logger.warn(event, message);
-  if (plan.readAgain.length === 0) return;
-  const message = `Read again, since they are empty or have far fewer rows than usual: ${nameDays(plan.readAgain)}.`;
-  logger.info('plan.read_again', message);
+export function logPlan({ warnings, readAgain, receipts }: Plan, { logger }: ExtractDeps): void {
+  for (const { event, message } of warnings) logger.warn(event, message);
+  for (const [why, days] of groupBy(readAgain, (day) => whyAgain(receipts.get(day))))
+    logger.info('plan.read_again', `Read again, since ${why}: ${nameDays(days)}.`);
+}
+
+function whyAgain(stored: StoredReceiptFacts | undefined): string {
+  if (stored === undefined) return 'their stored rows cannot be read';
+  return stored.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
 
 async function* batches(
@@ -90,6 +95,7 @@ async function* batches(
   } catch (error) {
     deps.signal.throwIfAborted();
     yield* flush();
+    outcome.logFirstFailure(error);
     throw error;
   }
   yield* flush();
@@ -147,8 +153,8 @@ class Outcome {
         return undefined;
       }
       case 'failed':
-        this.#deps.logger.error('day.failed', result.error.message, { day: result.day });
         this.#failures.push(result.error);
+        if (this.#failures.length > 1) this.#logFailure(result.error);
         if (this.#failures.length >= MAX_FAILED) throw this.#failures[0];
         return undefined;
     }
@@ -208,6 +214,16 @@ class Outcome {
     return this.#plan.isNamed || this.#plan.onGap === 'fail';
   }
 
+  /** Logs the first failed day, unless it is the error with which the run ends: the caller reports that one. */
+  logFirstFailure(end?: unknown): void {
+    const [first] = this.#failures;
+    if (first !== undefined && first !== end) this.#logFailure(first);
+  }
+
+  #logFailure({ message, where }: UserError): void {
+    this.#deps.logger.error('day.failed', message, { ...where });
+  }
+
   /** Reports what was not loaded. Throws the worst of it. */
   finish(): void {
     const { logger } = this.#deps;
@@ -223,7 +239,10 @@ class Outcome {
       );
     }
     if (this.#lost.length > 0) {
-      if (this.#failsAtGap) throw gapError(this.#lost);
+      if (this.#failsAtGap) {
+        this.logFirstFailure();
+        throw gapError(this.#lost);
+      }
       logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
     }
     const [failure] = this.#failures;

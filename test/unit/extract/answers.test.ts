@@ -348,6 +348,9 @@ describe('an implausible day', () => {
     fixture.service.settings = { ...fixture.service.settings, rows: usual };
     fixture.clock.time += 24 * HOUR;
     await fixture.run(settings);
+    expect(fixture.events('plan.read_again')).toMatchObject([
+      { message: expect.stringMatching(/far fewer rows.*2026-01-18/) },
+    ]);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(120);
     expect(fixture.target.state?.read_again).toEqual([]);
   });

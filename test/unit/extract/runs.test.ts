@@ -95,7 +95,13 @@ describe('a run', () => {
       from >= '2026-01-14' && from < '2026-01-19' ? ({ refuse: 'retry', code: 'closed' } as const) : undefined;
     const failure = await start({ fault }).failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
+    expect(failure.message).toContain('2026-01-14');
     expect(fixture.target.state?.from_date).toBe('2026-01-14');
+    // The first failure is the error of the run: whoever called prints it.
+    expect(fixture.events('day.failed').map(({ fields }) => fields)).toMatchObject([
+      { day: '2026-01-15' },
+      { day: '2026-01-16' },
+    ]);
   });
 
   it('takes days in any order by five processes at once', async () => {
