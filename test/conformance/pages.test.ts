@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { COMMANDS } from '../../src/cli/commands/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDERS = ['docs', 'docs/dev', 'spec'];
@@ -24,6 +25,11 @@ it.each(['source', 'destination'])('the page of the %s connector names every con
   const { properties } = JSON.parse(readFileSync(join(ROOT, `schemas/${kind}-config.json`), 'utf8'));
   const text = readFileSync(join(ROOT, `connectors/${kind}-dfinery/README.md`), 'utf8');
   expect(Object.keys(properties).filter((key) => !text.includes(`\`${key}\``))).toEqual([]);
+});
+
+it('docs/commands.md has every command in its first table', () => {
+  const page = readFileSync(join(ROOT, 'docs/commands.md'), 'utf8').split('## Options')[0];
+  expect(Object.keys(COMMANDS).filter((name) => !new RegExp(`^\\| \`${name}[ \`]`, 'm').test(page))).toEqual([]);
 });
 
 describe.each(PAGES)('%s', (page) => {
