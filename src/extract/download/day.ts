@@ -108,7 +108,9 @@ class DayDownloader {
     const where = { day: this.#day };
     if (answer.kind === 'empty') return transientError(`${this.#day} was answered with ${answer.what}.`, { where });
     const message = `The service does not export ${this.#day}: ${answer.message}`;
-    return answer.kind === 'too_big' ? transientError(message, { where }) : configError(message, { where });
+    return answer.kind === 'too_big'
+      ? transientError(`${message}. Run again later.`, { where })
+      : configError(message, { where });
   }
 
   #failed(error: UserError): DayResult {

@@ -1,6 +1,6 @@
 import { unlink } from 'node:fs/promises';
 import { transientError, UserError } from '../../base/errors.ts';
-import { MalformedCsv, type MalformedReason } from '../../cells/csv/malformed.ts';
+import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
 import {
   type LastRefusal,
@@ -72,7 +72,7 @@ async function fetchOnce(run: Run, request: DayRequest, splitAfter?: number): Pr
       });
     } catch (error) {
       if (error instanceof MalformedCsv) return refusalOf(error, malformed, request.from);
-      ours = error;
+      if (!(error instanceof UnusableCsv)) ours = error;
       throw error;
     }
     return answer.kind === 'file' || answer.kind === 'empty' ? { kind: 'received' as const, value: answer } : answer;

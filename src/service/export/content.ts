@@ -4,21 +4,24 @@ import type { Content } from './outcomes.ts';
 
 const ZIP = Buffer.from('PK\x03\x04');
 
-/** The content that the first bytes show; undefined while there are too few of them. */
+/** The content that the first bytes show; undefined while there are too few of them. A BOM and white space are none. */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
+  if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const begin = bodyStart(bytes, 0, bytes.length, isAll);
   if (begin === undefined) return undefined;
   const kind = typeof begin === 'object' ? begin.kind : 'other';
   return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
-/** True for a JSON list without items, also if it is the `data` of an object. */
+/** True for a JSON list without items, also if it is the `data` of an object, or in it: `{"data":{"events":[]}}`. */
 export function isEmptyList(text: string): boolean {
-  const value = jsonOf(text);
-  const list = isObject(value) ? value.data : value;
-  return Array.isArray(list) && list.length === 0;
+  const value = jsonOf(text.trim());
+  if (isObject(value) && value.result === 'fail') return false;
+  const data = isObject(value) ? value.data : value;
+  const lists = (isObject(data) ? Object.values(data) : [data]).filter(Array.isArray);
+  return lists.length > 0 && lists.every(({ length }) => length === 0);
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
@@ -60,7 +63,8 @@ export async function peekBody(
     if (next.done !== true) first = first.length === 0 ? next.value : Buffer.concat([first, next.value]);
     content = contentOf(first, { isAll: next.done === true });
   }
-  return { content: content ?? 'other', bytes: rejoined(first, rest) };
+  const begin = content === 'empty' ? new Uint8Array(0) : first;
+  return { content: content ?? 'other', bytes: rejoined(begin, rest) };
 }
 
 async function* rejoined(

@@ -57,6 +57,7 @@ describe('complete bodies', () => {
     },
     'with a BOM': { steps: whole(200, `\uFEFF${CSV}`, CSV_HEAD), text: `\uFEFF${CSV}` },
     'with no byte': { steps: whole(200, '', CSV_HEAD), text: '' },
+    'with a BOM and a line end alone': { steps: whole(200, '\uFEFF\r\n', CSV_HEAD), text: '' },
     'with no byte, though gzip was announced': { steps: whole(200, '', GZIP_HEAD), text: '' },
     'the header alone': { steps: whole(200, 'a,b\n', CSV_HEAD), text: 'a,b\n' },
   };

@@ -190,6 +190,7 @@ describe('a day that is not over', () => {
     ['exceed_date_range_limit', { refuse: 'gone' }],
     ['404', { refuse: 'config' }],
     ['a broken body', { body: () => 'no export' }],
+    ['cells between semicolons', { body: (csv) => csv.replaceAll(',', ';') }],
   ])('never fails a run: %s', async (_, fault) => {
     const { target } = await start({ fault: onDay('2026-01-20', fault) }).run(SETTINGS);
     expect(target.state).toMatchObject({ from_date: '2026-01-20' });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionFacts } from '../../../src/service/delete/outcomes.ts';
+import { isEmptyList } from '../../../src/service/export/content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/outcome.ts';
 
@@ -71,6 +72,18 @@ describe('the answer to an export', () => {
       rows.map(([status, reason, content]) => firstMatch(EXPORT_OUTCOMES, facts(status, reason, content))),
     );
     expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ kind, code }) => [kind, code])).toEqual([]);
+  });
+
+  it.each([
+    ['[]', true],
+    ['\uFEFF{"data":[]}', true],
+    ['{"result":"success","data":{"events":[],"total":0}}', true],
+    ['{"data":{"events":[1]}}', false],
+    ['{"result":"fail","message":"Under maintenance","data":[]}', false],
+    ['{"status":500,"errors":[]}', false],
+    ['{"data":null}', false],
+  ])('an empty list: %s is %s', (text, expected) => {
+    expect(isEmptyList(text)).toBe(expected);
   });
 
   it('may mean a day without rows: 204, 404 and an empty list', () => {
