@@ -66,8 +66,7 @@ export interface ProbeOptions
   readonly quota: Pick<ExportQuota, 'enterNow'>;
 }
 
-const COST =
-  'One export of the hourly limit is spent on this check, or two where the service does not answer the event that does not exist with a header.';
+const COST = 'This check costs one export of the hourly limit, sometimes two.';
 /** Maximum time from the first byte sent to the verdict (ms). */
 const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';

@@ -27,8 +27,8 @@ export const command = defineCommand({
     }
     const service = await askService(prompts, context);
     const erasure = await askErasure(prompts);
-    await write(path, { ...service, ...(erasure !== undefined && { erasure }) }, exists);
-    for (const line of nextSteps(path, erasure !== undefined)) context.terminal.result(line);
+    await write(path, { ...service, ...erasure }, exists);
+    for (const line of nextSteps(path, erasure?.suppression_file)) context.terminal.result(line);
     return EXIT.done;
   },
 });
@@ -60,7 +60,7 @@ async function askService(prompts: Prompts, context: Context) {
     const { verdict, sentence } = await checkSource(config, context);
     const wrong = WRONG[verdict.kind];
     if (wrong === undefined) {
-      context.terminal.result(sentence);
+      context.logger.info('init.accepted', sentence);
       return { base_url: answers.base_url, service_id: answers.service_id };
     }
     context.logger.warn('init.refused', sentence);
@@ -68,18 +68,19 @@ async function askService(prompts: Prompts, context: Context) {
   }
 }
 
-/** Asks what `forget` needs to know; undefined if nobody is to be erased. */
+/** Asks what `forget` and the syncs after it need; undefined if nobody is to be erased. */
 async function askErasure(prompts: Prompts) {
   if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
   const by_column = await prompts.text('Column that holds the external ID of a person');
   const ledger_dir = await prompts.text('Folder of the ledger, which proves erasures', 'ledger');
+  const suppression_file = await prompts.text('List that keeps erased people out of later syncs', 'suppressed.jsonl');
   const places: { readonly target: string; readonly place: string }[] = [];
   for (;;) {
     const first = places.length === 0;
     const question = first ? `A place to erase from (${placeWords(STATEFUL_TARGETS)})` : 'Another place (empty: none)';
     const answer = await prompts.text(question, first ? 'duckdb events.duckdb' : '', placeProblem);
     const [target = '', ...place] = answer.split(/\s+/);
-    if (target === '') return { by_column, ledger_dir, places };
+    if (target === '') return { suppression_file, erasure: { by_column, ledger_dir, places } };
     places.push({ target, place: place.join(' ') });
   }
 }
@@ -107,15 +108,21 @@ async function write(path: string, value: object, exists: boolean): Promise<void
   throw configError(`${path} was created by another process in the meantime, and was not changed.`);
 }
 
-function nextSteps(path: string, erases: boolean): string[] {
+function nextSteps(path: string, suppressionFile: string | undefined): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;
+  const erasure = [
+    '  export DFINERY_IMPORT_TOKEN=…   # for forget',
+    `  (umask 077; touch ${suppressionFile}; openssl rand -hex 32 > suppression.key)`,
+    '  export DFINERY_SUPPRESSION_KEY_FILE=suppression.key',
+  ];
+  const isErasing = suppressionFile !== undefined;
   return [
     `${path} has all but the secrets. Each run takes those from its environment:`,
-    '  export DFINERY_EXPORT_TOKEN=…   or DFINERY_EXPORT_TOKEN_FILE=… (its file)',
-    ...(erases ? ['  export DFINERY_IMPORT_TOKEN=…   for forget'] : []),
+    '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',
+    ...(isErasing ? erasure : []),
     'How to go on',
-    `  dfinery-elt plan${named}                        days, exports and time`,
-    `  dfinery-elt sync duckdb events.duckdb${named}   again and again: what is new is read`,
-    ...(erases ? [`  dfinery-elt forget --id ID${named}              a plan, before anything is erased`] : []),
+    `  npx dfinery-elt plan${named}                        # days, exports and time`,
+    `  npx dfinery-elt sync duckdb events.duckdb${named}   # as often as you like`,
+    ...(isErasing ? [`  npx dfinery-elt forget --id ID${named}              # the plan; nothing is erased`] : []),
   ];
 }

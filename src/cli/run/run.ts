@@ -85,7 +85,9 @@ async function execute(
     progress.stop();
     await session.close();
   }
-  return { summary: summaryOf(plan, counts, (context.clock.now() - began) / 1_000), error };
+  const summary = summaryOf(plan, counts, (context.clock.now() - began) / 1_000);
+  // An Arrow stream has no cursor.
+  return { summary: 'commit' in sink ? summary : { ...summary, next_from_date: null }, error };
 }
 
 /** The days given on the command line, which take precedence over the configuration. */

@@ -64,7 +64,8 @@ export function describeSummary(summary: Summary, target: string): string {
   if (summary.days === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
   if (summary.days === 0) {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
-    return `${what} ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
+    const cursor = summary.next_from_date === null ? '' : `; the cursor stays at ${summary.next_from_date}`;
+    return `${what} ${target}${cursor}.`;
   }
   const { rows, rows_new: added, next_from_date: cursor } = summary;
   const parts = [
@@ -74,11 +75,7 @@ export function describeSummary(summary: Summary, target: string): string {
   ];
   const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
-    ...(added < rows
-      ? [
-          `${added === 0 ? 'no row is' : added === 1 ? 'one row is' : `${grouped(added)} rows are`} new, the others replace rows`,
-        ]
-      : []),
+    ...(added < rows ? [`${grouped(added)} of them new, ${grouped(rows - added)} replaced`] : []),
     ...some(summary.columns_added.length, 'new column'),
     ...some(summary.columns_widened.length, 'column', ' of another type'),
     ...some(summary.rescued_cells, 'cell', ' rescued'),

@@ -81,7 +81,7 @@ export async function retrying<T>(
     }
     if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
-    const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
+    const why = message.endsWith(')') ? message : `${message} (${code})`;
     const now = clock.now();
     const retryAfterMs = Math.max(0, (limits?.retryAt ?? 0) - now);
     const tooLong = waitProblem(now + retryAfterMs, now, options);

@@ -71,13 +71,13 @@ describe('init', () => {
   it('writes what erasures need', async () => {
     const answers = { ...service(), Will: [true], Column: ['member'], Another: ['delta lake'] };
     expect((await run(person(answers).prompts)).code).toBe(0);
-    expect(content().erasure).toEqual({
-      by_column: 'member',
-      ledger_dir: 'ledger',
-      places: [
-        { target: 'duckdb', place: 'events.duckdb' },
-        { target: 'delta', place: 'lake' },
-      ],
+    const places = [
+      { target: 'duckdb', place: 'events.duckdb' },
+      { target: 'delta', place: 'lake' },
+    ];
+    expect(content()).toMatchObject({
+      suppression_file: 'suppressed.jsonl',
+      erasure: { by_column: 'member', ledger_dir: 'ledger', places },
     });
   });
 
