@@ -28,8 +28,8 @@ export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
 /**
- * A secret from `NAME`, or from the file that `NAME_FILE` names (without one trailing line end), and which of the two
- * gave it; an empty variable counts as not set. Throws UserError if both are set or the file cannot be read.
+ * A secret from `NAME`, or from the file that `NAME_FILE` names, without one trailing line end. `name` is the variable
+ * that gave it. An empty variable counts as not set. Throws UserError if both are set or the file cannot be read.
  */
 export function secretFrom(env: Env, name: string): { readonly name: string; readonly text: string } | undefined {
   const fileName = `${name}_FILE`;

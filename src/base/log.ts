@@ -21,10 +21,7 @@ export type LogSink = (event: LogEvent) => void;
 
 export type Logger = Readonly<Record<LogLevel, (event: string, message: string, fields?: LogFields) => void>>;
 
-/**
- * A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and
- * one line.
- */
+/** A logger that drops what is below `level`. The sink gets texts of one line, printable, with secrets masked. */
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
   const least = LOG_LEVELS.indexOf(level);
   const clean = (text: string) => printable(mask(text));

@@ -16,8 +16,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts on SIGTERM or SIGINT. When the work has ended, or after a grace period of 4.5
- * s, the process ends by that same signal, so that its parent sees it. A second signal ends it at once.
+ * Runs `work` with a signal that aborts on SIGTERM or SIGINT. The process then ends by that same signal, so that its
+ * parent sees it: when the work has ended, at most 4.5 s later. A second signal ends it at once.
  */
 export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
   const controller = new AbortController();

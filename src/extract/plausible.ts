@@ -16,7 +16,7 @@ export interface ImplausibleDay {
 
 /**
  * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
- * weekdays all had rows, another day if it has fewer than a fifth of their median.
+ * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median.
  */
 export function implausible(day: Day, receipts: StoredReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);

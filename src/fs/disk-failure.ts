@@ -48,8 +48,8 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
 }
 
 /**
- * An error of a failing disk that nothing has converted where it happened, as a UserError with the path of the system's
- * error; any other error unchanged.
+ * Turns the error of a failing disk into a UserError with the path of the system's error. Any other error stays
+ * unchanged.
  */
 export function unnamedDiskError(error: unknown): unknown {
   if (!FAILING.has(codeOf(error) ?? '')) return error;

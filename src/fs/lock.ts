@@ -8,8 +8,8 @@ import { waitedFor } from '../base/retry.ts';
 import { OWNER_FILE, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
-// A lock is a file that names the process that owns it. The owner touches it every ten seconds. It is dead if that can
-// be seen from here (same boot and namespace), else if it did not touch its file for a minute.
+// A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
+// namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
 
 const HEARTBEAT_MS = 10_000;
 const SILENCE_MS = 60_000;
@@ -55,8 +55,8 @@ export class LockFile {
   }
 
   /**
-   * Takes the lock. Throws a transient failure that names the owner when the wait is over, the signal's reason when it
-   * aborts, the system's error when the file cannot be made.
+   * Takes the lock. When the wait is over it throws a transient failure that names the owner. It also throws the
+   * signal's reason, and the system's error if the file cannot be made.
    */
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;

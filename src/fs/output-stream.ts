@@ -5,8 +5,8 @@ import { isatty } from 'node:tty';
 
 /**
  * A stream on stdout (1) or stderr (2) that never blocks the process and loses no part of a write. Node writes to pipes
- * synchronously there, so that a reader that stands still stops timers and signals too, and to files without looking
- * whether the system took all of it. A terminal is written as Node does it: only its user can stop it.
+ * synchronously: a reader that stands still stops timers and signals too. Node does not look whether a file took all of
+ * a write. For a terminal Node's own stream is used: only its user can stop it.
  */
 export function openOutputStream(fd: 1 | 2): Writable {
   if (isatty(fd)) return ownStream(fd);

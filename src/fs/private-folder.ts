@@ -52,9 +52,9 @@ let holders = 0;
 let before: number | undefined;
 
 /**
- * Sets the umask so that only their owner may read the files that this process makes, while at least one caller holds
- * it: for an engine that creates files by itself. Returns a function that releases the hold, once. In a worker thread,
- * where the umask cannot be set, that of the process stays.
+ * Sets the umask so that only the owner may read files that this process makes, while at least one caller holds it.
+ * DuckDB creates files by itself. Returns a function that releases the hold, once. A worker thread cannot set the
+ * umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
   if (holders++ === 0) before = setUmask(PRIVATE);

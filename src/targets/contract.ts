@@ -73,9 +73,9 @@ export interface Sink {
    */
   readonly state: TableState | undefined;
   /**
-   * Stores a batch of days in one step: takes the lock of the place, reads its state anew, and leaves out days whose
-   * stored receipt was requested later. The stored rows of the other days are removed, and all rows of their downloads
-   * are added, together with receipts, columns and cursor. A day that may share rows with its neighbours comes alone.
+   * Stores a batch of days in one step. It takes the lock of the place, reads its state anew, and leaves out days whose
+   * stored receipt was requested later. For the other days it removes the stored rows and adds all rows of the
+   * downloads, together with receipts, columns and cursor. A day that may share rows with its neighbours comes alone.
    *
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves rows and state as they were.
    */
@@ -152,10 +152,10 @@ export interface RewriteResult {
 }
 
 /**
- * The look-up of people in a place that was loaded, and their removal: `findPeople` of `engine/people/find.ts` is the one
- * look-up, and its condition is what is removed. Each call opens the place, and has closed it when it ends; where
- * nothing was loaded yet it throws a configuration failure (exit 2). A deletion calls `find` of every place for the
- * plan, then `previewPurge` of every place, then `purge` of one place after the other.
+ * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
+ * `engine/people/find.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
+ * configuration failure (exit 2). An erasure calls `find` of every place for the plan, `previewPurge` of every place,
+ * and `purge` of one place after the other.
  */
 export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
@@ -166,16 +166,16 @@ export interface People {
    */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**
-   * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
-   * succeed is noticed before anything is deleted: it throws what `purge` would throw.
+   * Runs all steps of a purge except the last, which puts the result in place. It throws what `purge` would throw. So a
+   * purge that cannot succeed is noticed before anything is deleted.
    */
   previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
   /**
-   * Takes the place's lock, looks the people up in what is there now, calls `onFound`, and removes all their rows in
-   * one commit. After it the bytes of values that only these rows had are in no file of the place: data, log,
-   * checkpoint, statistics, write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is
-   * named in `unreached`. A kill leaves either all rows or none of them; the same purge, run again, finishes the rest.
-   * If `onFound` throws, nothing is removed.
+   * Takes the lock of the place, looks the people up anew, calls `onFound`, and removes all their rows in one commit.
+   * After it no file of the place has the bytes of values that only these rows had: data, log, checkpoint, statistics,
+   * write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is named in `unreached`. A
+   * kill leaves either all rows or none of them. The same purge, run again, finishes it. If `onFound` throws, nothing
+   * is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }

@@ -114,7 +114,10 @@ function smallest(now: number): ExportRequest {
   return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
 }
 
-/** If this is refused, the reason is neither an unknown event, nor a range of one day, nor a day that has not begun. */
+/**
+ * Two days, no filter. If this is refused too, the reason is not an unknown event, a range of one day, or a day to
+ * come.
+ */
 function unfiltered(now: number): ExportRequest {
   const request = smallest(now);
   return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };

@@ -42,9 +42,9 @@ export interface DiscoveredColumn {
 }
 
 /**
- * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all
- * days that can be exported, and the last three days that are over, whose every cell is looked at. A custom column
- * that is empty there is text; `column_types` overrides. Throws a UserError.
+ * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all days
+ * that can be exported, and every cell of the last three days that are over. A custom column that is empty in these is
+ * text; `column_types` overrides. Throws a UserError.
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();

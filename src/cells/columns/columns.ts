@@ -93,8 +93,8 @@ export class Columns {
   }
 
   /**
-   * Ends the collection of ids, once, after the last of `rows` rows. True if a row had no id, or an id that another row
-   * had, or if there were too many ids to tell.
+   * Ends the collection of ids, once, after the last of `rows` rows. True if a row had no id, or the id of another row.
+   * Also true if there were too many ids to tell.
    */
   hasDuplicateOrMissingIds(rows: number): boolean {
     return this.#ids.distinct() !== rows;

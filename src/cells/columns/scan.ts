@@ -28,8 +28,8 @@ export interface ColumnScan {
   /** Number of cells that do not fit the declared type of a system or standard column; 0 for other columns. */
   readonly misfits: number;
   /**
-   * First and last time of a datetime column, as ISO texts without a zone (`2026-01-02T03:04:00.000`, six digits if
-   * there are micros), in the zone's wall clock. The search for the end day uses them.
+   * First and last time of a datetime column, in the zone's wall clock. ISO texts without a zone:
+   * `2026-01-02T03:04:00.000`, six digits if there are micros. The search for the end day uses them.
    */
   readonly first?: string;
   readonly last?: string;

@@ -67,8 +67,9 @@ export interface ScanResult {
 }
 
 /**
- * Scans an export as it arrives: checks every row, classifies every cell, and returns the bytes to keep, normalised
- * (LF, valid UTF-8, no BOM, no blank lines at the end). The result does not depend on how the body is cut into chunks.
+ * Scans an export as it arrives: checks every row, classifies every cell, and returns the bytes to keep. These are
+ * normalised: LF, valid UTF-8, no BOM, no blank lines at the end. The result does not depend on how the body is cut
+ * into chunks.
  */
 export class Scanner {
   readonly #source: RowSource;

@@ -17,10 +17,9 @@ interface ValueHash {
 const HASH_BYTES = 64;
 
 /**
- * Writes rows without dropped columns and with hashes for the values of hashed columns, with LF ends, into an array of
- * its own. `edit` also removes the dropped cells from the tokenizer's list and gives the others their new columns. A
- * listed cell still lies where it was read, and so has its plain value even if it is hashed: a caller must not keep
- * anything of it.
+ * Writes rows without dropped columns, and with hashes in place of hashed values. Rows end with LF and lie in an array
+ * of its own. `edit` also removes the dropped cells from the tokenizer's list and gives the others their new columns. A
+ * listed cell still points at its plain value, even if it is hashed: a caller must not keep anything of it.
  */
 export class RowEditor implements RowOutput {
   readonly #hash: ValueHash | undefined;

@@ -129,9 +129,8 @@ export class RowSource {
   }
 
   /**
-   * True if a chunk ends the header, as far as its quotes show. A header that comes in many chunks is read once it is
-   * complete, and before that only when it is twice as long as the last time, so that each byte is read a few times and
-   * not once for each chunk.
+   * True if a chunk ends the header, as far as its quotes show. A header that comes in many chunks is read again only
+   * when it is twice as long as the last time. So each byte is read a few times, and not once for each chunk.
    */
   #endsHeader(chunk: Uint8Array): boolean {
     for (const byte of chunk) {

@@ -76,9 +76,8 @@ function sqlClean(expr: string, forms: CellForms, zone: Zone | undefined): strin
 }
 
 /**
- * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros, by the zone's wall clock
- * if there is a zone. A time that such a text does not mean is written in UTC with a Z: the earlier of two equal
- * wall-clock times, so that the two differ.
+ * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros. A zone gives its wall
+ * clock. Of two times with the same wall-clock text, the earlier is written in UTC with a Z, so that the two differ.
  */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;

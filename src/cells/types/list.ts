@@ -34,9 +34,8 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * The LIST_ bits of a cell that is a JSON array of strings and nulls, or of numbers and nulls (longs and doubles by
- * their own rules). 0 for anything else: a nested, mixed or broken list, or a string that is no text (U+0000, half a
- * surrogate).
+ * The LIST_ bits of a JSON array of strings and nulls, or of numbers and nulls. A number must be a long or a double. 0
+ * for anything else: a nested, mixed or broken list, or a string with U+0000 or half a surrogate.
  */
 export function listClass(bytes: Uint8Array, start: number, end: number): CellForms {
   let i = skipSpace(bytes, start, end);

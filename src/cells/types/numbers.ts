@@ -4,7 +4,9 @@ import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { codecOf } from './type.ts';
 
-/** Every integer of up to this many digits is exact as a double, and every double of so many digits is its text. */
+/**
+ * An integer of up to so many digits is exact as a double. A decimal of up to so many digits comes back from a double.
+ */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
 

@@ -94,8 +94,8 @@ interface Facts {
  */
 export interface ColumnCodec extends Facts {
   /**
-   * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` if it is absent, and returns the
-   * index behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
+   * Writes the value of a cell that fits as JSON into `out` at byte `at`, `null` if it is absent. Returns the index
+   * behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   /** SQL of the typed value; NULL if the cell is absent or does not fit. */

@@ -54,8 +54,8 @@ interface LoadResult extends RunResult {
 const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
 
 /**
- * Runs `work` and reports its outcome, or a failure before it, which is in the log already, wherever the user asked for
- * it: in the log, the file of `--xcom`, a notification, and with `--json` the last line of all output.
+ * Runs `work` and reports its outcome wherever the user asked for it: in the log, the file of `--xcom`, a notification,
+ * and with `--json` the last line of all output. A failure before it is in the log already.
  */
 async function reportRun(
   values: Partial<Values>,

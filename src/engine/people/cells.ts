@@ -11,9 +11,10 @@ import type { Engine } from '../session/engine.ts';
 import { anyOf, identifier, textLiteral } from '../session/quote.ts';
 import type { PeopleQuery } from './query.ts';
 
-// The cells of one column of external or unified ids, and the keys by which they are compared. Texts are compared by keys.
-// The key of a cell is its text, or the canonical text of its value where the column is no string. The keys of an id are
-// its text, the canonical text of its value for the types of the column, and the hashes of these if the column is hashed.
+// The cells of one column of external or unified ids, and the keys by which they are compared. Texts are compared by
+// keys. The key of a cell is its text, or the canonical text of its value where the column is no string. The keys of an
+// id are its text and the canonical text of its value in the types of the column. If the column is hashed, the hashes
+// of these are keys too.
 
 /** Temporary tables of keys, with the number of their id: IDS of a column, PEOPLE of unified ids. */
 export const IDS = 'temp.main._dfinery_ids';

@@ -30,8 +30,8 @@ export interface Lookup {
 type Match = readonly [n: number, unifiedId: string | undefined];
 
 /**
- * Finds the people whose rows have one of the ids in the query's column, whom its mapping names, or who are on its
- * suppression list. Throws a configuration failure for a missing column, and for one whose hashes need another key.
+ * Finds people by the ids in the query's column, by its mapping, or by its suppression list. Throws a configuration
+ * failure for a missing column, and for one whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
   const { engine, from, state } = rows;

@@ -22,8 +22,7 @@ export interface AttachOptions {
  * to it.
  */
 export async function attach(connection: DuckDBConnection, database: string, o: AttachOptions): Promise<() => void> {
-  // The type is given because DuckDB would open a CSV or JSON file as a view of its rows, in memory, so that loaded
-  // rows would be lost.
+  // Without the type DuckDB would open a CSV or JSON file as a view in memory, and loaded rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const policy = { waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS };
   let locked: unknown;

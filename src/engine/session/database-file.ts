@@ -30,9 +30,9 @@ export function fileAt(path: string): string | undefined {
 const openFiles = new Set<string>();
 
 /**
- * Notes that this process opens a database file; returns a function that ends this, or undefined if the process has the
- * file open already. DuckDB's lock excludes other processes alone; and under POSIX a process that closes any descriptor
- * of a file loses all its locks on it, so that whoever opened the file first would go on without one.
+ * Notes that this process opens a database file. Returns a function that ends this, or undefined if the process has the
+ * file open already. DuckDB's lock excludes only other processes. Under POSIX a process that closes any descriptor of a
+ * file loses all its locks on it. So whoever opened the file first would go on without a lock.
  */
 export function claimFile(file: string): (() => void) | undefined {
   const key = fileAt(file) ?? file;

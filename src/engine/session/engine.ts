@@ -64,9 +64,7 @@ export class Engine {
     return result.rowsChanged;
   }
 
-  /**
-   * Appends rows to a table, in a fifth of the time of an INSERT that spells them (measured, 190 rows of 10 columns).
-   */
+  /** Appends rows to a table. It takes a fifth of the time of an INSERT (190 rows of 10 columns). */
   async append(table: string, rows: readonly (readonly Value[])[]): Promise<void> {
     this.#signal?.throwIfAborted();
     const appender = await this.#connection.createAppender(table);

@@ -23,9 +23,9 @@ const DATABASE = 'main_file';
 /** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**
- * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows: after a batch
- * that ends within a row group it then writes three of them a second time (measured, two batches of 250,000 rows: a
- * file of 70 MB instead of 41, and twice the processor time).
+ * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows. After a batch
+ * that ends within a row group it writes three of them a second time. Two batches of 250,000 rows then took 70 MB
+ * instead of 41, and twice the processor time.
  */
 const NO_JOINING = 0;
 
@@ -41,8 +41,8 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
 }
 
 /**
- * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only
- * their owner may read the files that this process makes, since a write-ahead log and spilled blocks hold rows too.
+ * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only the
+ * owner may read files that this process makes. A write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);

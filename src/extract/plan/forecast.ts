@@ -1,8 +1,8 @@
 import type { Plan } from './plan.ts';
 
 /**
- * The number of exports that a plan will send if nothing fails: one a day, up to two more to find out whether an export
- * includes its `to_date`, and one if that is done on a day which is not read.
+ * The number of exports that a plan will send if nothing fails: one a day. Finding out whether an export includes its
+ * `to_date` costs up to two more, and one if it is done on a day that is not read.
  */
 export function exportsNeeded({ days, endDayOn }: Plan): { readonly least: number; readonly most: number } {
   const least = days.length;

@@ -54,8 +54,8 @@ interface RetryOptions extends Omit<Runtime, 'env'>, WaitLimits {
 }
 
 /**
- * Calls `request`, which sends one export, until it has received something, or until an answer after which the export is
- * not sent again. Throws a UserError when the user must act, or when all attempts were made; throws the signal's reason.
+ * Calls `request`, which sends one export, until it has received something or the answer is final. Throws a UserError
+ * when the user must act, or when all attempts were made. Throws the signal's reason.
  */
 export async function retrying<T>(
   options: RetryOptions,

@@ -62,8 +62,8 @@ export interface TransportOptions {
 
 /**
  * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. It uses
- * Node's own client: undici 7 ends the process by an assertion when a connection closes while its reader is busy
- * (nodejs/undici#5360), and takes a reset for a clean end if only the end of the connection ends the body.
+ * Node's own client. undici 7 ends the process by an assertion when a connection closes while its reader is busy
+ * (nodejs/undici#5360). It also takes a reset for a clean end of a body without a length.
  */
 export class Transport {
   readonly #options: TransportOptions;

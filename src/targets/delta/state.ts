@@ -9,8 +9,8 @@ import type { TableState } from '../../table/state.ts';
 import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
 import type { Action } from './protocol/entry.ts';
 
-// The state as metadata domains of the log, schemas/files-state.json: a domain a receipt, so that a commit writes only what
-// it changes, and the log does not grow with the square of the days.
+// The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
+// that a commit writes only what it changes.
 
 const PREFIX = 'dfinery.';
 const TABLE = `${PREFIX}table`;

@@ -183,9 +183,9 @@ async function insert(engine: Engine, { key, date, rescued, columns, values, fro
 }
 
 /**
- * Where a day may share rows with its neighbours: a row that is also stored under the day after stays there alone, one
- * that is stored under the day before is taken from it. Returns the days before that may have lost rows, and the number
- * of removed rows.
+ * For a day that may share rows with its neighbours. A row that is also stored under the day after stays there alone.
+ * One that is stored under the day before is taken from it. Returns the days before that may have lost rows, and the
+ * number of removed rows.
  */
 async function separateNeighbours(
   engine: Engine,

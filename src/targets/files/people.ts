@@ -70,9 +70,9 @@ const NOT_ERASED =
   'the people are in no table any more, but files that hold them are still there: the same command removes these';
 
 /**
- * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, and then every
- * byte that is no longer part of the table. It commits even if nobody is found, so that a writer that began before can
- * no longer commit. If another writer commits first, it starts again.
+ * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
+ * removes every byte that is no longer part of the table. It commits even if nobody is found, so that a writer that
+ * began before can no longer commit. If another writer commits first, it starts again.
  */
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {

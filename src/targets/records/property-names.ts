@@ -34,10 +34,10 @@ const HASH_DIGITS = 6;
 
 /**
  * The property of each column of a header in a stream, or undefined if the stream does not show the column. Names stay
- * as the customer wrote them. Readers take names that differ in upper and lower case alone for one: of those, the one in
- * lower case (else the first in byte order) keeps its name, the others get the hash of their name in the export.
- * `catalog` has the configured properties. One day need not have all names that are the same, so that the form that the
- * catalog knows is used. No property has two columns.
+ * as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in lower case
+ * (else the first in byte order) keeps its name. The others get the hash of their name in the export. `catalog` has the
+ * configured properties. A day may lack some of such names, so the form that the catalog knows is used. No property has
+ * two columns.
  */
 export function propertyNames(
   stream: StreamName,
