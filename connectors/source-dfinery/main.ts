@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { runConnectorProcess } from '../../src/airbyte/protocol/entrypoint.ts';
-import { SOURCE } from '../../src/airbyte/source/index.ts';
+import { source } from '../../src/airbyte/source/connector.ts';
 
-await runConnectorProcess(SOURCE);
+await runConnectorProcess(source);

@@ -54,7 +54,7 @@ export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGener
   for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
 }
 
-export function logPlan({ warnings, readAgain, receipts }: Plan, { logger }: ExtractDeps): void {
+export function logPlan({ warnings, readAgain, receipts }: Plan, { logger }: Pick<ExtractDeps, 'logger'>): void {
   for (const { event, message } of warnings) logger.warn(event, message);
   for (const [why, days] of groupBy(readAgain, (day) => whyAgain(receipts.get(day))))
     logger.info('plan.read_again', `Read again, since ${why}: ${nameDays(days)}.`);

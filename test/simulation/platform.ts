@@ -1,4 +1,4 @@
-import { SOURCE } from '../../src/airbyte/source/index.ts';
+import { source } from '../../src/airbyte/source/connector.ts';
 import { addDays, type Day, daysOf, startOf } from '../../src/base/days.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from '../support/airbyte/connector.ts';
 import { START, type World } from './simulation.ts';
@@ -62,7 +62,7 @@ export class PlatformSimulation {
     const words = [verb, '--config', this.#files.write(config)];
     if (verb === 'read') words.push('--catalog', this.#files.write(this.#catalog, 'txt'));
     if (state !== undefined) words.push('--state', this.#files.write(state, 'txt'));
-    return runInProcess(SOURCE, words, { clock: this.#world.clock });
+    return runInProcess(source, words, { clock: this.#world.clock });
   }
 
   /** Takes the records up to the last STATE, and that STATE. */

@@ -3,7 +3,7 @@
 
 import type { Runtime } from '../../base/runtime.ts';
 import type { Redactor, Secret } from '../../base/secrets.ts';
-import type { ConfiguredCatalog, StateInput } from './input.ts';
+import type { ConfiguredCatalog, SavedStates } from './input.ts';
 import type { ConnectorSpecification, Message } from './messages.ts';
 import type { MessageWriter } from './writer.ts';
 
@@ -37,7 +37,7 @@ export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Me
 export type ReadVerb = (
   config: unknown,
   catalog: ConfiguredCatalog,
-  state: StateInput,
+  state: SavedStates,
   context: VerbContext,
 ) => Promise<void>;
 export type WriteVerb = (

@@ -10,10 +10,11 @@ import type { Runtime } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../../base/signals.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
+import { openOutputStream } from '../../fs/output-stream.ts';
 import type { Connector, Verb, VerbContext } from './connector.ts';
-import { parseConfiguredCatalog, parseStateInput } from './input.ts';
+import { parseConfiguredCatalog, parseSavedStates } from './input.ts';
 import { traceOf } from './messages.ts';
-import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
+import { isClosedPipe, MessageWriter } from './writer.ts';
 
 /**
  * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
@@ -70,7 +71,7 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   }
   const catalog = parseConfiguredCatalog(readJsonFile(given.catalog, 'The catalog file', { mayBeEmpty: true }));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
-  const state = parseStateInput(
+  const state = parseSavedStates(
     given.state ? readJsonFile(given.state, 'The state file', { mayBeEmpty: true }) : undefined,
   );
   return (await connector.read?.())?.(config, catalog, state, context);
@@ -161,7 +162,7 @@ function optionsIn(args: string[]) {
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   letHeapGrow();
-  const writer = new MessageWriter(openStdout(systemClock));
+  const writer = new MessageWriter(openOutputStream(1));
   logWarnings(writer);
   if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
   await runUntilStopped(async (signal) => {

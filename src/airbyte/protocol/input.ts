@@ -63,59 +63,28 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 
 const unusableError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
-/** The states that earlier runs saved, in whichever of the protocol's forms. */
-export interface StateInput {
-  /** States by `streamKey(descriptor)`. A stream that was saved without a state is not in it. */
-  readonly streams: ReadonlyMap<string, JsonObject>;
-  /** The state of a LEGACY message, or a bare object that is none of the other forms. */
-  readonly legacy: JsonObject | undefined;
-}
+/** The states that earlier runs saved, by `streamKey(descriptor)`; a stream that was saved without a state is not in it. */
+export type SavedStates = ReadonlyMap<string, JsonObject>;
 
-/** A legacy object is the state of every stream, or a map of states by name. */
-export const savedState = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
-  input.streams.get(streamKey(stream)) ?? legacyOf(input.legacy, stream.name);
-
-function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | undefined {
-  if (legacy === undefined || !Object.values(legacy).every(isObject)) return legacy;
-  const own = Object.hasOwn(legacy, name) ? legacy[name] : undefined;
-  return isObject(own) ? own : undefined;
-}
-
-/** Parses the content of a state file: absent, `[]`, a list of states, one state, or a legacy object. */
-export function parseStateInput(value: unknown): StateInput {
-  const streams = new Map<string, JsonObject>();
-  let legacy: JsonObject | undefined;
+/** Parses the content of a state file: absent, empty, one STATE message of a stream, or a list of them. */
+export function parseSavedStates(value: unknown): SavedStates {
+  const states = new Map<string, JsonObject>();
   const items: readonly unknown[] = value === undefined || value === null ? [] : [value].flat();
-  for (const [i, one] of items.entries()) {
-    const state = unwrapped(one);
-    if (!isObject(state)) throw unusableStateError(i, 'it is not an object');
-    const { type, stream, global, data } = state;
-    if (isObject(stream)) addStream(streams, stream, i);
-    else if (isObject(global)) {
-      const all: readonly unknown[] = Array.isArray(global.stream_states) ? global.stream_states : [];
-      for (const own of all.filter(isObject)) addStream(streams, own, i);
-    } else if (isObject(data)) legacy = notEmpty(data);
-    else if (type === 'STREAM' || type === 'GLOBAL') throw unusableStateError(i, `a ${type} without content`);
-    else if (type !== 'LEGACY') legacy = notEmpty(state);
+  for (const [i, item] of items.entries()) {
+    const message = isObject(item) && isObject(item.state) ? item.state : item;
+    if (!isObject(message)) throw unusableStateError(i, 'it is not an object');
+    if (Object.keys(message).length === 0) continue;
+    if (!isObject(message.stream)) throw unusableStateError(i, 'it is not the state of a stream (type STREAM)');
+    const { stream_descriptor: at, stream_state: state } = message.stream;
+    const name = isObject(at) ? textIn(at.name) : undefined;
+    if (name === undefined || !isObject(at)) throw unusableStateError(i, 'its stream has no name');
+    if (state === undefined || state === null) continue;
+    // A state that is not understood must not count as none: an appended table would then have every row twice.
+    if (!isObject(state)) throw unusableStateError(i, `the state of its stream ${name} is not an object`);
+    states.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
   }
-  return { streams, legacy };
+  return states;
 }
-
-function addStream(streams: Map<string, JsonObject>, value: JsonObject, index: number): void {
-  const { stream_descriptor: at, stream_state: state } = value;
-  const name = isObject(at) ? textIn(at.name) : undefined;
-  if (name === undefined || !isObject(at)) throw unusableStateError(index, 'its stream has no name');
-  // A state that is not understood must not count as none: an appended table would then have every row twice.
-  if (state !== undefined && state !== null && !isObject(state))
-    throw unusableStateError(index, `the state of its stream ${name} is not an object`);
-  if (isObject(state)) streams.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
-}
-
-/** The state inside an envelope with which it was saved. */
-const unwrapped = (value: unknown): unknown =>
-  isObject(value) && value.type === 'STATE' && isObject(value.state) ? value.state : value;
-
-const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(value).length > 0 ? value : undefined);
 
 const unusableStateError = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);

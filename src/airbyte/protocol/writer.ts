@@ -1,17 +1,11 @@
-import { close, constants, fstatSync, open } from 'node:fs';
-import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import type { Clock } from '../../base/clock.ts';
 import { codeOf, UserError } from '../../base/errors.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
-import { openOutputStream } from '../../fs/output-stream.ts';
 import { type Level, log, type Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
-/** How often a pipe is checked for a reader (ms). */
-const READER_MS = 2_000;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
 
@@ -86,25 +80,3 @@ const droppedLine = (count: number): string =>
   `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
-
-export function openStdout(clock: Clock): Writable {
-  const out = openOutputStream(1);
-  if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(out, clock);
-  return out;
-}
-
-/**
- * Closes `out` when stdout has no reader any more: a run that rarely writes would otherwise go on for a long time.
- * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; else only the next write
- * shows it.
- */
-function watchReader(out: Socket, clock: Clock): void {
-  const ask = () =>
-    open('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
-      if (error?.code === 'ENXIO') out.destroy(error);
-      if (error) return;
-      close(probe, () => {});
-      clock.after(READER_MS, ask);
-    });
-  clock.after(READER_MS, ask);
-}

@@ -5,37 +5,21 @@ import type { Runtime } from '../../base/runtime.ts';
 import { missingColumns } from '../../cells/columns/groups.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { openQuota } from '../../extract/session.ts';
 import { ExportClient } from '../../service/export/client.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../../service/http/headers.ts';
-import type { ExportQuota } from '../../service/quota/quota.ts';
 import { type CheckVerb, openConfig } from '../protocol/connector.ts';
 import { readHeader } from './header.ts';
 
-/**
- * The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration.
- */
-export const checkVerb: CheckVerb = async (value, context) => {
+/** The verb `check`. An exhausted quota is reported as such, not as a fault of the configuration. */
+export const check: CheckVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const verdict = await checkService(config, context);
   context.logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
   if (!verdict.usable) throw configError(verdict.message);
   return verdict.message;
 };
-
-/** Probes a configured service; the export is counted by the quota that the processes of this machine share. */
-export async function checkService(config: SourceConfig, runtime: Runtime): Promise<ProbeVerdict> {
-  const { baseUrl, serviceId, exportToken } = config;
-  const { clock, logger, env, signal } = runtime;
-  const quota = openQuota(config, runtime);
-  try {
-    return await probeExport({ baseUrl, serviceId, exportToken, clock, logger, env, quota }, signal);
-  } finally {
-    await quota.close();
-  }
-}
 
 export type ProbeKind =
   | 'ok'
@@ -59,30 +43,32 @@ export interface ProbeVerdict {
   readonly limits: LimitHeaders;
 }
 
-export interface ProbeOptions
-  extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
-    Pick<Runtime, 'clock' | 'logger' | 'env'> {
-  /** Counts the export; is not waited for. */
-  readonly quota: Pick<ExportQuota, 'enterNow'>;
-}
+type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
 
 const COST = 'This check costs one export of the hourly limit, sometimes two.';
 /** Maximum time from the first byte sent to the verdict (ms). */
 const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
+/** A check waits for no quota: its one small export is sent at once. */
+const NO_QUOTA = { enter: async () => ({ answered() {}, release() {} }), close: async () => {} };
 
 /**
  * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export nor
- * a wrong token, a second request without any filter decides. Waits for no quota, never retries. Rejects only with the signal's
- * reason.
+ * a wrong token, a second request without any filter decides. Never retries. Rejects only with the signal's reason.
  */
-export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
-  const { clock, baseUrl, quota, logger } = options;
+export async function checkService(
+  { baseUrl, serviceId, exportToken }: Service,
+  { clock, logger, env, signal }: Omit<Runtime, 'random'>,
+): Promise<ProbeVerdict> {
   const { host } = new URL(baseUrl);
   let isConnected = false;
   const service = new ExportClient({
-    ...options,
-    quota: { enter: () => quota.enterNow(), close: async () => {} },
+    baseUrl,
+    serviceId,
+    exportToken,
+    clock,
+    env,
+    quota: NO_QUOTA,
     stallMs: SOURCE_CHECK_TIMEOUT_MS * 2,
     onConnect: () => {
       isConnected = true;

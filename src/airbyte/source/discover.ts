@@ -1,4 +1,4 @@
-import { dayAt } from '../../base/days.ts';
+import { addDays, dayAt } from '../../base/days.ts';
 import { editHeader } from '../../cells/columns/column-edits.ts';
 import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
@@ -13,14 +13,14 @@ import { editsOf, extractDeps, openExportSession } from '../../extract/session.t
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import { exportHeader } from './header.ts';
-import { streamsOf } from './streams/streams.ts';
+import { streamsOf } from './schemas.ts';
 
 /** Who configures a connection waits for its schema: a service that names a longer pause is not waited for (ms). */
 const MAX_PAUSE_MS = 60_000;
 /** The waits of a discovery, in all (ms): the platform ends it after nine minutes, without the reason. */
 const MAX_WAITS_MS = 8 * 60_000;
 
-export const discoverVerb: DiscoverVerb = async (value, context) => {
+export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const waitsEndAt = context.clock.now() + MAX_WAITS_MS;
   const session = openExportSession(config, context, { waitsEndAt });
@@ -49,7 +49,8 @@ export interface DiscoveredColumn {
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
   const { first, last } = sampledDays(config, now);
-  const [from, to] = [oldestDay(now, config.historyDays), dayAt(now)];
+  // The first day that every service still exports, and the last that has begun everywhere.
+  const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), dayAt(now, -12)];
   deps.logger.info(
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${to}, and ${first} to ${last} for the types.`,

@@ -1,4 +1,3 @@
-import { addDays, dayAt } from '../../base/days.ts';
 import { transientError, UserError } from '../../base/errors.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { readNames } from '../../cells/csv/tokenizer.ts';
@@ -6,12 +5,8 @@ import type { ExtractDeps } from '../../extract/deps.ts';
 import type { ExportBody, ExportRequest } from '../../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 
-type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'signal'>;
-
-/** Time for all attempts (ms): who configures a connection waits for its schema. */
+/** Who configures a connection waits for its schema (ms). */
 const MAX_MS = 60_000;
-/** Requests until the header is given up: the oldest or the newest day may be refused. */
-const ATTEMPTS = 3;
 
 /**
  * The column names of one export, of which no more is read; undefined when the service does not export so many days
@@ -19,23 +14,13 @@ const ATTEMPTS = 3;
  */
 export async function exportHeader(
   request: ExportRequest,
-  { service, clock, signal }: HeaderDeps,
+  { service, clock, signal }: Pick<ExtractDeps, 'service' | 'clock' | 'signal'>,
 ): Promise<readonly string[] | undefined> {
-  const attempts = async (limited: AbortSignal) => {
-    let { from, to } = request;
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const answer = await service.exportEvents({ ...request, from, to }, limited);
-      const header = answer.kind === 'data' ? await headerOf(answer) : undefined;
-      if (header !== undefined) return header;
-      // A day at one of the ends is perhaps gone, or has not begun where the service is.
-      if (answer.kind === 'gone') from = addDays(from, 1);
-      else if (answer.kind === 'invalid') to = dayAt(clock.now(), -12);
-      else if (answer.kind !== 'data') return undefined;
-    }
-    return undefined;
-  };
   try {
-    return await withinTime(MAX_MS, { clock, signal }, attempts);
+    return await withinTime(MAX_MS, { clock, signal }, async (limited) => {
+      const answer = await service.exportEvents(request, limited);
+      return answer.kind === 'data' ? headerOf(answer) : undefined;
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof TimeLimitReached) return undefined;

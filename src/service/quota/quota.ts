@@ -86,11 +86,6 @@ export class ExportQuota {
     }
   }
 
-  /** Grants a permit without waiting: for the single small export of an interactive check. */
-  async enterNow(): Promise<Permit> {
-    return this.#permit(() => {});
-  }
-
   #permit(end: () => void): Permit {
     const { clock, logger } = this.#options;
     this.#state = afterSending(this.#state, clock.now());

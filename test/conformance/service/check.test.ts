@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/airbyte/source/check.ts';
-import { systemClock } from '../../../src/base/clock.ts';
+import { checkService, type ProbeKind } from '../../../src/airbyte/source/check.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import {
@@ -14,7 +14,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY, ManualClock, OpenQuota } from '../../support/service/service.ts';
+import { CANARY, ManualClock } from '../../support/service/service.ts';
 import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
@@ -29,19 +29,16 @@ afterEach(async () => {
   server = undefined;
 });
 
-const probeAt = (baseUrl: string, more: Partial<ProbeOptions> = {}, signal = SIGNAL) =>
-  probeExport(
-    {
-      baseUrl,
-      serviceId: SERVICE_ID,
-      exportToken: new Secret(CANARY),
-      clock: { ...systemClock, now: () => NOW },
-      logger: silentLogger,
-      env: () => undefined,
-      quota: new OpenQuota(),
-      ...more,
-    },
-    signal,
+interface Given {
+  readonly exportToken?: Secret;
+  readonly serviceId?: string;
+  readonly clock?: Clock;
+}
+
+const probeAt = (baseUrl: string, { clock, ...more }: Given = {}, signal = SIGNAL) =>
+  checkService(
+    { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY), ...more },
+    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: silentLogger, env: () => undefined, signal },
   );
 
 async function probe(script: Script, options = {}) {
@@ -127,16 +124,6 @@ describe('the verdict on one minimal export', () => {
     expect(verdict).toMatchObject({ kind: 'ok', usable: true });
   });
 
-  it('counts the second request too, and disconnects after its header', async () => {
-    const endless: Script = () => [{ send: head(200, CHUNKED) }, { send: chunks(`${HEADER}\n`) }, { hold: true }];
-    server = await startFaultyServer((request, count) =>
-      forEvent(request.body) ? json(400, fail('invalid_parameter')) : endless(request, count),
-    );
-    const quota = new OpenQuota();
-    expect(await probeAt(server.url, { quota })).toMatchObject({ kind: 'ok', usable: true });
-    expect(quota).toMatchObject({ entered: 2, released: 2 });
-  });
-
   it('names the reset of an exhausted quota, and requests the minimal export', async () => {
     const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
     expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
@@ -159,20 +146,13 @@ describe('the verdict on one minimal export', () => {
     expect(server.requests).toEqual([]);
   });
 
-  it('is inconclusive within five seconds for a host that accepts connections but does not answer', async () => {
+  it('is inconclusive within five seconds for a host that does not answer', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
     await until(() => server?.requests.length === 1);
     clock.pass(4_999);
     expect(await probing).toMatchObject({ kind: 'inconclusive', usable: true, code: 'slow' });
-  });
-
-  it('counts the request in the quota without waiting for it', async () => {
-    server = await startFaultyServer(() => whole(200, HEADER));
-    const quota = new OpenQuota();
-    await probeAt(server.url, { quota });
-    expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 
   it('rejects with the reason of an abort', async () => {

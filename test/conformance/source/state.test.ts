@@ -40,8 +40,6 @@ describe('a saved state', () => {
       'the message in its envelope',
       { type: 'STATE', state: saved({ version: 1, from_date: '2026-01-19' }, 'events')[0] },
     ],
-    ['a legacy object', { version: 1, from_date: '2026-01-19' }],
-    ['a LEGACY message', { type: 'LEGACY', data: { version: 1, from_date: '2026-01-19' } }],
     [
       'nulls and unknown keys',
       [

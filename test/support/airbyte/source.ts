@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { SOURCE } from '../../../src/airbyte/source/index.ts';
+import { source } from '../../../src/airbyte/source/connector.ts';
 import { type HandClock, handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
@@ -35,7 +35,7 @@ export class SourceFixture {
     const words = [verb, '--config', this.files.write(config)];
     if (inputs.catalog !== undefined) words.push('--catalog', this.files.write(inputs.catalog, 'txt'));
     if (inputs.state !== undefined) words.push('--state', this.files.write(inputs.state, 'txt'));
-    return runInProcess(SOURCE, words, { clock: this.clock });
+    return runInProcess(source, words, { clock: this.clock });
   }
 
   async catalog(more: Json = {}, only?: readonly string[]): Promise<Json> {

@@ -18,7 +18,7 @@ export const EXPORT_REQUEST: ExportRequest = {
 };
 
 /** A quota that admits everybody and remembers what it was told. */
-export class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
+class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
   entered = 0;
   released = 0;
   readonly heads: AnswerHead[] = [];
@@ -35,9 +35,6 @@ export class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
         isOver = true;
       },
     };
-  }
-  enterNow() {
-    return this.enter();
   }
   async close() {}
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Heartbeat } from '../../../src/airbyte/source/read.ts';
+import { Heartbeat } from '../../../src/airbyte/source/heartbeat.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 
 const MINUTE = 60_000;
@@ -35,12 +35,9 @@ function fixture() {
   const clock = new Timers();
   const said: string[] = [];
   const at = () => `${clock.now() / MINUTE}:`;
-  const run = {
-    limited: async (until: number) => void said.push(`${at()} limited until ${until / MINUTE}`),
-    resumed: async () => void said.push(`${at()} resumed`),
-    repeat: async () => void said.push(`${at()} alive`),
-  };
-  const heartbeat = new Heartbeat(clock, { inEachOpen: (sign) => void sign(run) });
+  const heartbeat = new Heartbeat(clock, (until) => {
+    said.push(`${at()} ${until === undefined ? 'alive' : `limited until ${until / MINUTE}`}`);
+  });
   let end = (_value: string) => {};
   const work = new Promise<string>((resolve) => {
     end = resolve;
@@ -48,13 +45,13 @@ function fixture() {
   return { clock, said, heartbeat, work, end };
 }
 
-describe('the heartbeat while a window is waited for', () => {
+describe('the heartbeat while a day is waited for', () => {
   it('beats every ten minutes', async () => {
     const { clock, said, heartbeat, work, end } = fixture();
     const waiting = heartbeat.during(work);
     clock.advance(25 * MINUTE);
-    end('window');
-    expect(await waiting).toBe('window');
+    end('day');
+    expect(await waiting).toBe('day');
     clock.advance(60 * MINUTE);
     expect(said).toEqual(['10: alive', '20: alive']);
   });
@@ -66,9 +63,9 @@ describe('the heartbeat while a window is waited for', () => {
     heartbeat.waiting(40 * MINUTE);
     clock.advance(16 * MINUTE);
     heartbeat.waiting(undefined);
-    end('window');
+    end('day');
     await waiting;
-    expect(said).toEqual(['5: limited until 40', '10: limited until 40', '20: limited until 40', '21: resumed']);
+    expect(said).toEqual(['5: limited until 40', '10: limited until 40', '20: limited until 40', '21: alive']);
   });
 
   it('reports a wait that began while records were written afterwards, and nothing in between', async () => {
@@ -77,8 +74,8 @@ describe('the heartbeat while a window is waited for', () => {
     clock.advance(30 * MINUTE);
     expect(said).toEqual([]);
     const waiting = heartbeat.during(work);
-    end('window');
+    end('day');
     await waiting;
-    expect(said).toEqual(['30: limited until 40', '30: resumed']);
+    expect(said).toEqual(['30: limited until 40', '30: alive']);
   });
 });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseConnectorArguments } from '../../../src/airbyte/protocol/entrypoint.ts';
-import { parseConfiguredCatalog, parseStateInput, savedState } from '../../../src/airbyte/protocol/input.ts';
+import { parseConfiguredCatalog, parseSavedStates, streamKey } from '../../../src/airbyte/protocol/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
   type: 'STREAM',
   stream: { stream_descriptor: { name, ...(namespace !== undefined && { namespace }) }, stream_state: value },
 });
+
+const parsed = (value: unknown) => Object.fromEntries(parseSavedStates(value));
 
 describe('a saved state', () => {
   it.each<[string, unknown]>([
@@ -13,59 +15,33 @@ describe('a saved state', () => {
     ['null', null],
     ['an empty list', []],
     ['an empty object', {}],
-    ['LEGACY without data', { type: 'LEGACY' }],
-    ['LEGACY with empty data', [{ type: 'LEGACY', data: {} }]],
     ['a stream without a state', [stream('a', null)]],
   ])('may be %s', (_name, value) => {
-    const { streams, legacy } = parseStateInput(value);
-    expect([streams.size, legacy]).toEqual([0, undefined]);
+    expect(parsed(value)).toEqual({});
   });
 
   it('is found by stream, with any spelling of an absent namespace', () => {
-    const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
-    expect(savedState(found, { name: 'a' })).toEqual({ n: 1 });
-    expect(savedState(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
-    expect(savedState(found, { name: 'a', namespace: 'x' })).toEqual({ n: 3 });
-    expect(savedState(found, { name: 'c' })).toBeUndefined();
-    const empty = parseStateInput([stream('a', { n: 4 }, '')]);
-    expect(savedState(empty, { name: 'a' })).toEqual({ n: 4 });
-    expect(savedState(found, { name: 'b', namespace: '' })).toEqual({ n: 2 });
+    const found = parseSavedStates([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
+    expect(found.get(streamKey({ name: 'a' }))).toEqual({ n: 1 });
+    expect(found.get(streamKey({ name: 'b', namespace: '' }))).toEqual({ n: 2 });
+    expect(found.get(streamKey({ name: 'a', namespace: 'x' }))).toEqual({ n: 3 });
+    expect(found.get(streamKey({ name: 'c' }))).toBeUndefined();
   });
 
-  it('may be global, legacy, bare, single or in its envelope', () => {
-    const global = {
-      type: 'GLOBAL',
-      global: { shared_state: { s: 1 }, stream_states: [stream('a', { n: 1 }).stream] },
-    };
-    expect(savedState(parseStateInput([global]), { name: 'a' })).toEqual({ n: 1 });
-    expect(parseStateInput({ type: 'LEGACY', data: { n: 1 } }).legacy).toEqual({ n: 1 });
-    expect(parseStateInput({ version: 1 }).legacy).toEqual({ version: 1 });
-    expect(savedState(parseStateInput(stream('a', { n: 1 })), { name: 'a' })).toEqual({ n: 1 });
-    expect(savedState(parseStateInput([{ type: 'STATE', state: stream('a', { n: 1 }) }]), { name: 'a' })).toEqual({
-      n: 1,
-    });
+  it('may be a single message, and in its envelope', () => {
+    const one = parsed([stream('a', { n: 1 })]);
+    expect(parsed(stream('a', { n: 1 }))).toEqual(one);
+    expect(parsed({ type: 'STATE', state: stream('a', { n: 1 }) })).toEqual(one);
   });
 
-  it('may have the oldest form: one state for all streams, or a state by stream name', () => {
-    const one = parseStateInput({ version: 1, from_date: '2026-01-02', future: { n: 1 } });
-    expect(savedState(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
-    for (const map of [{ a: { n: 1 }, b: { n: 2 } }, [{ type: 'LEGACY', data: { a: { n: 1 }, b: { n: 2 } } }]]) {
-      expect(savedState(parseStateInput(map), { name: 'b' })).toEqual({ n: 2 });
-      expect(savedState(parseStateInput(map), { name: 'c' })).toBeUndefined();
-    }
+  it.each([[1], ['x'], [[1]], [true]])('is refused if a stream has no object: %j', (value) => {
+    expect(() => parsed([stream('events', value)])).toThrow(/item 1: the state of its stream events is not an object/);
   });
 
-  it.each([[1], ['x'], [[1]], [true]])('must be an object or absent for each stream: %j is refused', (state) => {
-    const message = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } };
-    expect(() => parseStateInput([message])).toThrow(/item 1: the state of its stream events is not an object/);
-    const unset = { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: null } };
-    expect(parseStateInput([unset]).streams.size).toBe(0);
-  });
-
-  it.each([[[5]], ['text'], [[{ type: 'STREAM' }]], [[{ stream: { stream_state: {} } }]]])(
+  it.each([[[5]], ['text'], [[{ type: 'STREAM' }]], [[{ stream: { stream_state: {} } }]], [{ version: 1 }]])(
     'is refused: %j',
     (value) => {
-      expect(() => parseStateInput(value)).toThrow(/saved state/);
+      expect(() => parsed(value)).toThrow(/saved state/);
     },
   );
 });

@@ -1,9 +1,7 @@
-// This folder: the streams of the source: their schemas, plans and messages.
-
-import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../../cells/columns/groups.ts';
-import { TYPES } from '../../../cells/types/index.ts';
-import type { ColumnType } from '../../../cells/types/type.ts';
-import { ITEM_POSITION } from '../../../table/names.ts';
+import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import { TYPES } from '../../cells/types/index.ts';
+import type { ColumnType } from '../../cells/types/type.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import {
   KEY,
   nameWithHash,
@@ -11,8 +9,8 @@ import {
   RESCUED,
   STREAM_NAMES,
   type StreamName,
-} from '../../../targets/records/property-names.ts';
-import type { AirbyteStream } from '../../protocol/messages.ts';
+} from '../../targets/records/property-names.ts';
+import type { AirbyteStream } from '../protocol/messages.ts';
 
 interface TypedColumn {
   readonly source: string;

@@ -1,0 +1,160 @@
+import { addDays, type Day } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
+import type { SourceConfig } from '../../config/source.ts';
+import { type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
+import {
+  type ExportState,
+  NO_PRIOR_LOADS,
+  type StoredReceiptFacts,
+  type StoredReceipts,
+} from '../../extract/receipt.ts';
+import { parseState, StateError } from '../../extract/state.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../../targets/records/property-names.ts';
+import type { ConfiguredStream } from '../protocol/input.ts';
+
+/** Key of the state of a full refresh: the job that it belongs to. */
+export const SYNC_ID = 'sync_id';
+/** Key of the state of a full refresh: the last day that was handed on. */
+export const REFRESHED_THROUGH = 'refreshed_through';
+/** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
+export const WAITING_UNTIL = 'waiting_until';
+
+export interface StreamPlan {
+  readonly name: StreamName;
+  readonly plan: Plan;
+}
+
+/** The part of a plan's input that does not depend on the saved state. */
+type Input = Pick<PlanInput, 'appends' | 'now'> & { readonly settings: SourceConfig };
+
+/** Plans one configured stream from its saved state. Throws a UserError. */
+export function planStream(
+  stream: ConfiguredStream,
+  saved: JsonObject | undefined,
+  settings: SourceConfig,
+  now: number,
+): StreamPlan {
+  const name = streamName(stream);
+  const input: Input = { settings, appends: isPlainAppend(stream), now };
+  const state = withoutPassingKeys(saved);
+  const isRefresh = stream.syncMode === 'full_refresh';
+  return { name, plan: isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input) };
+}
+
+function streamName({ name, namespace, syncMode }: ConfiguredStream): StreamName {
+  if (namespace !== undefined || !isStreamName(name)) {
+    throw configError(
+      `The configured stream ${JSON.stringify(name)} does not exist here; ` +
+        `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
+    );
+  }
+  if (syncMode === 'full_refresh' || syncMode === 'incremental') return name;
+  throw configError(
+    `The stream ${name} is configured with the sync mode ${JSON.stringify(syncMode)}; wanted full_refresh or incremental.`,
+  );
+}
+
+/** True if rows are only ever added: the destination neither merges by key nor empties its table first. */
+function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
+  const truncates = generationId > 0 && minimumGenerationId === generationId;
+  return destinationSyncMode === 'append' && !truncates;
+}
+
+/** A saved state without the keys of a single read, and those that the kits of other connectors leave. */
+function withoutPassingKeys(saved: JsonObject | undefined): JsonObject | undefined {
+  const kept = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: Input): Plan {
+  try {
+    return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
+  } catch (error) {
+    if (!(error instanceof StateError)) throw error;
+    if (error.problem === 'filters') return startAgain(name, error, input);
+    if (error.problem === 'future') return readNothing(name, state, input);
+    // The advice of the command line names options that a platform does not have.
+    throw configError(`${error.statement}. Clear the stream's data, or its state, in the platform to start anew.`, {
+      internal: error.internal,
+      cause: error,
+    });
+  }
+}
+
+/** Other filters: reads from the start again; under plain append every row would come twice. */
+function startAgain(name: StreamName, error: StateError, input: Input): Plan {
+  if (input.appends === true) {
+    throw configError(
+      `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
+        "would come twice. Put the filters back, or clear the stream's data in the platform.",
+      { cause: error },
+    );
+  }
+  const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
+  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
+  return { ...plan, warnings: [{ event: 'state.fresh_start', message }, ...plan.warnings] };
+}
+
+/** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
+function readNothing(name: StreamName, state: JsonObject | undefined, input: Input): Plan {
+  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
+  const warnings = [{ event: 'state.future', message }];
+  return { ...plan, state: parseState(state), days: [], endDayOn: undefined, warnings };
+}
+
+/** A full refresh goes on where an earlier attempt of the same job stopped. */
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: Input): Plan {
+  const fresh = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
+  const state = stateOfJob(stream.syncId, saved, fresh);
+  if (state === undefined) return fresh;
+  const through = state[REFRESHED_THROUGH];
+  const next = typeof through === 'string' ? addDays(through, 1) : fresh.start;
+  const days = fresh.days.filter((day) => day >= next);
+  return { ...fresh, state, receipts: receiptsIn(state), days, start: state.start_date ?? fresh.start };
+}
+
+/** The saved state, if an earlier attempt of the same job left it, with the same service and filters. */
+function stateOfJob(
+  syncId: number | undefined,
+  saved: JsonObject | undefined,
+  { hashes }: Plan,
+): ExportState | undefined {
+  if (syncId === undefined || saved?.[SYNC_ID] !== syncId) return undefined;
+  try {
+    const state = parseState(saved);
+    return state?.filters === hashes.filters && state.service === hashes.service ? state : undefined;
+  } catch (error) {
+    if (error instanceof StateError) return undefined;
+    throw error;
+  }
+}
+
+/** What a state keeps of the days that were read; the schema of the state has checked it where the state is used. */
+const receiptsIn = (state: JsonObject | undefined): StoredReceipts =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, StoredReceiptFacts>>));
+
+/** The plan of the downloads for several streams: each day that one of them wants is downloaded once. */
+export function planForAll(plans: readonly Plan[]): Plan {
+  const [first] = plans;
+  const known = plans.find((plan) => plan.toDateInclusive !== undefined);
+  const asked = plans.flatMap((plan) => plan.endDayOn ?? []);
+  const receipts = new Map<Day, StoredReceiptFacts>();
+  for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
+    const other = receipts.get(day);
+    if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);
+  }
+  return {
+    ...first,
+    appends: plans.every((plan) => plan.appends),
+    settleHours: plans.every((plan) => plan.appends) ? first.settleHours : undefined,
+    state: plans.find((plan) => plan.state !== undefined)?.state,
+    receipts,
+    days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
+    readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
+    toDateInclusive: known?.toDateInclusive,
+    endDayOn: known === undefined ? asked.sort().at(-1) : known.endDayOn,
+    warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
+  };
+}

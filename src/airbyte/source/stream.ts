@@ -1,0 +1,206 @@
+import type { Clock } from '../../base/clock.ts';
+import { addDays, type Day } from '../../base/days.ts';
+import { configError, transientError, type UserError } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
+import type { Logger } from '../../base/log.ts';
+import type { DayResult } from '../../extract/download/day.ts';
+import { gapError } from '../../extract/extract.ts';
+import { lastDayOverFor } from '../../extract/plan/calendar.ts';
+import { nameDays } from '../../extract/plan/name-days.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
+import { type ImplausibleDay, implausible } from '../../extract/plausible.ts';
+import type { ExportState, Receipt, RunFacts, StoredReceiptFacts } from '../../extract/receipt.ts';
+import { stateAfter, unreadState } from '../../extract/state.ts';
+import type { StreamName } from '../../targets/records/property-names.ts';
+import type { RecordStream } from '../../targets/records/record-plan.ts';
+import type { ConfiguredStream } from '../protocol/input.ts';
+import { type StreamDescriptor, type StreamStatus, streamState, streamStatus } from '../protocol/messages.ts';
+import type { MessageWriter } from '../protocol/writer.ts';
+import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './plan.ts';
+
+/** Number of days of which a state keeps the row counts: what is usual for a weekday follows from four weeks. */
+const KEPT_DAYS = 35;
+
+export interface StreamOutput {
+  readonly writer: MessageWriter;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Writes a status of a stream. `quotaReset` (ms since 1970): it waits for the limit of the service. */
+export const writeStatus = (
+  { writer, clock }: StreamOutput,
+  stream: StreamDescriptor,
+  status: StreamStatus,
+  quotaReset?: number,
+): Promise<void> => writer.write(streamStatus(stream, status, clock.now(), quotaReset));
+
+/** What the run knows of the service when a day is there. */
+export interface KnownFacts extends Pick<RunFacts, 'now' | 'toDateInclusive' | 'finalNewline'> {
+  /** True once the run has tried to find out whether an export includes its `to_date`. */
+  readonly isEndDayAsked: boolean;
+}
+
+/** One stream while it is read, with a cursor of its own, which never goes backward. */
+export class Stream {
+  readonly name: StreamName;
+  readonly plan: Plan;
+  readonly records: RecordStream;
+  /** False once its last status, COMPLETE or INCOMPLETE, was written. */
+  isOpen = true;
+  readonly #descriptor: StreamDescriptor;
+  readonly #output: StreamOutput;
+  readonly #days: ReadonlySet<Day>;
+  readonly #receipts: Map<Day, StoredReceiptFacts>;
+  /** Keys of a full refresh. */
+  #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
+  #state: ExportState | undefined;
+  #start: Day;
+  /** Days that the service no longer exports and that are no gap yet. */
+  #lost: Day[] = [];
+  #gaps: readonly Day[] = [];
+  #isLoaded = false;
+  /** Why a day that is not over was not read. */
+  #openError: UserError | undefined;
+
+  constructor(configured: ConfiguredStream, { name, plan }: StreamPlan, output: StreamOutput) {
+    const { descriptor, jsonSchema, primaryKey, syncMode, syncId } = configured;
+    this.name = name;
+    this.plan = plan;
+    this.records = {
+      name,
+      properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
+      // Records have the fields of the first level.
+      keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
+    };
+    this.#descriptor = descriptor;
+    this.#output = output;
+    this.#days = new Set(plan.days);
+    this.#receipts = new Map(plan.receipts);
+    this.#state = plan.state;
+    this.#start = plan.start;
+    if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
+  }
+
+  /** Writes STARTED, the state before the first record, and RUNNING. */
+  async open(): Promise<void> {
+    await this.#status('STARTED');
+    await this.#writeState(0);
+    await this.#status('RUNNING');
+  }
+
+  wants(day: Day): boolean {
+    return this.isOpen && this.#days.has(day);
+  }
+
+  /** Takes the result of a day; returns true if its records are to be written. Throws a UserError that ends the stream. */
+  take(result: DayResult, known: KnownFacts): boolean {
+    if (result.kind === 'gone') {
+      this.#addGone(result.day);
+      return false;
+    }
+    this.#settleLost();
+    switch (result.kind) {
+      case 'failed':
+        throw result.error;
+      case 'open':
+        this.#openError ??= result.error;
+        return false;
+      case 'day':
+        return !this.plan.appends || this.#mayAppend(result.day, known);
+    }
+  }
+
+  /** Writes the state that goes with the records of a day just written. Returns the day if it is implausible. */
+  async advance(receipt: Receipt, facts: KnownFacts, records: number): Promise<ImplausibleDay | undefined> {
+    const { day, rows, to_date, is_over, requested_at } = receipt;
+    const { hashes, hashing, appends } = this.plan;
+    const { now, toDateInclusive, finalNewline } = facts;
+    this.#isLoaded = true;
+    this.#receipts.set(day, { rows, to_date, is_over, requested_at });
+    for (const old of [...this.#receipts.keys()].sort().slice(0, -KEPT_DAYS)) this.#receipts.delete(old);
+    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: day };
+    const learned = { now, toDateInclusive, finalNewline, gaps: this.#gaps };
+    const state = stateAfter(this.#state, this.#receipts, {
+      ...learned,
+      start: this.#start,
+      hashes,
+      hashing,
+      appends,
+      isMixed: false,
+    });
+    const days = Object.fromEntries([...this.#receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
+    this.#state = { ...state, days, ...this.#refresh };
+    await this.#writeState(records);
+    return implausible(day, this.#receipts);
+  }
+
+  /** True if this was the last day of the stream. Throws if a day was lost, or if nothing could be read. */
+  endsWith(day: Day): boolean {
+    if (this.plan.days.at(-1) !== day) return false;
+    this.#settleLost();
+    if (!this.#isLoaded && this.#openError !== undefined) throw this.#openError;
+    return true;
+  }
+
+  async close(status: 'COMPLETE' | 'INCOMPLETE'): Promise<void> {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    await this.#status(status);
+  }
+
+  /** Gives the platform a sign of life while a day is waited for. `until` (ms since 1970): the limit is exhausted. */
+  async signal(until: number | undefined): Promise<void> {
+    await this.#status('RUNNING', until);
+    await this.#writeState(0, until === undefined ? {} : { [WAITING_UNTIL]: new Date(until).toISOString() });
+  }
+
+  /** Plain append needs days that are over for `settle_hours`, and to know the end of an export. */
+  #mayAppend(day: Day, { now, toDateInclusive, isEndDayAsked }: KnownFacts): boolean {
+    const { settleHours = 0, toDateInclusive: configured } = this.plan;
+    const isUnknown = configured === undefined && toDateInclusive === undefined;
+    if (isUnknown && isEndDayAsked) {
+      throw configError(
+        `Whether an export includes its to_date is not known, and the destination of ${this.name} appends every record: rows ` +
+          'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
+          'destination merge by key (append_dedup).',
+      );
+    }
+    if (isUnknown) {
+      this.#openError ??= transientError('Whether an export includes its to_date could not be found out yet.');
+      return false;
+    }
+    if (day <= lastDayOverFor(now, settleHours)) return true;
+    const message = `${day} has not been over for ${settleHours} hours by the clock of the service.`;
+    this.#openError ??= transientError(message);
+    return false;
+  }
+
+  /** A day that the service no longer exports: it is lost if an earlier sync wanted it, else the history begins later. */
+  #addGone(day: Day): void {
+    const { gapFrom, state } = this.plan;
+    if (gapFrom !== undefined && day >= gapFrom && this.#receipts.get(day)?.is_over !== true) this.#lost.push(day);
+    else if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
+  }
+
+  /** Records the lost days as gaps. Throws under `on_gap: fail`. */
+  #settleLost(): void {
+    const lost = this.#lost;
+    if (lost.length === 0) return;
+    this.#lost = [];
+    if (this.plan.onGap === 'fail') throw gapError(lost);
+    this.#gaps = [...this.#gaps, ...lost];
+    const message = `${this.name}: the service no longer exports ${nameDays(lost)}: recorded as a gap.`;
+    this.#output.logger.warn('day.gap', message);
+  }
+
+  #status(status: StreamStatus, quotaReset?: number): Promise<void> {
+    return writeStatus(this.#output, this.#descriptor, status, quotaReset);
+  }
+
+  /** Before the first day of a first run the state has the cursor alone: nothing was read under any filters. */
+  #writeState(records: number, more: object = {}): Promise<void> {
+    const state = this.#state ?? { ...unreadState(this.plan.cursor), ...this.#refresh };
+    return this.#output.writer.write(streamState(this.#descriptor, { ...state, ...more }, records));
+  }
+}
