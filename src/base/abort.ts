@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 
 /**
  * Calls `listener` when the signal aborts, at once if it already has; the result removes the listener. A whole run
- * shares one signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
+ * shares one signal, so Node's warning about many listeners is turned off for it.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
@@ -15,7 +15,7 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 }
 
 /**
- * Settles as `work` does, but rejects with the signal's reason as soon as it aborts, even where `work` never settles.
+ * Settles as `work` does. Once the signal aborts it rejects with the signal's reason, even where `work` never settles.
  */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let unlink = () => {};

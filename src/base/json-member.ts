@@ -42,7 +42,7 @@ export function withMember(text: string, key: string, value: string): string {
   return `${text.slice(0, end).trimEnd()}${members.size > 0 ? ',' : ''}${JSON.stringify(key)}:${value}}`;
 }
 
-/** True if an object in a JSON text has a member twice, of which `value`, the parsed text, has lost one. */
+/** True if an object in a JSON text has a member twice. `value`, the parsed text, has lost one of them. */
 export function hasRepeatedMember(text: string, value: unknown): boolean {
   let members = 0;
   for (let at = 0; at < text.length; at++) {

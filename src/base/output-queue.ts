@@ -23,9 +23,9 @@ interface Waiter {
 }
 
 /**
- * The output of a process on one stream, in the order of the calls, without blocking it. If a reader stands still,
- * log lines are dropped once too much waits, and `droppedLine` makes the line with their number. After a failure of the
- * stream every call rejects with it.
+ * The output of a process on one stream, in the order of the calls, without blocking it. If a reader stands still and
+ * too much waits, log lines are dropped. `droppedLine` makes the line with their number. After a failure of the stream
+ * every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;

@@ -123,7 +123,9 @@ function readSuppression(given: SuppressionFile, edit = (text: string) => text):
   }
 }
 
-/** The list that a purge will append to: a file that is not there is an empty list, and a last line that was cut is none. */
+/**
+ * The list that a purge will append to. A missing file is an empty list, and a last line that was cut does not count.
+ */
 export function suppressionToAppend(given: SuppressionFile): SuppressionList {
   const isThere = statSync(given.file, { throwIfNoEntry: false }) !== undefined;
   return isThere ? readSuppression(given, wholeLines) : new SuppressionList(given, '');
@@ -184,8 +186,8 @@ export function suppressionOf(config: {
 }
 
 /**
- * Throws UserError if a place was purged with a list, and `list` is none, or not that one with perhaps further people: a
- * sync would bring people back, and a purge would lose track of them.
+ * Throws UserError if a place was purged with a list, and `list` is missing, another one or a shorter one. A sync would
+ * bring people back, and a purge would lose track of them.
  */
 export function requireSuppression(
   place: string,

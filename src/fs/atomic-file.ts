@@ -76,7 +76,7 @@ export function replaceablePath(path: string): string | undefined {
   return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
 }
 
-/** A DuckDB database has this mark after its first checksum. */
+/** The magic bytes of a DuckDB database, after its first checksum. */
 const isDatabase = (path: string): boolean => {
   const bytes = Buffer.alloc(12);
   const file = openSync(path, 'r');

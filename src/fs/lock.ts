@@ -70,8 +70,8 @@ export class LockFile {
   }
 
   /**
-   * Throws a transient failure once another process took the lock over, as from a process that was suspended for long.
-   * Called right before each step that others see.
+   * Throws a transient failure once another process took the lock over: this process was suspended for long. Called
+   * right before each step that others see.
    */
   checkHeld(): void {
     if (this.#isHeld()) return;

@@ -32,7 +32,7 @@ export interface PlannedBatch {
   readonly timezone: string | undefined;
 }
 
-/** Plans the columns of a batch once, and the readings of each day as if the days were committed one by one. */
+/** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
 export function planBatch(
   { columns: stored, receipts }: Pick<TableState, 'columns'> & { readonly receipts: { readonly size: number } },
   batch: readonly DayDownload[],
@@ -59,7 +59,7 @@ export function planBatch(
   return { isFirst, columns, days, timezone: rules.timezone };
 }
 
-/** Under `freeze` and `fail` the first day of a place gives the schema with which the days after it are compared. */
+/** Under `freeze` and `fail` the first day of a place gives the schema for the days after it. */
 function planFirst(
   stored: readonly StoredColumn[],
   [first, others]: readonly IncomingColumns['columns'][],

@@ -140,9 +140,9 @@ export interface Reading {
 }
 
 /**
- * The reading of cells with this forms. They are read as the type that they have themselves, if its conversion to the
- * column's type loses no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a
- * string before these cells came.
+ * The reading of cells with this forms. They are read as their own type, if its conversion to the column's type loses
+ * no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a string before these
+ * cells came.
  */
 export function readingOf(
   { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,

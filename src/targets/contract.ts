@@ -15,7 +15,7 @@ import type { TargetReport } from '../table/report.ts';
 import type { RunRecord } from '../table/runs.ts';
 import type { TableState } from '../table/state.ts';
 
-/** The descriptor of a target, which every command line loads, and the way to open a place of it for loading. */
+/** A target: what every command line needs to know of it, and the way to open a place for loading. */
 export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;
@@ -33,7 +33,7 @@ export interface Target {
   isStdout?(place: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
-   * failure for a place of another program, and for a configured time zone that is not the stored one.
+   * failure for a place of another program, and for another time zone than the stored one.
    */
   open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }

@@ -27,7 +27,7 @@ describe('a release', () => {
     }
   });
 
-  it('is tested before anything is published, with provenance, and by no token of ours', () => {
+  it('is tested before anything is published, with provenance and without a stored token', () => {
     const workflow = parse(read('.github/workflows/release.yml')) as {
       permissions: Readonly<Record<string, string>>;
       jobs: Readonly<Record<string, Job>>;

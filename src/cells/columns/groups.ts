@@ -12,8 +12,8 @@ export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
 
 /**
- * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD` and `df_anything_else` are
- * custom, `df_items_df_new` is a custom item, and a bare `df_items_` names no item property and is custom.
+ * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare
+ * `df_items_` are custom. `df_items_df_new` is a custom item.
  */
 export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.group ?? customGroup(name);
 

@@ -8,7 +8,7 @@ const BLOCK_BYTES = 64;
 /** The pads of HMAC, each joined by XOR with every byte of the key's block. */
 export const INNER_PAD = 0x36;
 export const OUTER_PAD = 0x5c;
-/** Maximum number of hashes that are kept for values that come again, and maximum length of such a value (bytes). */
+/** Maximum number of hashes that are kept for repeated values, and maximum length of such a value (bytes). */
 const MAX_KEPT = 1 << 16;
 const MAX_KEPT_BYTES = 64;
 

@@ -3,9 +3,8 @@ const MAX_HASHED_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
 /**
- * The hashes of an export's ids, in the order of arrival. They are sorted once, at the end, which
- * takes less time than a look into a hash table for each. Two different ids may have the same hash; an id never has
- * two.
+ * The hashes of an export's ids, in the order of arrival. They are sorted once, at the end. That takes less time than a
+ * hash table. Two different ids may have the same hash; an id never has two.
  */
 export class IdHashes {
   #hashes = new Float64Array(START_IDS);

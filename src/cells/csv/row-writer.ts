@@ -12,8 +12,8 @@ export interface RowOutput {
 }
 
 /**
- * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.
- * What `finish` returns are views of the buffer, and a copy of each row that had to grow.
+ * Writes kept rows with LF ends over the bytes that they came from. Unchanged rows are never copied. What `finish`
+ * returns are views of the buffer, and a copy of each row that had to grow.
  */
 export class RowWriter implements RowOutput {
   #parts: Uint8Array[] = [];

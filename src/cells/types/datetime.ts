@@ -32,7 +32,7 @@ const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
 
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
-/** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for a cell that is none. */
+/** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for any other cell. */
 function local(expr: string): string {
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
@@ -52,7 +52,7 @@ function localClean(expr: string, forms: CellForms): string {
 
 const ifInYears = (instant: string): string => `CASE WHEN ${sqlIsInYears(instant)} THEN ${instant} END`;
 
-/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none. */
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for any other cell. */
 function sqlChecked(expr: string, zone: Zone | undefined): string {
   const wall = local(expr);
   if (zone === undefined) return wall;

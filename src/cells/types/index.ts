@@ -75,7 +75,7 @@ export function acceptedBy(type: ColumnType, asInstants: boolean): CellForms {
   return TYPES[type].cells(asInstants) | NULL_TEXT;
 }
 
-/** True if the values of a column of type `from` with these cells can become values of type `to`, none lost. */
+/** True if all values of a column of type `from` with these cells can become values of type `to`. */
 export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, asInstants: boolean): boolean {
   return from === to || (widenings(from).includes(to) && fitsWholly(forms, to, asInstants));
 }

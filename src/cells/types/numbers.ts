@@ -54,7 +54,7 @@ function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
   return first < end && digitsEnd(bytes, first, end) === end;
 }
 
-/** The significant digits of the shortest text of a double; none for zero. */
+/** The significant digits of the shortest text of a double; empty for zero. */
 function digitsOf(value: number): string {
   const [mantissa] = String(Math.abs(value)).split('e');
   return trimZeros(mantissa.replace('.', ''));
@@ -77,7 +77,7 @@ export function latin1(bytes: Uint8Array, start: number, end: number): string {
 
 const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 
-/** SQL of a cell or list element as BIGINT; NULL if it is none. */
+/** SQL of a cell or list element as BIGINT; NULL for any other text. */
 export const sqlLong = (expr: string) =>
   `CASE WHEN ${matches(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
 
@@ -109,7 +109,9 @@ const LAST_PLAIN = -4;
 /** -2^63 and 2^63. */
 const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
-/** SQL of a cell or list element as DOUBLE; NULL if it is none. Integers that a double holds exactly are doubles. */
+/**
+ * SQL of a cell or list element as DOUBLE; NULL for any other text. Integers that a double holds exactly are doubles.
+ */
 export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = asText(value);

@@ -34,7 +34,7 @@ interface JsonSchema {
   readonly items?: JsonSchema;
 }
 
-/** The names of a scalar type in table formats, and its type in Arrow as Arrow writes its schemas in JSON. */
+/** The name of a scalar type in Delta, and its type in Arrow as Arrow writes schemas in JSON. */
 interface ScalarNames {
   readonly delta: string;
   readonly arrow: { readonly name: string; readonly [parameter: string]: string | number | boolean };

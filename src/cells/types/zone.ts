@@ -20,7 +20,9 @@ export const sqlInstant = (wall: string, { name }: Zone): string => `timezone(${
 /** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
 export const sqlWall = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
 
-/** True for the name of a zone of the runtime; an offset such as +09:00, which later versions of Node take, is none. */
+/**
+ * True for the name of a zone of the runtime; false for an offset such as +09:00, which later versions of Node take.
+ */
 export function isZoneName(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {

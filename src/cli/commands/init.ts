@@ -35,7 +35,7 @@ export const command = defineCommand({
 
 type Answer = 'base_url' | 'service_id' | 'export_token';
 
-/** The answer that a failed check proves wrong; of other outcomes none is. */
+/** The answer that a failed check proves wrong, by its outcome. */
 const WRONG: Readonly<Partial<Record<ProbeKind, Answer>>> = {
   unreachable: 'base_url',
   not_this_service: 'base_url',

@@ -36,7 +36,7 @@ export async function countRowsOf(engine: Engine, from: string, { condition, col
 const nearSql = (text: string): string =>
   `lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g'))`;
 
-/** The numbers of the texts that differ from one in the column by blanks at the edges, case or Unicode form alone. */
+/** The numbers of texts that differ from one in the column only by blanks at the edges, case or Unicode form. */
 export async function nearOf(
   engine: Engine,
   from: string,

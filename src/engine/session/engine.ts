@@ -163,9 +163,8 @@ export class Engine {
 
   /**
    * Runs work in one transaction; an abort interrupts it. Throws what the work throws. After two kinds of failure the
-   * transaction is rolled back and run again: if memory does not suffice, with one thread from then on, since each
-   * thread holds a block of every column; if the parallel reader refuses a CSV, with the reader that can read every
-   * file.
+   * transaction is rolled back and run again: if memory does not suffice, with one thread from then on (each thread
+   * holds a block of every column); if the parallel reader refuses a CSV, with the reader that can read every file.
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {

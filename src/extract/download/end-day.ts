@@ -44,7 +44,7 @@ export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort'
   return isIncluded ? { to: day, answer: single } : { to: next, answer: both };
 }
 
-/** True for an answer without any row; a refusal is none. */
+/** True for an answer without any row; false for a refusal. */
 const hasNoRows = (answer: Exported): boolean =>
   answer.kind === 'empty' || (answer.kind === 'file' && rowCount([answer]) === 0);
 

@@ -6,7 +6,7 @@ export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'un
 /** The properties by which an answer is classified; none of them is free text of the service. */
 export interface DeletionFacts {
   readonly status: number;
-  /** `code` of a JSON envelope; undefined if the body is none. */
+  /** `code` of a JSON envelope; undefined for another body. */
   readonly code: string | undefined;
   /** True if all four fields say success. */
   readonly allFour: boolean;
@@ -113,7 +113,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
 
 const CODE = /^\d{3,8}$/;
 
-/** Reads the envelope of an answer; a body that is none has no code. */
+/** Reads the envelope of an answer; another body has no code. */
 export function deletionFacts(
   httpStatus: number,
   text: string,

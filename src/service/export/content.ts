@@ -4,7 +4,9 @@ import type { Content } from './outcomes.ts';
 
 const ZIP = Buffer.from('PK\x03\x04');
 
-/** The content that the first bytes show; undefined while there are too few of them. A BOM and white space are none. */
+/**
+ * The content that the first bytes show; undefined while there are too few of them. A BOM and white space are skipped.
+ */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';

@@ -161,7 +161,10 @@ export async function* recordBatches(path: string, batchSize: number) {
   }
 }
 
-/** A message begins with a mark and the length of its metadata, 32 bits each; that of a schema has nothing else. */
+/**
+ * A message begins with the continuation marker and the length of its metadata, 32 bits each. That of a schema has
+ * nothing else.
+ */
 const LENGTH_AT = 4;
 const METADATA_AT = 8;
 

@@ -34,8 +34,8 @@ interface Stream {
 }
 
 /**
- * Writes days as one Arrow IPC stream. Its schema is the pinned one, else that of all days, which are then kept on
- * disk until the last has come. Throws UserError; an unfinished file is removed.
+ * Writes days as one Arrow IPC stream. Its schema is the pinned one, if there is one. Else all days stay on disk until
+ * the last has come, and the schema has the columns of all. Throws UserError; an unfinished file is removed.
  */
 export async function writeArrow(days: AsyncIterable<DayDownload>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;

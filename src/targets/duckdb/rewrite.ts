@@ -27,7 +27,7 @@ export const rewriteDuckDb = (options: EngineOptions): Promise<RewriteResult> =>
 
 /**
  * Copies a file, and calls `then` with the path of the copy, which is removed unless `then` moves it. The file is open
- * for reading alone, so that a lock beside it must keep other rewrites from replacing it.
+ * for reading alone. A lock beside it keeps other rewrites from replacing it.
  */
 export async function withCopy<T>(
   options: EngineOptions,

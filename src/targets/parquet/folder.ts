@@ -103,7 +103,7 @@ class FolderLog implements FilesLog {
     return filePath(day);
   }
 
-  /** None: a commit writes all older files anew that lack a column. */
+  /** Always empty: a commit writes all older files anew that lack a column. */
   outdated(): readonly DayFile[] {
     return [];
   }
@@ -129,7 +129,7 @@ class FolderLog implements FilesLog {
     const before = this.#found ?? { state: newState(state.timezone), files: new Map<Day, FolderFile>(), isAhead: true };
     const schema = schemaOf(columnsOfFiles(state));
     if (this.#text === undefined || kind === 'purge' || schema !== schemaOf(columnsOfFiles(before.state))) {
-      // The new columns are known before a file has them, and the list of a purge before the rows leave.
+      // The state names new columns before a file has them, and the people of a purge before their rows leave.
       const { columns, timezone, suppression } = state;
       await this.#store({ ...before, state: { ...before.state, columns, timezone, suppression } });
     }

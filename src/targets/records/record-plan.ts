@@ -123,8 +123,8 @@ const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
 const TYPE_OF_KIND = typesByKind();
 
 /**
- * Column types by the narrowest kind of their JSON schema. A time of day is none as long as no type has its format: a
- * property that asks for it must not get any text.
+ * Column types by the narrowest kind of their JSON schema. No type is a time of day: a property that asks for one must
+ * not get any text.
  */
 function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);

@@ -105,7 +105,7 @@ function addCounts({ records, rescued, unsent }: Counts, { header }: SpoolFile, 
   }
 }
 
-/** Calls `each` for every row of a file but its header, and `flush` now and then, and at the end. */
+/** Calls `each` for every row of a file but its header. Calls `flush` now and then, and at the end. */
 async function eachRow(
   { path }: SpoolFile,
   each: EachRow,

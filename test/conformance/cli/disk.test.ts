@@ -49,7 +49,7 @@ describe('a full disk', () => {
   });
 
   it.for(DISK_TARGETS)(
-    'of %s: exit 3, what was committed stays whole, and the next run does the rest',
+    'of %s: exit 3, what was committed stays whole, and the next run loads the other days',
     async (target, context) => {
       fixture = await CliFixture.start({}, { rowsPerDay: 500 });
       const disk = smallDisk(target === 'duckdb' ? SMALL_KIB : 120);
@@ -109,7 +109,7 @@ describe('a disk that fails', () => {
       work,
     );
 
-  it('under a download: exit 3 naming the spool folder, and the next run does the rest', async () => {
+  it('under a download: exit 3 names the spool folder, and the next run loads the other days', async () => {
     fixture = await CliFixture.start();
     const ended = await failing('open', 'EIO', '.csv', () => fixture.sync());
     expect([ended.code, ended.stderr]).toEqual([
@@ -120,7 +120,7 @@ describe('a disk that fails', () => {
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 
-  it('at any commit of a DuckDB file: exit 3, and the next run does the rest', async () => {
+  it('at any commit of a DuckDB file: exit 3, and the next run loads the other days', async () => {
     fixture = await CliFixture.start();
     let reached = true;
     for (let at = 1; reached; at++) {

@@ -37,7 +37,7 @@ async function mailsIn(target: string, place: string): Promise<unknown[]> {
 
 describe('SIGKILL at any instant, with columns dropped and hashed', () => {
   it.each(['duckdb', 'parquet', 'delta'])(
-    'leaves no byte of a value in sync %s: not in what is stored, in a log, the spool or a temporary folder',
+    'leaves no byte of a value in sync %s: place, log, spool, temporary folder',
     async (target) => {
       const place = target === 'duckdb' ? fixture.file : join(fixture.dir, 'lake');
       const config = { ...LISTS, start_date: daysBack(14) };

@@ -51,7 +51,7 @@ describe.concurrent('a stopped run', () => {
       }),
   );
 
-  it('leaves its spool folder after SIGKILL, which the next run removes; the folder of a live process stays', () =>
+  it('leaves its folder after SIGKILL; the next run removes it, and no folder of a live process', () =>
     withFixture({ faults: [stallAt(3)] }, async (fixture) => {
       const config = { max_concurrent_exports: 2 };
       const dead = fixture.start(fixture.syncArgs(config, ['--log-level', 'debug']));

@@ -39,7 +39,7 @@ describe('columns whose names differ only in case', () => {
     expect(properties.plain).not.toHaveProperty('description');
   });
 
-  it('keep their cells apart in the records, also on days that lack one of them', async () => {
+  it('are separate properties of a record, also on days that lack one of them', async () => {
     fixture = await start();
     const catalog = await fixture.catalog();
     const output = await fixture.read(catalog);

@@ -84,7 +84,7 @@ describe('read', () => {
     }
   });
 
-  it('writes each day once for a plain append, after it has settled', async () => {
+  it('writes each day once for a plain append, once it has been over for settle_hours', async () => {
     const appending = await fixture.catalog({ destination_sync_mode: 'append' });
     const first = await fixture.read(appending);
     expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');

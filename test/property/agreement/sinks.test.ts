@@ -125,7 +125,7 @@ function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [s
   return zones.map((zone) => [zone, all.filter((vector) => vector.timezone === zone)]);
 }
 
-describe('the vectors in every sink', () => {
+describe('the vectors in every target', () => {
   for (const [timezone, own] of byZone(VECTORS.cells)) {
     it(`agree when each cell is alone in its column (${timezone ?? 'no zone'})`, async () => {
       const header = own.map((_, i) => `v${i}`);

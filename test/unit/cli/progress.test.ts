@@ -34,6 +34,6 @@ it('says how long it waits for the service', () => {
 it.each([
   [0, 80],
   [132, 132],
-])('a terminal of %i columns is written to as one of %i: without a size it has none', (columns, expected) => {
+])('a terminal of %i columns is written to as one of %i', (columns, expected) => {
   expect(columnsOf({ columns })).toBe(expected);
 });

@@ -42,7 +42,7 @@ describe('the source configuration', () => {
     );
   });
 
-  it('takes a name of a column in whichever form its marks are composed', () => {
+  it('takes a name of a column in every Unicode form', () => {
     const decomposed = '전화'.normalize('NFD');
     expect(parse({ columns_drop: [decomposed], column_types: { [decomposed]: 'long' } }).config).toMatchObject({
       columnsDrop: ['전화'],

@@ -68,7 +68,7 @@ describe('a DuckDB file', () => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
-  it('keeps other tables and is refused if one of them has a name of ours', async () => {
+  it('keeps other tables, and is refused if one of them has the name of a table of the program', async () => {
     await place.read('CREATE TABLE other AS SELECT 1 AS x');
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     expect(await place.read('SELECT x FROM other')).toEqual([{ x: 1 }]);
@@ -80,7 +80,7 @@ describe('a DuckDB file', () => {
     expect(await place.read('FROM events')).toEqual([{ x: 1 }]);
   });
 
-  it('is refused if it is none, of a later version, or a path that leads elsewhere', async () => {
+  it('is refused if it is no DuckDB file, of a later version, or an address', async () => {
     writeFileSync(place.place, 'a,b\n1,2\n');
     await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
     place.close();

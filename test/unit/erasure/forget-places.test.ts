@@ -245,7 +245,7 @@ describe('a plan', () => {
     expect([done.exit, done.mode, setup.case.requested()]).toEqual([5, 'plan', []]);
   });
 
-  it('ends with 5 for more deletions than max_deletions_per_sync, but counts no ID that was rejected before', async () => {
+  it('ends with 5 above max_deletions_per_sync; IDs that were rejected before do not count', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.configure({ max_deletions_per_sync: 1 });
     setup.case.answer = (_, response) => code(response, '40000');

@@ -69,7 +69,7 @@ describe('a list of people', () => {
     expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 } });
   });
 
-  it('has a digest of its IDs and their times, whatever their order', () => {
+  it('has a digest of its IDs and their times, in any order', () => {
     expect(listOf('a', 'b', 'a').digest).toBe(listOf('b', 'a').digest);
     expect(listOf('a', 'b').digest).not.toBe(listOf('a', 'c').digest);
     const timed = new DeletionList();
@@ -88,7 +88,7 @@ describe('a list of people', () => {
 });
 
 describe('the file of a list', () => {
-  it('has one ID a line without a column, whatever its first line looks like', async () => {
+  it('has one ID a line if no column is named', async () => {
     expect(await rowsOf('\ufeffexternal_id\r\na b\n\n"c"\r\r\n d')).toEqual([
       [1, 'external_id'],
       [2, 'a b'],
@@ -115,7 +115,7 @@ describe('the file of a list', () => {
     ]);
   });
 
-  it('finds its column in whatever Unicode form the name is written', async () => {
+  it('finds its column in every Unicode form of the name', async () => {
     expect(await rowsOf(`${'고객'.normalize('NFD')}\n1\n`, '고객')).toEqual([[2, '1']]);
   });
 

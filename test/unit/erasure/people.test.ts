@@ -104,7 +104,7 @@ describe('people in a place', () => {
   });
   afterEach(() => place.close());
 
-  it('are none by a column that is missing or never had a value, which is refused', async () => {
+  it('cannot be found by a column that is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
       const refused = { exitCode: 2, message: expect.stringContaining(`has no column ${column}`) };

@@ -94,7 +94,7 @@ describe('the requests of a run', () => {
     expect(slept.filter((ms) => ms === 60_000)).toHaveLength(8);
   });
 
-  it('stop with the run, and leave the rest undecided', async () => {
+  it('stop with the run, and leave the other IDs undecided', async () => {
     const stop = new AbortController();
     const { decisions, seen } = await send(
       ['a', 'b', 'c'],

@@ -313,7 +313,7 @@ describe('days that are no longer exported', () => {
     expect(fixture.counts.gaps).toEqual([]);
   });
 
-  it('are no gaps while the service still exports them, whatever history_days says', async () => {
+  it('are no gaps while the service still exports them, even beyond history_days', async () => {
     const settings = await late({});
     fixture.service.settings = { ...fixture.service.settings, historyDays: 90 };
     await fixture.run(settings);

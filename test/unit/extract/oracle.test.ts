@@ -40,7 +40,7 @@ const SERVICES: Readonly<Record<string, Partial<FakeServiceSettings>>> = {
   'lags by half a day': { lagMs: 12 * HOUR },
 };
 
-describe('thirty daily runs hold every row once, whatever the service is like', () => {
+describe('thirty daily runs hold every row once, for every kind of service', () => {
   const fixtures: Fixture[] = [];
   afterEach(() => {
     for (const fixture of fixtures.splice(0)) fixture.close();

@@ -126,7 +126,7 @@ describe('the days of a later run', () => {
 });
 
 describe('named days', () => {
-  it('are read whatever the cursor is, and are not shortened', () => {
+  it('are read with any cursor, and are not shortened', () => {
     const { days, isNamed } = plan(loaded(), {}, { from: '2025-11-30', to: '2025-12-01' });
     expect(days).toEqual(['2025-11-30', '2025-12-01']);
     expect(isNamed).toBe(true);
@@ -151,7 +151,7 @@ describe('plain append', () => {
     expect(settled.days).toEqual(['2026-01-19']);
   });
 
-  it('reads an empty day again, but none that has few rows', () => {
+  it('reads an empty day again, but no day with few rows', () => {
     const weeks: Record<Day, Stored> = {};
     for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-17', -7 * week)] = { rows: 1000 };
     const few = loaded({ ...weeks, '2026-01-17': { rows: 5 }, '2026-01-16': { rows: 0 } });
@@ -176,7 +176,7 @@ describe('a full refresh', () => {
     expect(plan(prior, {}, refresh).isMixed).toBe(true);
   });
 
-  it('that was not finished is gone on with, whatever the filters are', () => {
+  it('that was not finished goes on, under any filters', () => {
     const prior = loaded({}, { filters: 'mixed' });
     expect(() => plan(prior)).toThrow(/not finished/);
     expect(plan(prior, {}, refresh).days[0]).toBe('2026-01-10');

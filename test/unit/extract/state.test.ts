@@ -54,7 +54,7 @@ describe('the cursor after a commit', () => {
     expect(cursor(['2026-01-10'], before)).toBe('2026-01-12');
   });
 
-  it('never moves back, whatever is loaded in whatever order', () => {
+  it('never moves back, in whatever order days are loaded', () => {
     const days = daysOf('2026-01-10', '2026-01-18');
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...days), { maxLength: 30 }), (order) => {

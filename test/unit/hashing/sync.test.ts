@@ -79,7 +79,7 @@ describe('columns that are dropped or hashed', () => {
     expect(said.split('\n').filter((line) => line.includes('no export of this run had: Phone'))).toHaveLength(1);
   });
 
-  it('mean the event name by df_event_name, under either of its names', async () => {
+  it('hash the event name under either of its names', async () => {
     const rows = PEOPLE.map((row) => ({ ...row, df_event_name: 'marked_event' }));
     fixture.serve(csvOf(rows).replace('df_event_name', 'event_name'));
     const done = await fixture.sync({ ...LISTS, columns_hash: [...LISTS.columns_hash, 'df_event_name'] });

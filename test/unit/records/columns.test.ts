@@ -95,7 +95,7 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ a: 1 }, { a: 2 }, { a: null }, { a: 3 }, { a: null }, { a: 2 }]);
   });
 
-  it('is written by its own type, whatever the names of other columns', async () => {
+  it('is written by its own type, with any names of other columns', async () => {
     for (const byte of ['\u0001', '\u0002', '\u0003']) {
       const { data } = await fixture.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
         streamOf('events', { a: 'date', b: 'long' }),
@@ -119,7 +119,7 @@ describe('a column of records', () => {
     },
   );
 
-  it('holds all rows, whatever the length of their texts and their number', async () => {
+  it('holds all rows, of any length and number', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => '\u0001'.repeat(1 + ((n * 7_919) % 40_000)));
     const rows = texts.map((text, n) => `x${n},x${n},${text}\n`).join('');
     const { data } = await fixture.write(`${KEYS},a\n${rows}`, [streamOf('events', { a: 'string' })]);

@@ -30,7 +30,7 @@ describe('the properties of a discovered catalog', () => {
     expect(propertiesOf('event_items', columns)).toEqual([...own, ...log, ...system, 'df_price', 'mine']);
   });
 
-  it('include an item column with its prefix when a system column or a reserved name has the rest', () => {
+  it('keep the prefix of an item column whose short name is taken', () => {
     const columns = [
       'df_unified_id',
       'df_items_DF_Unified_Id',

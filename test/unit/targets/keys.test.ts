@@ -49,7 +49,7 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
     ]);
   });
 
-  it('tells rows of neighbouring days that share an event apart if they have no id', async () => {
+  it('distinguishes rows without an id that share an event over two neighbouring days', async () => {
     const [a, b] = [{ note: 'a' }, { note: 'b' }];
     const times = { df_server_datetime: `${D2} 00:00:00.000`, df_correction_datetime: `${D2} 00:00:00.000` };
     const rows = [a, b].map((row) => ({ ...row, ...times }));

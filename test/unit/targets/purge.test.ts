@@ -20,7 +20,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
       { ...place.options(), onFound },
     );
 
-  it('keeps the mark of the suppression list, over later loads and purges without one', async () => {
+  it('keeps the version of the suppression list over later loads and purges without a list', async () => {
     await place.load([[place.of(D1, [person('a', 'm1'), person('b', 'm2')])]]);
     await purge(async () => MARK);
     expect((await place.state())?.suppression).toEqual(MARK);

@@ -15,7 +15,7 @@ describe.each([
   ['without a timezone', false],
   ['with a timezone', true],
 ])('the type of a column, %s', (_, hasZone) => {
-  it('is one that holds all cells seen, whatever they are', () => {
+  it('is one that holds all cells seen', () => {
     const wrong = SETS.slice(1).filter((set) => {
       const type = typeOf(set, hasZone);
       return type === undefined || !fitsWholly(set, type, hasZone);
@@ -38,7 +38,7 @@ describe.each([
 });
 
 describe('widening', () => {
-  it('of a widened type leads to no other types than widening at once, so that days may be loaded in any order', () => {
+  it('is the same after one widening or several', () => {
     const further = COLUMN_TYPES.flatMap((from) =>
       widenings(from).flatMap((to) =>
         widenings(to)

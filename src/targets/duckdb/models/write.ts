@@ -55,7 +55,7 @@ export async function refreshModels(engine: Engine, state: TableState): Promise<
   if (models > 0) await createModels(engine, state);
 }
 
-/** Names of models that already belong to a table, or to a view or macro of somebody else, in the schema. */
+/** Names of models that are taken in the schema: by a table, or by a view or macro of somebody else. */
 async function foreignNames(engine: Engine): Promise<string[]> {
   const rows = await engine.rows(`
     SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
