@@ -11,6 +11,7 @@ import {
   transientError,
   UserError,
 } from '../base/errors.ts';
+import { printable } from '../base/printable.ts';
 import { endpointProblem } from '../config/base-url.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
 
@@ -54,7 +55,24 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
     },
     { step: 'finalizeRequest', name: 'checkEndpoint' },
   );
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      const answer = await next(args);
+      checkAnswer(answer.response);
+      return answer;
+    },
+    { step: 'deserialize', name: 'checkAnswer', priority: 'low' },
+  );
   return client;
+}
+
+/** Throws a configuration failure for a page: the SDK would read it as an empty list, or as an object that was stored. */
+function checkAnswer(response: unknown): void {
+  const { statusCode, headers } = response as { readonly statusCode: number; readonly headers: Record<string, string> };
+  if (statusCode >= 300 || !headers['content-type']?.startsWith('text/html')) return;
+  throw configError(
+    'The endpoint of S3 answers with an HTML page and is no object store: is AWS_ENDPOINT_URL_S3 right?',
+  );
 }
 
 /** Throws a configuration failure unless a request goes to `https`, or to this machine. */
@@ -150,7 +168,8 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
   if (status === undefined)
     return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
   return configError(
-    `${address} refused a request (${reason}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    `${address} refused a request (${reason}: ${printable(messageOf(thrown)).slice(0, 200)}): check the address, ` +
+      'AWS_REGION and AWS_ENDPOINT_URL_S3.',
     details,
   );
 }

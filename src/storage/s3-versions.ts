@@ -3,27 +3,37 @@ import type {
   ListObjectVersionsCommandOutput,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
+import pLimit from 'p-limit';
 import type { UserError } from '../base/errors.ts';
 import { type BucketAccess, beginPage, nameOfFault, statusOf } from './s3-client.ts';
 
-/** Maximum number of keys in one request, by the protocol. */
-const MAX_DELETED = 1_000;
+const DELETED_AT_ONCE = 16;
 const NOT_KNOWN = 501;
+const NOT_FOUND = 404;
 const FORBIDDEN = 403;
 
 /** Makes the failure for a permission that the credentials lack, such as `s3:DeleteObject`. */
 export type Denied = (permission: string, cause: unknown) => UserError;
 
-/** Deletes objects, or versions. `refuse` makes the failure for one that an answer says was not deleted. */
+/**
+ * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
+ * checksum that several stores refuse. `refuse` makes the failure for a refusal.
+ */
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
   objects: readonly ObjectIdentifier[],
-  refuse: (error: { readonly Code?: string | undefined }) => UserError,
+  refuse: (cause: unknown) => UserError,
 ): Promise<void> {
-  for (let at = 0; at < objects.length; at += MAX_DELETED) {
-    const Delete = { Objects: objects.slice(at, at + MAX_DELETED), Quiet: true };
-    const { Errors: [first] = [] } = await client.deleteObjects({ Bucket: bucket, Delete }, options);
-    if (first !== undefined) throw refuse(first);
+  const limit = pLimit(DELETED_AT_ONCE);
+  const remove = (object: ObjectIdentifier) =>
+    client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
+      if (statusOf(error) === FORBIDDEN) throw refuse(error);
+      if (statusOf(error) !== NOT_FOUND) throw error;
+    });
+  try {
+    await Promise.all(objects.map((object) => limit(() => remove(object))));
+  } finally {
+    limit.clearQueue();
   }
 }
 
@@ -47,7 +57,7 @@ export async function eraseVersions(
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, unkept, (error) => denied('s3:DeleteObjectVersion', error));
+    await deleteObjects(access, unkept, (cause) => denied('s3:DeleteObjectVersion', cause));
   });
 }
 

@@ -132,8 +132,11 @@ class S3Storage implements Storage {
   remove(paths: readonly string[]): Promise<void> {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
     return this.#guard(() =>
-      deleteObjects(this.#access, keys, ({ Code }) =>
-        configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`),
+      deleteObjects(this.#access, keys, (cause) =>
+        configError(
+          `${this.address}: an object could not be deleted (${nameOfFault(cause)}): the key needs s3:DeleteObject.`,
+          { cause },
+        ),
       ),
     );
   }

@@ -4,13 +4,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
-/** The outcome of one request: executed and answered, refused, cut half-way, or executed with its answer lost. */
+/** The outcome of one request: executed and answered, refused, cut half-way, executed with its answer lost, or answered with a page. */
 export type S3Outcome =
   | 'normal'
   | 'cut'
   | 'stalled'
   | 'slow'
   | 'answer lost'
+  | 'page'
   | { readonly status: number; readonly code: string };
 
 export interface S3Request {
@@ -21,8 +22,6 @@ export interface S3Request {
   readonly attempt: number;
 }
 
-/** Maximum number of keys in one request, by the protocol. */
-const MAX_DELETED = 1_000;
 const MAX_PARTS = 10_000;
 /** Pause between two bytes of a slow answer (ms). */
 const SLOW_MS = 100;
@@ -48,8 +47,6 @@ export class FakeS3 {
   versions: Version[] | undefined;
   /** Objects or versions in one page of a list. */
   pageSize = 1_000;
-  /** Versions, or objects of a bucket without, whose deletion is refused, inside an answer that is a success, as the protocol does. */
-  isLocked: (key: string) => boolean = () => false;
   now = () => new Date();
   readonly objects = new Map<string, Held>();
   readonly uploads = new Map<
@@ -159,6 +156,7 @@ export class FakeS3 {
   }
 
   #answer(request: IncomingMessage, requested: ParsedRequest, outcome: S3Outcome): Answer {
+    if (outcome === 'page') return { status: 200, headers: { 'content-type': 'text/html' }, body: Buffer.from('<p>') };
     if (typeof outcome === 'object') return refusal(outcome.status, outcome.code);
     const key = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
     if (key !== S3_KEY) return refusal(403, 'InvalidAccessKeyId');
@@ -175,7 +173,7 @@ export class FakeS3 {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
       return this.#store(key, body);
     }
-    if (what === 'DeleteObjects') return this.#delete(body.toString());
+    if (what === 'DeleteObject') return this.#delete(key, query.get('versionId'));
     if (what === 'ListObjectsV2') return this.#list(query);
     if (what === 'ListObjectVersions') return this.#listVersions(query);
     if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '', query);
@@ -197,22 +195,13 @@ export class FakeS3 {
     return { status: 200, headers: { etag: etag(bytes) }, body: Buffer.alloc(0) };
   }
 
-  #delete(body: string): Answer {
-    const errors: string[] = [];
-    const objects = [...body.matchAll(/<Object>(.*?)<\/Object>/gs)];
-    if (objects.length > MAX_DELETED) return refusal(400, 'MalformedXML');
-    for (const [, object] of objects) {
-      const key = unescaped(/<Key>([^<]*)<\/Key>/.exec(object)?.[1] ?? '');
-      const id = /<VersionId>([^<]*)<\/VersionId>/.exec(object)?.[1];
-      if ((id !== undefined || this.versions === undefined) && this.isLocked(key)) {
-        errors.push(`<Error><Key>${escaped(key)}</Key><Code>AccessDenied</Code></Error>`);
-      } else if (id !== undefined) this.versions = this.versions?.filter((version) => version.id !== id);
-      else this.versions?.unshift({ id: randomUUID(), key, bytes: undefined, modified: this.now() });
-      const latest = this.versions?.find((version) => version.key === key);
-      if (latest?.bytes === undefined) this.objects.delete(key);
-      else this.objects.set(key, { bytes: latest.bytes, modified: latest.modified });
-    }
-    return ok(`<DeleteResult>${errors.join('')}</DeleteResult>`);
+  #delete(key: string, id: string | null): Answer {
+    if (id !== null) this.versions = this.versions?.filter((version) => version.id !== id);
+    else this.versions?.unshift({ id: randomUUID(), key, bytes: undefined, modified: this.now() });
+    const latest = this.versions?.find((version) => version.key === key);
+    if (latest?.bytes === undefined) this.objects.delete(key);
+    else this.objects.set(key, { bytes: latest.bytes, modified: latest.modified });
+    return { status: 204, headers: {}, body: Buffer.alloc(0) };
   }
 
   #listVersions(query: URLSearchParams): Answer {
@@ -316,7 +305,6 @@ function operationOf({ method, key, query }: { method: string; key: string; quer
   if (method === 'PUT') return isPart ? 'UploadPart' : 'PutObject';
   if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
   if (method === 'POST') {
-    if (query.has('delete')) return 'DeleteObjects';
     return query.has('uploads') ? 'CreateMultipartUpload' : 'CompleteMultipartUpload';
   }
   if (key !== '') return 'GetObject';

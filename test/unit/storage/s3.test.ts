@@ -66,7 +66,11 @@ describe('time', () => {
 
 describe('a store of another vendor', () => {
   it('gets no checksums that it does not ask for', async () => {
-    await using((storage) => storage.write('x', 'text'));
+    await using(async (storage) => {
+      await storage.write('x', 'text');
+      await storage.remove(['x', 'y']);
+    });
+    expect(s3.objects.size).toBe(0);
     expect(s3.headers.flat().filter((name) => name.startsWith('x-amz-checksum'))).toEqual([]);
   });
 
@@ -76,6 +80,17 @@ describe('a store of another vendor', () => {
       await storage.write('x', 'text');
       expect(String(await storage.read('x'))).toBe('text');
     });
+  });
+
+  it('that is a web page is refused, whatever is asked', async () => {
+    for (const page of ['HeadBucket', 'PutObject', 'ListObjectsV2']) {
+      s3.outcomeOf = ({ what }) => (what === page ? 'page' : 'normal');
+      const use = using(async (storage) => {
+        await storage.write('x', 'text');
+        await listed(storage);
+      });
+      await expect(use).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('HTML page') });
+    }
   });
 
   it('that repeats a page of its list for ever ends the run', async () => {
@@ -109,6 +124,11 @@ describe('failures', () => {
     expect(await failed()).toMatchObject({ exitCode: 2, message: expect.stringContaining('credentials were refused') });
     s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 500, code: 'InternalError' } : 'normal');
     expect(await failed()).toMatchObject({ exitCode: 3, message: expect.stringContaining('500 InternalError') });
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 400, code: 'InvalidArgument' } : 'normal');
+    expect(await failed()).toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('400 InvalidArgument: as the test'),
+    });
     s3.outcomeOf = () => 'normal';
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
     expect(await failed()).toMatchObject({ exitCode: 2 });
@@ -189,6 +209,7 @@ describe('what a purge erases', () => {
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
+    ['DeleteObject', 's3:DeleteObject'],
   ])('needs the permission for %s, which is tried before', async (what, permission) => {
     s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
     await expect(using((storage) => storage.tryErase([]))).rejects.toMatchObject({
