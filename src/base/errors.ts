@@ -1,5 +1,5 @@
-// This folder: what everything else builds on: failures and exit codes, clock, days, randomness, environment, log,
-// secrets. No network, and no file but that which holds a secret.
+// This folder: what all other folders use: failures and exit codes, clock, days, randomness, environment, log, secrets.
+// No network, and no file but that of a secret.
 
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';

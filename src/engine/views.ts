@@ -1,6 +1,6 @@
-// This folder: DuckDB as the engine of tables and files, shared by the targets. `session/` opens files and runs
-// statements, `rows/` reads the CSV of days into typed rows with keys; the files here are views, column conversions,
-// times, people, the objects of a file that may name them, and reports.
+// This folder: DuckDB, as all targets use it. `session/` opens files and runs statements, `rows/` reads the CSV of days
+// as typed rows with keys, `people/` finds people. Beside them: the views of `events`, conversions of stored columns,
+// times, and the counts of `report`.
 
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../cells/columns/groups.ts';
 import { asText, literal } from '../cells/types/sql.ts';

@@ -1,5 +1,6 @@
-// This folder: from a plan to checked days. `plan/` decides which days to read, `download/` requests each until there is
-// a checked answer, `spool/` is the folder on disk; the files beside them are the contract with those who store days.
+// This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, `download/`
+// requests each until there is a checked answer, `spool/` is the folder on disk. This file delivers days in batches;
+// `receipt.ts` and `deps.ts` say what goes in and out; `state.ts` computes the cursor. `sample.ts` is for `discover`.
 
 import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';

@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { HashedColumns, RequestHashes } from './export-request.ts';
 
-/** The facts about one verified download of one day; every target stores them beside the rows (schemas/receipt.json). */
+/** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
   readonly v: 1;
   /** The `event_date` of all of its rows. */

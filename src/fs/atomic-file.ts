@@ -1,5 +1,5 @@
-// This folder: the only place for locks, leases, atomic writes, private folders and the errors of a full or refusing
-// disk.
+// This folder: files that survive a crash and other processes: locks, atomic replacement, private folders, and the
+// errors of a full or refusing disk.
 
 import { randomBytes } from 'node:crypto';
 import {

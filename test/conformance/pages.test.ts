@@ -32,6 +32,13 @@ it('docs/commands.md has every command in its first table', () => {
   expect(Object.keys(COMMANDS).filter((name) => !new RegExp(`^\\| \`${name}[ \`]`, 'm').test(page))).toEqual([]);
 });
 
+it('docs/dev/architecture.md names only files of src that exist', () => {
+  const page = readFileSync(join(ROOT, 'docs/dev/architecture.md'), 'utf8');
+  const named = [...page.matchAll(/`([\w-]+\/[\w./-]+\.ts)`/g)].map(([, path]) => path);
+  const missing = named.filter((path) => ![path, `src/${path}`].some((one) => existsSync(join(ROOT, one))));
+  expect(missing).toEqual([]);
+});
+
 describe.each(PAGES)('%s', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/(?:src|test)\/\S*NAME\S*/g, '');
 

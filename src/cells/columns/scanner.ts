@@ -1,4 +1,5 @@
-// This folder: what an export contains: its header's groups of columns, and the forms and types of all cells.
+// This folder: the columns of an export: their names and groups, the forms and types of all cells, and the columns that
+// are dropped or hashed. `scanner.ts` does it while the export arrives.
 
 import { configError } from '../../base/errors.ts';
 import { otherEncoding, otherLineEnds, UnusableCsv } from '../csv/malformed.ts';

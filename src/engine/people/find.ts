@@ -1,5 +1,5 @@
-// This folder: the one look-up of people, for all targets. It gives a condition on rows, so that what is found and what
-// is removed cannot differ.
+// This folder: finds people, for all targets. It gives a condition on rows, so that what is found and what is removed
+// cannot differ.
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { hashedIn, serviceIn } from '../../extract/state.ts';

@@ -71,9 +71,9 @@ export class DayDownloads {
   }
 
   /**
-   * Sends what other requests depend on: the day on which the end of an export is found out; the newest day that is over
-   * of a first run, which shows that the service exports days at all; the newest day that is probably lost, since all days
-   * before a lost one are lost, too. If the service gives no answer at all, the run ends: no other day would get one.
+   * Sends the requests on which others depend. First the day on which the end of an export is found out. Then the
+   * newest day that is over, in a first run: it shows that the service exports days at all. Then the newest day that is
+   * probably lost: all days before a lost one are lost, too. If the service gives no answer at all, the run ends.
    */
   async #sendFirst(): Promise<void> {
     const { plan, deps, facts } = this.#run;
@@ -97,7 +97,7 @@ export class DayDownloads {
     facts.onWaiting = () => this.#startMore();
   }
 
-  /** Starts days in order. Those that wait for another day to be exported hold no place. */
+  /** Starts days in order. Days that wait for another day to be exported do not count. */
   #startMore(): void {
     if (!this.#isOpen) return;
     const { plan, deps, facts } = this.#run;

@@ -5,13 +5,13 @@ import type { Plan } from '../plan/plan.ts';
 import { RunFolder } from '../spool/run-folder.ts';
 import { ServiceFacts } from './service-facts.ts';
 
-/** The objects that the parts of one run share. */
+/** What the downloads of one run share. */
 export interface Run {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
   /** The caller's signal combined with the end of the run. */
   readonly signal: AbortSignal;
-  /** The private folder of the run, and a new path in it. */
+  /** The private folder of the run. `newPath` gives a new path in it. */
   readonly folder: string;
   readonly newPath: () => string;
   readonly limit: ReturnType<typeof pLimit>;

@@ -1,6 +1,6 @@
-// This folder: the target `duckdb`: one file with the table `events` (alter), the tables beside it (store, records), and
-// analytical views (models). Beside loading (sink), the file is read (read), pruned and purged (remove), and rewritten
-// (rewrite).
+// This folder: the target `duckdb`: one file with the table `events`, tables beside it, and views. `sink.ts` commits a
+// batch, with `alter.ts` for new columns and `store.ts` for the state. `read.ts` verifies and reports, `remove.ts`
+// prunes and purges, `rewrite.ts` writes the file anew, `models/` makes analytical views.
 
 import { accessSync, constants } from 'node:fs';
 import { dirname, resolve } from 'node:path';
