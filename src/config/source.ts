@@ -32,8 +32,6 @@ function configOf({ eventsConditionType, propertiesConditionType, ...values }: V
     columnsDrop: nfcs(values.columnsDrop),
     columnsHash: nfcs(values.columnsHash),
     spoolDir: tmpdir(),
-    /** No byte for so long ends a request. */
-    stallMs: 600_000,
   };
 }
 

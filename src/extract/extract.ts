@@ -7,7 +7,6 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
-import type { ExtractDeps } from './deps.ts';
 import type { DayResult } from './download/day.ts';
 import { DayDownloads } from './download/downloads.ts';
 import type { ServiceFacts } from './download/service-facts.ts';
@@ -16,6 +15,7 @@ import { nameDays } from './plan/name-days.ts';
 import type { Plan } from './plan/plan.ts';
 import { implausible } from './plausible.ts';
 import type { DayDownload, RunFacts, StoredReceiptFacts } from './receipt.ts';
+import type { ExtractDeps } from './session.ts';
 import { sweepRunFolders } from './spool/run-folder.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
@@ -134,7 +134,7 @@ class Outcome {
     this.#facts = facts;
     this.#receipts = new Map(plan.receipts);
     this.#start = plan.start;
-    const { edits } = deps.options;
+    const { edits } = deps;
     this.#unseen = edits && new Set([...edits.drop, ...edits.hash]);
   }
 

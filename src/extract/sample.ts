@@ -2,12 +2,12 @@ import { addDays, type Day } from '../base/days.ts';
 import { transientError } from '../base/errors.ts';
 import type { ColumnScan } from '../cells/columns/scan.ts';
 import type { SourceConfig } from '../config/source.ts';
-import type { ExtractDeps } from './deps.ts';
 import { discard, fetchExport, newEffort } from './download/export.ts';
 import { openRun } from './download/run.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import { planRun } from './plan/plan.ts';
 import { NO_PRIOR_LOADS } from './receipt.ts';
+import type { ExtractDeps } from './session.ts';
 
 /** Number of days whose cells show the types. */
 const SAMPLED_DAYS = 3;

@@ -1,3 +1,4 @@
+import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
@@ -5,34 +6,29 @@ import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import type { OnWait } from '../service/export/retry.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
-import type { WaitLimits } from '../service/quota/wait-limits.ts';
-import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './deps.ts';
+import type { ImplausibleDay } from './plausible.ts';
 
-/** The clients of the service and its quota for one run. `close` closes both. */
-export interface ExportSession {
+/** The client of the service, with its quota, for one run. */
+export function openExportClient(
+  { baseUrl, serviceId, exportToken, maxConcurrentExports }: SourceConfig,
+  { clock, env, logger }: Runtime,
+  waits?: Pick<ExportQuotaOptions, 'maxWaitMs' | 'onWait'>,
+): ExportClient {
+  const quota = new ExportQuota({ maxConcurrentExports, clock, logger, ...waits });
+  return new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
+}
+
+export interface ExtractDeps extends Omit<Runtime, 'env'>, Pick<SourceConfig, 'maxConcurrentExports' | 'timezone'> {
   readonly service: ExportService;
-  readonly quota: ExportQuota;
-  close(): Promise<void>;
-}
-
-type WaitOptions = WaitLimits & Pick<ExportQuotaOptions, 'onWait'>;
-
-export function openQuota(
-  { maxConcurrentExports }: SourceConfig,
-  { clock, logger }: Runtime,
-  waits?: WaitOptions,
-): ExportQuota {
-  return new ExportQuota({ maxConcurrentExports, clock, logger, ...waits });
-}
-
-export function openExportSession(config: SourceConfig, runtime: Runtime, waits?: WaitOptions): ExportSession {
-  const { clock, env } = runtime;
-  const { baseUrl, serviceId, exportToken } = config;
-  const quota = openQuota(config, runtime, waits);
-  const service = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
-  return { service, quota, close: () => service.close() };
+  /** Folder under which the folder of the run is made. */
+  readonly spoolDir: string;
+  readonly suppression?: Suppression | undefined;
+  /** Columns that are dropped or hashed before anything is written. */
+  readonly edits?: ColumnEdits | undefined;
+  /** Event names that the place has, asked for when a day is too large. */
+  readonly eventNames?: (() => Promise<readonly string[]>) | undefined;
+  readonly counts: ExtractCounts;
 }
 
 export function extractDeps(
@@ -41,8 +37,10 @@ export function extractDeps(
   { clock, random, logger, signal }: Runtime,
   suppression?: Suppression,
 ): ExtractDeps {
-  const options = extractOptions(config, suppression);
-  return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, counts: newExtractCounts() };
+  const { spoolDir, timezone, maxConcurrentExports } = config;
+  const runtime = { clock, random, logger, signal };
+  const counts = newExtractCounts();
+  return { ...runtime, service, spoolDir, timezone, maxConcurrentExports, suppression, edits: editsOf(config), counts };
 }
 
 /** The columns that a configuration drops or hashes; undefined if it lists none. */
@@ -50,29 +48,19 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-function extractOptions(config: SourceConfig, suppression: Suppression | undefined): ExtractOptions {
-  const edits = editsOf(config);
-  return {
-    maxConcurrentExports: config.maxConcurrentExports,
-    timezone: config.timezone,
-    ...(edits !== undefined && { edits }),
-    suppression,
-  };
-}
+/** Counts of an extraction, which fills them while it runs. */
+export const newExtractCounts = () => ({
+  /** Number of requests sent. */
+  exports: 0,
+  /** Bytes of CSV received, also by requests that failed. */
+  bytes: 0,
+  /** Whether an export contains its `to_date`, if the run has proved it. */
+  toDateInclusive: undefined as boolean | undefined,
+  /** Days that are lost at the service, in order. */
+  gaps: [] as Day[],
+  /** Days that the caller named, and that were not over when they were loaded. */
+  openDays: [] as Day[],
+  implausibleDays: [] as ImplausibleDay[],
+});
 
-/**
- * For the waits of the quota and of exports that failed, of which there may be several: `show` is called with the end
- * of the one that ends first, and with undefined when none is left.
- */
-export function waitsAsOne(show: (until: number | undefined) => void): OnWait {
-  const ends = new Map<object | undefined, number>();
-  let shown: number | undefined;
-  return (until, owner) => {
-    if (until === undefined) ends.delete(owner);
-    else ends.set(owner, until);
-    const first = ends.size === 0 ? undefined : Math.min(...ends.values());
-    if (first === shown) return;
-    shown = first;
-    show(first);
-  };
-}
+export type ExtractCounts = ReturnType<typeof newExtractCounts>;

@@ -1,10 +1,10 @@
 import type { Day } from '../base/days.ts';
 import { transientError, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/deps.ts';
 import { nameDays } from '../extract/plan/name-days.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { DayDownload } from '../extract/receipt.ts';
+import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 

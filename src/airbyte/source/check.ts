@@ -49,8 +49,6 @@ const COST = 'This check costs one export of the hourly limit, sometimes two.';
 /** Maximum time from the first byte sent to the verdict (ms). */
 const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
-/** A check waits for no quota: its one small export is sent at once. */
-const NO_QUOTA = { enter: async () => ({ answered() {}, release() {} }), close: async () => {} };
 
 /**
  * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export nor
@@ -68,8 +66,6 @@ export async function checkService(
     exportToken,
     clock,
     env,
-    quota: NO_QUOTA,
-    stallMs: SOURCE_CHECK_TIMEOUT_MS * 2,
     onConnect: () => {
       isConnected = true;
     },

@@ -5,31 +5,27 @@ import type { ColumnScan } from '../../cells/columns/scan.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import type { ExtractDeps } from '../../extract/deps.ts';
 import { filtersOf } from '../../extract/export-request.ts';
 import { oldestDay } from '../../extract/plan/calendar.ts';
 import { sampleColumns, sampledDays } from '../../extract/sample.ts';
-import { editsOf, extractDeps, openExportSession } from '../../extract/session.ts';
+import type { ExtractDeps } from '../../extract/session.ts';
+import { editsOf, extractDeps, openExportClient } from '../../extract/session.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import { exportHeader } from './header.ts';
 import { streamsOf } from './schemas.ts';
 
-/** Who configures a connection waits for its schema: a service that names a longer pause is not waited for (ms). */
-const MAX_PAUSE_MS = 60_000;
-/** The waits of a discovery, in all (ms): the platform ends it after nine minutes, without the reason. */
-const MAX_WAITS_MS = 8 * 60_000;
+/** Longest wait for the quota (ms): who configures a connection waits for its schema. */
+const MAX_WAIT_MS = 60_000;
 
 export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
-  const waitsEndAt = context.clock.now() + MAX_WAITS_MS;
-  const session = openExportSession(config, context, { waitsEndAt });
+  const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
-    const deps = { ...extractDeps(config, session.service, context), maxWaitMs: MAX_PAUSE_MS, waitsEndAt };
-    const columns = await discoverColumns(config, deps);
+    const columns = await discoverColumns(config, extractDeps(config, service, context));
     return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
   } finally {
-    await session.close();
+    await service.close();
   }
 };
 

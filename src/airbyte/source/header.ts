@@ -1,7 +1,7 @@
 import { transientError, UserError } from '../../base/errors.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { readNames } from '../../cells/csv/tokenizer.ts';
-import type { ExtractDeps } from '../../extract/deps.ts';
+import type { ExtractDeps } from '../../extract/session.ts';
 import type { ExportBody, ExportRequest } from '../../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 

@@ -9,7 +9,7 @@ import { mayStillArrive } from '../../extract/plan/calendar.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { ImplausibleDay } from '../../extract/plausible.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
-import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
+import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { RESCUED } from '../../targets/records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../../targets/records/record-writer.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
@@ -36,10 +36,9 @@ async function readDays(plan: Plan, streams: Streams, config: SourceConfig, cont
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
     for (const stream of streams.open) stream.signal(until).catch(() => {});
   });
-  const onWait = waitsAsOne(heartbeat.waiting);
-  const session = openExportSession(config, context, { onWait });
+  const service = openExportClient(config, context, { onWait: heartbeat.waiting });
   try {
-    const deps = { ...extractDeps(config, session.service, context, suppressionOf(config)), onWait };
+    const deps = extractDeps(config, service, context, suppressionOf(config));
     const downloads = await DayDownloads.open(plan, deps);
     try {
       const reader = new Reader(streams, downloads, config, context);
@@ -58,7 +57,7 @@ async function readDays(plan: Plan, streams: Streams, config: SourceConfig, cont
     for (const stream of streams.all) await stream.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
-    await session.close();
+    await service.close();
   }
 }
 

@@ -1,25 +1,24 @@
 import { discoverColumns } from '../../airbyte/source/discover.ts';
 import { EXIT } from '../../base/errors.ts';
-import { extractDeps, openExportSession } from '../../extract/session.ts';
+import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { defineCommand, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {
-    maxWait: duration('Longest wait for the quota, or that a failure asks for (30s, 20m, 1h)'),
+    maxWait: duration('Longest wait for the quota (30s, 20m, 1h)'),
   },
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   page: 'days-and-types.md',
   async run(values, context) {
     const config = loadSourceConfig(values.config, context);
-    const { maxWait: maxWaitMs } = values;
-    const session = openExportSession(config, context, { maxWaitMs });
+    const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
-      const columns = await discoverColumns(config, { ...extractDeps(config, session.service, context), maxWaitMs });
+      const columns = await discoverColumns(config, extractDeps(config, service, context));
       for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
       return EXIT.done;
     } finally {
-      await session.close();
+      await service.close();
     }
   },
 });

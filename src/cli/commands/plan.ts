@@ -2,10 +2,8 @@ import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { exportsNeeded } from '../../extract/plan/forecast.ts';
+import { type Forecast, forecastOf } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import { openQuota } from '../../extract/session.ts';
-import type { ExportQuota } from '../../service/quota/quota.ts';
 import { priorLoadsOf } from '../../table/state.ts';
 import type { Target } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -49,25 +47,22 @@ export async function showPlan(
   const config = loadSourceConfig(values.config, context);
   const stateful = STATEFUL_TARGETS.find((one) => one === target);
   const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
-  const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
-  const quota = openQuota(config, context);
-  const needed = exportsNeeded(planned);
-  const forecast = quota.forecast(needed.most);
-  await quota.close();
+  const now = context.clock.now();
+  const planned = planLocal(config, priorLoadsOf(state), values, now);
+  const forecast = forecastOf(planned, config.maxConcurrentExports, now);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-  const output = { planned, needed, forecast, now: context.clock.now() };
+  const output = { planned, forecast, now };
   printResult(asJson(output), asLines(output), values.json, context);
   return EXIT.done;
 }
 
 interface PlanOutput {
   readonly planned: Plan;
-  readonly needed: ReturnType<typeof exportsNeeded>;
-  readonly forecast: ReturnType<ExportQuota['forecast']>;
+  readonly forecast: Forecast;
   readonly now: number;
 }
 
-function asJson({ planned, needed, forecast }: PlanOutput) {
+function asJson({ planned, forecast }: PlanOutput) {
   return {
     v: 1,
     from_date: planned.days[0] ?? null,
@@ -77,8 +72,8 @@ function asJson({ planned, needed, forecast }: PlanOutput) {
       to_date: toDateOf(planned, day),
       read_again: planned.receipts.has(day),
     })),
-    exports_least: needed.least,
-    exports_most: needed.most,
+    exports_least: forecast.least,
+    exports_most: forecast.most,
     exports_startable_now: forecast.startableNow,
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
@@ -90,14 +85,15 @@ function asJson({ planned, needed, forecast }: PlanOutput) {
 
 const toDateOf = ({ toDateInclusive }: Plan, day: string) => (toDateInclusive === true ? day : addDays(day, 1));
 
-function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
+function asLines({ planned, forecast, now }: PlanOutput): string[] {
   if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
   const rows = planned.days.map((day, i) => [`${i + 1}`, day, planned.receipts.has(day) ? 'read again' : 'new']);
   const shown =
     rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', `${rows.length} in total`]] : rows;
   const wait = Math.max(0, forecast.earliestEnd - now);
-  const least = needed.least === needed.most ? '' : `${needed.least} to `;
-  const exports = `${least}${count(needed.most, 'export')}`;
+  const { most } = forecast;
+  const least = forecast.least === most ? '' : `${forecast.least} to `;
+  const exports = `${least}${count(most, 'export')}`;
   return [
     ...tableLines(['', 'day', ''], shown),
     '',

@@ -6,7 +6,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import type { PriorLoads } from '../../extract/receipt.ts';
-import { extractDeps, openExportSession, waitsAsOne } from '../../extract/session.ts';
+import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { priorLoadsOf } from '../../table/state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { load, newLoadCounts } from '../../targets/load.ts';
@@ -58,12 +58,12 @@ async function execute(
   const planned = plan.days.length;
   let waitingUntil: number | undefined;
   const { maxWaitMs } = run;
-  const onWait = waitsAsOne((until) => {
+  const onWait = (until: number | undefined) => {
     waitingUntil = until;
-  });
-  const session = openExportSession(run.config, context, { maxWaitMs, onWait });
+  };
+  const service = openExportClient(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context, run.suppression), maxWaitMs, onWait, counts };
+  const deps = { ...extractDeps(run.config, service, context, run.suppression), counts };
   const ticker = setInterval(() => {
     const { days, rows } = counts.stored;
     progress.update({
@@ -83,7 +83,7 @@ async function execute(
   } finally {
     clearInterval(ticker);
     progress.stop();
-    await session.close();
+    await service.close();
   }
   const summary = summaryOf(plan, counts, (context.clock.now() - began) / 1_000);
   // An Arrow stream has no cursor.

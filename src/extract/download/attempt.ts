@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
-import { type ExportBody, type ExportRequest, UnreadableBody } from '../../service/export/protocol.ts';
-import type { Refusal } from '../../service/export/retry.ts';
+import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
+import {
+  type ExportBody,
+  type ExportRefusal,
+  type ExportRequest,
+  UnreadableBody,
+} from '../../service/export/protocol.ts';
 import { SpoolWriter } from '../spool/spool-writer.ts';
 import type { Run } from './run.ts';
 
@@ -28,9 +33,15 @@ export interface EmptyAnswer {
   readonly sentAt: number;
 }
 
+/** An answer that is no file. */
+export interface Refusal extends Pick<ExportRefusal, 'kind' | 'code' | 'message'> {
+  /** Set if the body came to its end and is broken. */
+  readonly malformed?: MalformedCsv;
+}
+
 /**
- * Sends one request and reads its answer into a checked file. An answer without data, and a body that could not be read
- * to its end, is a refusal. Throws MalformedCsv, and UserError of the quota and of the spool.
+ * Sends one request and reads its answer into a checked file. An answer without data, and a body that is broken or
+ * could not be read to its end, is a refusal. Throws UserError of the quota and of the spool.
  */
 export async function attemptExport(run: Run, request: ExportRequest): Promise<ExportFile | EmptyAnswer | Refusal> {
   const { clock, service, counts } = run.deps;
@@ -55,6 +66,12 @@ export async function attemptExport(run: Run, request: ExportRequest): Promise<E
   } catch (error) {
     await file?.drop();
     run.signal.throwIfAborted();
+    if (error instanceof MalformedCsv) {
+      const { reason, where, expected, found } = error;
+      const message = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
+      return { kind: 'retry', code: reason, message, malformed: error };
+    }
+    if (error instanceof UnusableCsv) return { kind: 'config', code: 'not_csv', message: error.message };
     if (!(error instanceof UnreadableBody)) throw error;
     const { fault, message } = error;
     return { kind: fault === 'stall' ? 'retry_or_split' : 'retry', code: fault, message };
@@ -65,11 +82,10 @@ export async function attemptExport(run: Run, request: ExportRequest): Promise<E
 
 /** Writes the normalised body to `file`; undefined if it had no byte. */
 async function scanBody(
-  { deps: { options, counts }, signal }: Run,
+  { deps: { timezone, suppression, edits, counts }, signal }: Run,
   answer: ExportBody,
   file: SpoolWriter,
 ): Promise<Pick<ExportFile, 'bytes' | 'sha256' | 'scan'> | undefined> {
-  const { timezone, suppression, edits } = options;
   const scanner = new Scanner({ timezone, requireSystem: true, dropRows: suppression, edits });
   const hash = createHash('sha256');
   let bytes = 0;

@@ -2,10 +2,10 @@
 
 import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';
-import type { ExtractDeps } from '../deps.ts';
 import { lastDayOver, oldestDay } from '../plan/calendar.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { DayDownload } from '../receipt.ts';
+import type { ExtractDeps } from '../session.ts';
 import { type DayResult, downloadDay } from './day.ts';
 import { findEndDay } from './end-day.ts';
 import { discard, newEffort } from './export.ts';
@@ -105,7 +105,7 @@ export class DayDownloads {
     while (
       this.#next < plan.days.length &&
       facts.waiting < MAX_WAITING &&
-      this.#running - facts.waiting + held() < deps.options.maxConcurrentExports
+      this.#running - facts.waiting + held() < deps.maxConcurrentExports
     ) {
       const day = plan.days[this.#next++];
       if (!this.#started.has(day)) this.#start(day);

@@ -49,7 +49,7 @@ const hasNoRows = (answer: Exported): boolean =>
   answer.kind === 'empty' || (answer.kind === 'file' && rowCount([answer]) === 0);
 
 /** False if `df_event_datetime` is dropped, the only such column that can be: the service may select by it. */
-const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
+const canProve = ({ deps }: Run): boolean => deps.edits?.drop.has(EVENT_DATETIME) !== true;
 
 /**
  * True if the datetime system columns with values, one at least, all have rows an hour apart. One column is not enough:

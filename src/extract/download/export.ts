@@ -1,19 +1,22 @@
 import { unlink } from 'node:fs/promises';
-import { transientError, UserError } from '../../base/errors.ts';
-import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { configError, transientError, type UserError } from '../../base/errors.ts';
+import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
+import type { MalformedCsv, MalformedReason } from '../../cells/csv/malformed.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
-import {
-  type LastRefusal,
-  newWaitBudget,
-  type Refusal,
-  retrying,
-  type WaitBudget,
-} from '../../service/export/retry.ts';
-import { attemptExport, type EmptyAnswer, type ExportFile } from './attempt.ts';
+import { attemptExport, type EmptyAnswer, type ExportFile, type Refusal } from './attempt.ts';
 import type { Run } from './run.ts';
 
-/** The last answer to a request. `failed`: it was refused, or all attempts failed. */
-export type Exported = ExportFile | EmptyAnswer | LastRefusal | { readonly kind: 'failed'; readonly error: UserError };
+/**
+ * The last answer to a request. `gone`: the service no longer has the first day. `invalid`: a 400, perhaps for a day
+ * that has not begun. `too_big`: it failed so often that fewer events must be requested. `failed`: it was refused, or
+ * all attempts failed.
+ */
+export type Exported =
+  | ExportFile
+  | EmptyAnswer
+  | (Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' })
+  | { readonly kind: 'failed'; readonly error: UserError };
 
 /** The export of one day, with what was spent for it. */
 export interface DayRequest extends ExportRequest {
@@ -24,13 +27,15 @@ export interface DayRequest extends ExportRequest {
 export interface DayEffort {
   /** Requests that were sent. */
   exports: number;
-  readonly waitBudget: WaitBudget;
 }
 
-export const newEffort = (): DayEffort => ({ exports: 0, waitBudget: newWaitBudget() });
+export const newEffort = (): DayEffort => ({ exports: 0 });
 
-/** Bodies malformed at the same place in the same way before the day fails. */
-const MAX_MALFORMED = 2;
+const RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
+/** The 429 of one export at which the day fails. */
+const MAX_QUOTA_REFUSALS = 50;
+/** Answers that may mean "too large" before a smaller export is requested. */
+const TOO_LARGE_AFTER = 3;
 /** Faults that every download of the same export has. */
 const FINAL: ReadonlySet<MalformedReason> = new Set(['no_header', 'missing_columns', 'too_many_columns', 'not_csv']);
 
@@ -59,49 +64,59 @@ export async function fetchExport(run: Run, request: DayRequest, splitAfter?: nu
   return second;
 }
 
-async function fetchOnce(run: Run, request: DayRequest, splitAfter?: number): Promise<Exported> {
-  const malformed = new Map<string, number>();
-  /** A failure that is no answer of the service. */
-  let ours: unknown;
-  const attempt = async () => {
-    let answer: ExportFile | EmptyAnswer | Refusal;
-    try {
-      answer = await run.limit(() => {
-        request.effort.exports++;
-        return attemptExport(run, request);
-      });
-    } catch (error) {
-      if (error instanceof MalformedCsv) return refusalOf(error, malformed, request.from);
-      if (!(error instanceof UnusableCsv)) ours = error;
-      throw error;
-    }
-    return answer.kind === 'file' || answer.kind === 'empty' ? { kind: 'received' as const, value: answer } : answer;
-  };
-  try {
-    const { waitBudget } = request.effort;
-    const options = { ...run.deps, day: request.from, splitAfter, waitBudget, signal: run.signal };
-    const last = await retrying(options, attempt);
-    return last.kind === 'received' ? last.value : last;
-  } catch (error) {
+/** Repeats a request with pauses; after `splitAfter` answers that may mean "too large" it is `too_big`. */
+async function fetchOnce(run: Run, request: DayRequest, splitAfter = TOO_LARGE_AFTER): Promise<Exported> {
+  const { clock, random, logger } = run.deps;
+  const day = request.from;
+  const broken = new Set<string>();
+  let attempt = 1;
+  let quotaRefusals = 0;
+  let maybeTooBig = 0;
+  for (;;) {
     run.signal.throwIfAborted();
-    if (error === ours || !(error instanceof UserError)) throw error;
-    return { kind: 'failed', error };
+    request.effort.exports++;
+    const answer = await attemptExport(run, request);
+    if (answer.kind === 'file' || answer.kind === 'empty') return answer;
+    const { kind, code, message, malformed } = answer;
+    const failed = (text: string, of = transientError): Exported => {
+      const where = { ...malformed?.where, day, attempt };
+      return { kind: 'failed', error: of(text, { where, internal: code }) };
+    };
+    if (kind === 'gone' || kind === 'invalid') return { ...answer, kind };
+    if (kind === 'config') return failed(message, configError);
+    if (kind === 'wait') {
+      // No attempt: the quota has recorded the refusal and delays the next request.
+      if (++quotaRefusals < MAX_QUOTA_REFUSALS) continue;
+      return failed(`${day}: ${message} Asked ${quotaRefusals} times; run again later.`);
+    }
+    if (malformed !== undefined && isFinal(malformed, broken)) {
+      return failed(`The export of ${day} is broken, and would be again: ${message}. Nothing of it was stored.`);
+    }
+    // The user can search for the code.
+    const why = message.endsWith(')') ? message : `${message} (${code})`;
+    if (kind === 'retry_or_split' && ++maybeTooBig >= splitAfter) {
+      const text = `${day}, attempt ${attempt}: ${why} again and again.`;
+      logger.warn('export.given_up', text, { day, attempt, cause: code });
+      return { ...answer, kind: 'too_big' };
+    }
+    if (attempt >= RETRY.attempts) {
+      const times = `failed ${attempt} times, at last because ${why}`;
+      return failed(`The export of ${day} ${times}; nothing of it was stored, run again later.`);
+    }
+    const pause = pauseAfter(attempt, RETRY, random);
+    const text = `${day}, attempt ${attempt} of ${RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+    logger.warn('export.retry', text, { day, attempt, cause: code, pause_ms: pause });
+    await clock.sleep(pause, run.signal);
+    attempt++;
   }
 }
 
-/** Makes a refusal of a malformed body. Throws if another download is of no use. */
-function refusalOf(error: MalformedCsv, counts: Map<string, number>, day: string): Refusal {
-  const { reason, where, expected, found } = error;
-  const message = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
+/** True if another download is of no use: an earlier one was broken at the same place in the same way. */
+function isFinal({ reason, where }: MalformedCsv, earlier: Set<string>): boolean {
   const how = `${reason} ${where.row}`;
-  const count = (counts.get(how) ?? 0) + 1;
-  counts.set(how, count);
-  if (count < MAX_MALFORMED && !FINAL.has(reason)) return { kind: 'retry', code: reason, message };
-  const times = count > 1 ? `${count} times in the same way` : 'in a way that another download does not mend';
-  throw transientError(`The export of ${day} was broken ${times}: ${message}. Nothing of it was stored.`, {
-    where: { ...where, day },
-    internal: reason,
-  });
+  const isKnown = earlier.has(how);
+  earlier.add(how);
+  return isKnown || FINAL.has(reason);
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */

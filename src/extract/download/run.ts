@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import pLimit from 'p-limit';
-import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool/run-folder.ts';
 import { ServiceFacts } from './service-facts.ts';
 
@@ -14,7 +13,6 @@ export interface Run {
   /** The private folder of the run. `newPath` gives a new path in it. */
   readonly folder: string;
   readonly newPath: () => string;
-  readonly limit: ReturnType<typeof pLimit>;
   readonly facts: ServiceFacts;
   /** Number of requests that the service object had sent before this run. */
   readonly sentBefore: number;
@@ -34,7 +32,6 @@ export async function openRun(plan: Plan, deps: ExtractDeps): Promise<Run> {
     signal: AbortSignal.any([deps.signal, controller.signal]),
     folder: folder.path,
     newPath: () => join(folder.path, `${++files}.csv`),
-    limit: pLimit(deps.options.maxConcurrentExports),
     facts: new ServiceFacts(plan, deps),
     sentBefore: deps.service.sent,
     abort: () => controller.abort(new Error('the run has ended')),

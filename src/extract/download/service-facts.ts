@@ -1,7 +1,7 @@
 import { type Day, laterOf } from '../../base/days.ts';
 import { DAY_MS, formatDuration, HOUR_MS } from '../../base/durations.ts';
-import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { ExtractDeps } from '../session.ts';
 
 /** The facts about the service: those of the stored state, and those that answers have shown since. */
 export class ServiceFacts {

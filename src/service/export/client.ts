@@ -23,14 +23,13 @@ import {
   UnreadableBody,
 } from './protocol.ts';
 
-/** An export may be computed for minutes before its first byte. */
+/** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
 const STALL_MS = 600_000;
 
 export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
-  /** A request that gets no byte for so long is ended; default: ten minutes. */
-  readonly stallMs?: number;
   readonly clock: Clock;
-  readonly quota: Pick<ExportQuota, 'enter' | 'close'>;
+  /** Without one, exports are sent at once. */
+  readonly quota?: Pick<ExportQuota, 'enter' | 'close'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   readonly onConnect?: () => void;
@@ -60,19 +59,19 @@ export class ExportClient implements ExportService {
 
   async close(): Promise<void> {
     await this.#transport.close();
-    await this.#options.quota.close();
+    await this.#options.quota?.close();
   }
 
   async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { serviceId, exportToken, clock, stallMs = STALL_MS, quota } = this.#options;
+    const { serviceId, exportToken, clock, quota } = this.#options;
     const post = exportPost(request, serviceId, exportToken);
-    const permit = await quota.enter(signal);
-    const idleTimeout = new IdleTimeout(clock, stallMs, signal);
+    const permit = await quota?.enter(signal);
+    const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: RawAnswer | undefined;
     const close = async () => {
       answer?.disconnect();
       idleTimeout.end();
-      permit.release();
+      permit?.release();
     };
     try {
       this.sent++;
@@ -82,7 +81,7 @@ export class ExportClient implements ExportService {
         this.#refusalFor(error, status),
       );
       const limits = readLimits(headers, clock.now());
-      permit.answered({ status, limited: outcome.kind === 'wait', limits });
+      permit?.answered({ status, limited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       if (outcome.kind !== 'data') await close();
       return { ...outcome, limits, serverTime: readDate(headers, clock.now()) };

@@ -1,5 +1,5 @@
 // This folder: the limits of the Export group, in this process. `rules.ts` says what may be sent and what an answer
-// changes, `wait-limits.ts` how long a caller waits; this file gives permits, waits and shows waits.
+// changes; this file gives permits, waits and shows waits.
 
 import pLimit from 'p-limit';
 import { abortable } from '../../base/abort.ts';
@@ -7,16 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import {
-  type AnswerHead,
-  afterAnswer,
-  afterSending,
-  blockedUntil,
-  forecastOf,
-  type QuotaForecast,
-  type QuotaState,
-} from './rules.ts';
-import { type WaitLimits, waitProblem } from './wait-limits.ts';
+import { type AnswerHead, afterAnswer, afterSending, blockedUntil, type QuotaState } from './rules.ts';
 
 /** The permission to send one export; it counts as running until it is released. */
 export interface Permit {
@@ -26,16 +17,18 @@ export interface Permit {
   release(): void;
 }
 
-export interface ExportQuotaOptions extends WaitLimits {
+export interface ExportQuotaOptions {
   readonly maxConcurrentExports: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Longest wait (ms); one that would be longer is refused. */
+  readonly maxWaitMs?: number | undefined;
   /** Called once for every wait that is shown with its end (ms since 1970), and with undefined when it is over. */
   readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
 
 /** Minimum length of a wait that is shown to the user. */
-export const SHOWN_WAIT_MS = 5_000;
+const SHOWN_WAIT_MS = 5_000;
 
 export class ExportQuota {
   readonly #options: ExportQuotaOptions;
@@ -51,10 +44,6 @@ export class ExportQuota {
     this.#options = options;
     this.#slots = pLimit(options.maxConcurrentExports);
     this.#state = { blockedUntil: 0, refusals: 0, atOnce: options.maxConcurrentExports };
-  }
-
-  forecast(count: number): QuotaForecast {
-    return forecastOf(this.#state, count, this.#options.clock.now());
   }
 
   async close(): Promise<void> {
@@ -109,15 +98,14 @@ export class ExportQuota {
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, maxWaitMs = Number.POSITIVE_INFINITY } = this.#options;
     try {
       for (;;) {
         signal.throwIfAborted();
         const now = clock.now();
         const until = blockedUntil(this.#state, now);
         if (until === undefined) return;
-        const problem = waitProblem(until, now, this.#options);
-        if (problem !== undefined) throw tooLong(until, until - now, problem);
+        if (until - now > maxWaitMs) throw tooLong(until, until - now, maxWaitMs);
         if (until - now >= SHOWN_WAIT_MS) this.#showWait(until);
         await clock.sleep(until - now, signal);
       }
@@ -139,9 +127,9 @@ export class ExportQuota {
   }
 }
 
-const tooLong = (at: number, wait: number, problem: string) =>
+const tooLong = (at: number, wait: number, most: number) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
-      problem,
+      `longer than this run waits (${formatDuration(most)}). Run again then.`,
     { internal: 'quota: the wait is longer than allowed' },
   );

@@ -3,8 +3,6 @@
 import { HOUR_MS } from '../../base/durations.ts';
 import { allowedFrom, type LimitHeaders } from '../http/headers.ts';
 
-/** The documented limit of exports in an hour. */
-const EXPORTS_PER_HOUR = 100;
 /** The pause after a 429 that names no reset; it doubles with each such 429 in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
@@ -79,24 +77,4 @@ function withReport(state: QuotaState, { remaining, resetAt }: LimitHeaders, now
   const end = Math.min(resetAt, now + HOUR_MS) + RESET_MARGIN_MS;
   const least = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
   return { ...state, remaining: least, resetAt: end };
-}
-
-export interface QuotaForecast {
-  readonly startableNow: number;
-  /** Exports that are left in this hour. */
-  readonly left: number;
-  /** The earliest instant at which the last export may start (ms). */
-  readonly earliestEnd: number;
-}
-
-/** When `count` exports may start, by what the service reported last, else by the documented limit. */
-export function forecastOf(state: QuotaState, count: number, now: number): QuotaForecast {
-  const { remaining, resetAt } = current(state, now);
-  const blocked = Math.max(now, state.blockedUntil);
-  const left = blocked > now ? 0 : Math.max(0, remaining ?? EXPORTS_PER_HOUR);
-  const startableNow = Math.min(count, left, state.atOnce);
-  if (count <= left) return { startableNow, left, earliestEnd: now };
-  const hours = Math.ceil((count - left) / EXPORTS_PER_HOUR) - 1;
-  const first = blocked > now ? blocked : (resetAt ?? now + HOUR_MS);
-  return { startableNow, left, earliestEnd: first + hours * HOUR_MS };
 }

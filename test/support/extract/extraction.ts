@@ -6,15 +6,10 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import {
-  type ExtractCounts,
-  type ExtractDeps,
-  type ExtractOptions,
-  newExtractCounts,
-} from '../../../src/extract/deps.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
+import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/session.ts';
 import { stateAfter } from '../../../src/extract/state.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
@@ -330,9 +325,6 @@ export class Fixture {
   readonly log: LogEvent[] = [];
   target = new FakeTarget();
   controller = new AbortController();
-  options: Partial<ExtractOptions> = {};
-  maxWaitMs: number | undefined;
-  onWait: ExtractDeps['onWait'];
   counts: ExtractCounts = newExtractCounts();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
@@ -353,10 +345,9 @@ export class Fixture {
       ),
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
-      maxWaitMs: this.maxWaitMs,
-      onWait: this.onWait,
       counts: this.counts,
-      options: { maxConcurrentExports: 3, timezone: undefined, ...this.options },
+      maxConcurrentExports: 3,
+      timezone: undefined,
     };
   }
 

@@ -105,7 +105,6 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
     baseUrl,
     serviceId: 'svc-1',
     exportToken: new Secret(CANARY),
-    stallMs: 60_000,
     clock: systemClock,
     env: () => undefined,
     quota,

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
+import { forecastOf } from '../../../src/extract/plan/forecast.ts';
 import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
-import { at, SETTINGS } from '../../support/extract/extraction.ts';
+import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
@@ -228,4 +229,13 @@ describe('an empty day where rows are usual', () => {
     for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-18', -7 * week)] = { rows: 50 };
     expect(plan(loaded(weeks))).toMatchObject({ toDateInclusive: true, endDayOn: '2026-01-17' });
   });
+});
+
+it('the forecast counts on a hundred exports an hour, and two more to find out the end of an export', () => {
+  const of = (last: Day, toDateInclusive: 'auto' | 'true') =>
+    forecastOf(plan({}, { startDate: '2025-12-25', toDateInclusive }, { from: '2025-12-25', to: last }), 5, NOW);
+  expect(of('2025-12-27', 'true')).toEqual({ least: 3, most: 3, left: 100, startableNow: 3, earliestEnd: NOW });
+  expect(of('2025-12-27', 'auto')).toMatchObject({ least: 3, most: 5, earliestEnd: NOW });
+  const year = plan({}, { toDateInclusive: 'true' }, { from: '2025-01-01' });
+  expect(forecastOf(year, 5, NOW)).toMatchObject({ most: 385, startableNow: 5, earliestEnd: NOW + 3 * HOUR });
 });

@@ -172,19 +172,6 @@ describe('a wait', () => {
     await exportWith(quota, answer(429, 0, clock.now() + 11 * MINUTE));
     const { failures } = await enter(quota, 2);
     expect(failures).toMatchObject([{ exitCode: 3 }, { exitCode: 3 }]);
-    expect(String(failures[0])).toContain('longer than the 10 min that it is waited for (--max-wait)');
-  });
-});
-
-describe('the forecast', () => {
-  it('counts on the documented hundred an hour, or on what the service said last', async () => {
-    const { quota, clock } = open();
-    const now = clock.now();
-    expect(quota.forecast(30)).toEqual({ startableNow: 5, left: 100, earliestEnd: now });
-    expect(quota.forecast(201)).toEqual({ startableNow: 5, left: 100, earliestEnd: now + 2 * HOUR });
-    await exportWith(quota, answer(200, 2, now + MINUTE));
-    expect(quota.forecast(3)).toEqual({ startableNow: 2, left: 2, earliestEnd: now + MINUTE + 1_000 });
-    await exportWith(quota, answer(429, 0, now + 2 * MINUTE));
-    expect(quota.forecast(3)).toEqual({ startableNow: 0, left: 0, earliestEnd: now + 2 * MINUTE + 1_000 });
+    expect(String(failures[0])).toContain('longer than this run waits (10 min)');
   });
 });
