@@ -42,23 +42,6 @@ export function withMember(text: string, key: string, value: string): string {
   return `${text.slice(0, end).trimEnd()}${members.size > 0 ? ',' : ''}${JSON.stringify(key)}:${value}}`;
 }
 
-/** True if an object in a JSON text has a member twice. `value`, the parsed text, has lost one of them. */
-export function hasRepeatedMember(text: string, value: unknown): boolean {
-  let members = 0;
-  for (let at = 0; at < text.length; at++) {
-    if (text[at] === '"') at = endOfString(text, at) - 1;
-    else if (text[at] === ':') members++;
-  }
-  const rest = [value];
-  for (let one = rest.pop(); one !== undefined; one = rest.pop()) {
-    if (typeof one !== 'object' || one === null) continue;
-    const values = Object.values(one);
-    if (!Array.isArray(one)) members -= values.length;
-    for (const inner of values) rest.push(inner);
-  }
-  return members !== 0;
-}
-
 /** The index behind the closing quote of the string that begins at `at`. */
 function endOfString(text: string, at: number): number {
   for (let end = at + 1; end < text.length; end++) {

@@ -4,7 +4,7 @@ import { HashKey } from '../cells/columns/hash-key.ts';
 import { parseErasureConfig } from '../config/erasure.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { placeName, type StoredPlace } from '../erasure/purge.ts';
+import { placeName, type StoredPlace } from '../erasure/place.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { places, targetNamed, text, type ValuesOf } from './command.ts';
 import { loadOfflineConfig, readConfiguration, requireKeys } from './configuration.ts';

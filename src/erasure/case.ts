@@ -1,4 +1,5 @@
-// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. The list is read by `list.ts`, the
+// service is asked by `requests.ts`, places are purged by `purge.ts` and `place.ts`, and `ledger/` keeps what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
@@ -8,7 +9,8 @@ import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
 import { type Mapping, readMapping } from './mapping.ts';
-import { Purge, type PurgeRequest, placeName } from './purge.ts';
+import { type PurgeRequest, placeName } from './place.ts';
+import { Purge } from './purge.ts';
 import type { RateLimits } from './rate-limiter.ts';
 import { codesOf, type DeletionReport, reportOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type Requested, sendRequests } from './requests.ts';
@@ -132,34 +134,13 @@ async function planErasure(options: ErasureOptions) {
   return { ledger, wanted, doneBefore, hasPeople, purge, hash, refusal, report };
 }
 
-async function requestAll(
-  { ledger, wanted, doneBefore }: Awaited<ReturnType<typeof planErasure>>,
-  { io, settings, deleter }: ErasureOptions,
-  onDecided: (listed: ListedId) => void,
-): Promise<Requested> {
-  for (const listed of doneBefore) listed.decision = 'done';
-  for (const listed of doneBefore) onDecided(listed);
-  if (wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
-  return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
-}
-
-/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
-const MIN_REJECTED = 10;
-
-const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
-  done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
-
 /** Whom the service is asked for, and whom the ledger knows as deleted; `memory` says so. */
 function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
   const { isPurgeOnly, isAgain, settings } = options;
-  const memory = ledger.isKept
-    ? []
-    : ['There is no ledger_dir: nothing is remembered, nothing can be proved, and each run requests every ID again.'];
-  if (isPurgeOnly) return { wanted: [], doneBefore: [], memory };
   const wanted: ListedId[] = [];
   const doneBefore: ListedId[] = [];
   const times: number[] = [];
-  for (const listed of ids) {
+  for (const listed of isPurgeOnly ? [] : ids) {
     const known = isAgain ? undefined : ledger.remembered(listed.id);
     const isLater = listed.requestedAt !== undefined && known !== undefined && listed.requestedAt > known.at;
     if (known?.outcome === 'done' && !isLater) {
@@ -167,40 +148,27 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
       times.push(known.at);
     } else wanted.push(listed);
   }
-  if (doneBefore.length > 0) {
-    times.sort((a, b) => a - b);
+  const memory: string[] = [];
+  if (!ledger.isKept) {
+    memory.push('There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.');
+  }
+  if (times.length > 0) {
     const field = settings.requestedAtField ?? 'that requested_at_field names (not set)';
     const flag = isAgain === undefined ? '' : 'give --again, or ';
     memory.push(
-      `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${isoDays(times)}) and ` +
-        `${doneBefore.length === 1 ? 'is' : 'are'} not requested again. To request them, ${flag}give a later time in ` +
+      `${count(times.length, 'ID was', 'IDs were')} deleted at the service before (${daysOf(times)}) and ` +
+        `${times.length === 1 ? 'is' : 'are'} not requested again. To request them, ${flag}give a later time in ` +
         `the field ${field}.`,
     );
   }
   return { wanted, doneBefore, memory };
 }
 
-function isoDays(times: readonly number[]): string {
-  const [first, last] = [times[0], times.at(-1) ?? times[0]].map((at) => new Date(at).toISOString().slice(0, 10));
-  return first === last ? first : `${first} to ${last}`;
-}
-
-/** The hash of what an officer confirms; never of what the ledger knows, so that it stays valid for a second run. */
-function consentHash(
-  list: DeletionList,
-  mapping: Mapping | undefined,
-  suppressed: SuppressionVersion | undefined,
-  options: ErasureOptions,
-): string {
-  const { settings, purge, isPurgeOnly = false, isAgain = false } = options;
-  const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
-  return sha256([
-    'dfinery-elt erasure v1',
-    [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list.digest, isPurgeOnly, isAgain],
-    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, suppressed?.head ?? null],
-    [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
-  ]);
+/** `2026-01-15`, `2026-01-15 to 2026-01-17` */
+function daysOf(times: readonly number[]): string {
+  const [first, last] = [Math.min, Math.max].map((of) => times.reduce((a, b) => of(a, b)));
+  const [from, to] = [first, last].map((at) => new Date(at).toISOString().slice(0, 10));
+  return from === to ? from : `${from} to ${to}`;
 }
 
 /** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
@@ -221,6 +189,41 @@ function nothingAccepted(list: DeletionList): UserError | undefined {
   if (received === 0 || ids > 0) return undefined;
   return configError(`Nothing was deleted. ${refusedSentence(list.counts)} Is the ID field the right one?`);
 }
+
+/** The hash of what an officer confirms; never of what the ledger knows, so that it stays valid for a second run. */
+function consentHash(
+  list: DeletionList,
+  mapping: Mapping | undefined,
+  suppressed: SuppressionVersion | undefined,
+  options: ErasureOptions,
+): string {
+  const { settings, purge, isPurgeOnly = false, isAgain = false } = options;
+  const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
+  return sha256([
+    'dfinery-elt erasure v1',
+    [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
+    [list.digest, isPurgeOnly, isAgain],
+    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, suppressed?.head ?? null],
+    [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
+  ]);
+}
+
+async function requestAll(
+  { ledger, wanted, doneBefore }: Awaited<ReturnType<typeof planErasure>>,
+  { io, settings, deleter }: ErasureOptions,
+  onDecided: (listed: ListedId) => void,
+): Promise<Requested> {
+  for (const listed of doneBefore) listed.decision = 'done';
+  for (const listed of doneBefore) onDecided(listed);
+  if (wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
+  return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
+}
+
+/** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
+const MIN_REJECTED = 10;
+
+const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
+  done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
 
 /** The failure of the requests, if any. */
 function requestFailure(report: DeletionReport, isWrongField: boolean, on: ErasureSettings['onRejected']) {

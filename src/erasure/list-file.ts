@@ -3,7 +3,6 @@ import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { configError, messageOf, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
-import { hasRepeatedMember } from '../base/json-member.ts';
 import { linesOf } from '../base/lines.ts';
 import type { ListRow } from './list.ts';
 
@@ -88,7 +87,6 @@ async function* jsonMembers(input: AsyncIterable<string>, name: string, columns:
     const value = jsonOf(text);
     const refused = (why: string) => configError(`${name}, line ${row}: ${why}. Nothing was done.`);
     if (!isObject(value)) throw refused('this is no JSON object');
-    if (hasRepeatedMember(text, value)) throw refused('a member occurs twice');
     const members = Object.keys(value);
     const cells = columns.map((column) => {
       const member = members.find((one) => one.normalize('NFC') === column.normalize('NFC'));

@@ -3,7 +3,7 @@ import type { PlaceOptions } from '../targets/contract.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
 import { readMapping } from './mapping.ts';
-import { type PurgeRequest, placeName } from './purge.ts';
+import { type PurgeRequest, placeName } from './place.ts';
 
 export interface PersonOptions extends Pick<PurgeRequest, 'places' | 'column' | 'hashKey'> {
   readonly rows: AsyncIterable<ListRow>;

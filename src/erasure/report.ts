@@ -1,6 +1,6 @@
 import { count, grouped } from '../base/quantities.ts';
 import { type DeletionList, refusalText } from './list.ts';
-import type { PlaceReport } from './purge.ts';
+import type { PlaceReport } from './place.ts';
 import { newCounts, type RequestCounts } from './requests.ts';
 
 export interface Reported {

@@ -95,21 +95,6 @@ class Sender {
     }
   }
 
-  /** A line of log from time to time keeps a long deletion, and every wait, visible. */
-  #report(): () => void {
-    const { clock, logger, ids } = this.#options;
-    const report = () => {
-      const { done, rejected } = this.#counts;
-      const left = this.#limiter.pausedMs;
-      const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the limit` : '';
-      const text = `Requests: ${done + rejected} of ${ids.length} decided, ${done} deleted${waiting}.`;
-      logger.info('erase.progress', text, { done, rejected, total: ids.length });
-      cancel = clock.after(REPORT_MS, report);
-    };
-    let cancel = clock.after(REPORT_MS, report);
-    return () => cancel();
-  }
-
   async #work(): Promise<void> {
     try {
       while (await this.#next());
@@ -182,16 +167,6 @@ class Sender {
     return decided;
   }
 
-  async #unlessStopped(wait: () => Promise<void>): Promise<boolean> {
-    try {
-      await wait();
-      return true;
-    } catch (error) {
-      if (this.#signal.aborted) return false;
-      throw error;
-    }
-  }
-
   #decided(decision: 'done' | 'rejected', { code }: DeletionAnswer): Decision {
     this.#unanswered = 0;
     this.#pausesBefore = this.#limiter.pauses;
@@ -215,6 +190,31 @@ class Sender {
     if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
     this.#stop.abort();
     return 'undecided';
+  }
+
+  async #unlessStopped(wait: () => Promise<void>): Promise<boolean> {
+    try {
+      await wait();
+      return true;
+    } catch (error) {
+      if (this.#signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  /** A line of log from time to time keeps a long deletion, and every wait, visible. */
+  #report(): () => void {
+    const { clock, logger, ids } = this.#options;
+    const report = () => {
+      const { done, rejected } = this.#counts;
+      const left = this.#limiter.pausedMs;
+      const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the limit` : '';
+      const text = `Requests: ${done + rejected} of ${ids.length} decided, ${done} deleted${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, total: ids.length });
+      cancel = clock.after(REPORT_MS, report);
+    };
+    let cancel = clock.after(REPORT_MS, report);
+    return () => cancel();
   }
 }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
-import { hasRepeatedMember, membersOf } from '../../base/json-member.ts';
+import { membersOf } from '../../base/json-member.ts';
 import { linesOf } from '../../base/lines.ts';
 import { textIn } from '../protocol/input.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
@@ -49,8 +49,6 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
   if (value === undefined) throw noMessage(line, 'is not JSON');
   if (!isObject(value) || typeof value.type !== 'string')
     throw noMessage(line, 'is no message of the Airbyte protocol');
-  if (value.type === 'RECORD' && hasRepeatedMember(text, value))
-    throw noMessage(line, 'is a RECORD with a member twice');
   if (value.type === 'RECORD') return recordMessage(value.record, line);
   if (value.type === 'STATE') return stateMessage(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);

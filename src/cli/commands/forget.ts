@@ -6,7 +6,7 @@ import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { isProved, proofLines, proveErasure } from '../../erasure/ledger/proof.ts';
 import { verifyLedger } from '../../erasure/ledger/read.ts';
 import { DeletionList } from '../../erasure/list.ts';
-import type { PurgeRequest } from '../../erasure/purge.ts';
+import type { PurgeRequest } from '../../erasure/place.ts';
 import { reportLines } from '../../erasure/report.ts';
 import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { DeletionClient } from '../../service/delete/client.ts';

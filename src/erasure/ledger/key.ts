@@ -84,8 +84,7 @@ export function givenOrStoredKey(folder: string, given: Secret | undefined): Led
   const secret = given ?? storedKey(folder);
   if (secret) return new LedgerKey(secret);
   throw configError(
-    `The ledger in ${folder} has no key beside it: ` +
-      'give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).',
+    `The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY).`,
   );
 }
 

@@ -12,7 +12,7 @@ import { OWNER_FILE, syncFolder } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
-import { LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
+import { givenOrStoredKey, LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
 import { LEDGER_FILE, readLedger } from './read.ts';
 
@@ -221,11 +221,8 @@ const brokenError = (problem: string): UserError =>
 
 /** The key of a ledger. A run makes one if the ledger is new; in an old one that would hide that its key is missing. */
 async function keyOf(folder: string, given: Secret | undefined, isPlan: boolean, clock: Clock): Promise<LedgerKey> {
-  const secret = given ?? storedKey(folder);
-  if (secret !== undefined) return new LedgerKey(secret);
-  if (existsSync(join(folder, LEDGER_FILE)) && statSync(join(folder, LEDGER_FILE)).size > 0) {
-    throw configError(`The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key.`);
-  }
+  const isNew = !existsSync(join(folder, LEDGER_FILE)) || statSync(join(folder, LEDGER_FILE)).size === 0;
+  if (!isNew || given !== undefined || storedKey(folder) !== undefined) return givenOrStoredKey(folder, given);
   if (isPlan) return temporaryKey();
   const lock = { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
   return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(folder)));

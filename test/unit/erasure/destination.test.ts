@@ -147,10 +147,6 @@ describe('a sync', () => {
   it.each([
     ['no JSON', 'nonsense'],
     ['a row of another stream', record('a', {}, 'strangers')],
-    [
-      'a row with an ID twice',
-      '{"type":"RECORD","record":{"stream":"people","data":{"external_id":"a","external_id":"b"}}}',
-    ],
   ])('is given up before any deletion for %s', async (_, line) => {
     const output = await setup.write([record('x'), line, state(1)]);
     expect([output.code, setup.server.seen.length]).toEqual([1, 0]);

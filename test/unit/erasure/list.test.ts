@@ -125,7 +125,6 @@ describe('the file of a list', () => {
     ['a,b\n1\n', 'a', /row 2: there are 1 cells, and 2 in the header/],
     ['a,b\n"1,2\n', 'a', /is not sound CSV near line/],
     ['{"b":1}\n', 'a', /line 1: there is no a, but "b"/],
-    ['{"a":1,"a":2}\n', 'a', /line 1: a member occurs twice/],
     ['{"a":1}\nx\n', 'a', /line 2: this is no JSON object/],
     [Buffer.from([0xb0, 0xa1, 0x0a]), undefined, /is not valid UTF-8/],
   ])('is refused with the reason: %j', async (text, column, message) => {
