@@ -103,23 +103,6 @@ describe('a run', () => {
       { day: '2026-01-16' },
     ]);
   });
-
-  it('takes days in any order by five processes at once', async () => {
-    start();
-    const days = daysOf('2026-01-11', '2026-01-18');
-    const shuffled = days.map((_, i) => days[(i * 5) % days.length]);
-    await Promise.all(
-      [0, 1, 2, 3].map(async (of) => {
-        for (const day of shuffled.filter((_, i) => i % 4 === of)) {
-          const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS, { from: day, to: day });
-          for await (const batch of extractDays(plan, fixture.deps())) await fixture.target.commit(batch);
-        }
-      }),
-    );
-    await fixture.run(SETTINGS);
-    expect(fixture.target.state?.from_date).toBe('2026-01-20');
-    expect([...fixture.target.days.keys()].sort()).toEqual(daysOf('2026-01-11', '2026-01-20'));
-  });
 });
 
 describe('the folder of a run', () => {

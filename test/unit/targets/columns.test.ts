@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
-import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';
 
@@ -35,9 +34,9 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await texts('_key, a, b, c, d, e, f, g, _rescued')).toEqual(together);
   });
 
-  it.each(ORDERS_OF_THREE)('have the same types and values in every order of days: %j', async (...order) => {
+  it('have the same types and values if the days come in another order', async () => {
     const [cells] = [CHANGING.map(({ a, c, d, e, g }) => ({ a, c, d, e, g }))];
-    await place.load(order.map((i) => [place.of(DAYS[i], [{ id: DAYS[i], ...cells[i] }])]));
+    await place.load([2, 0, 1].map((i) => [place.of(DAYS[i], [{ id: DAYS[i], ...cells[i] }])]));
     expect(await all('_key, a, c, d, g')).toEqual([
       { _key: D1, a: 5, c: '2026-01-01', d: 'TRUE', g: null },
       { _key: D2, a: 1.5, c: '2026-01-01 10:00:00.000', d: 'TRUE', g: '2026-01-02 03:04:00.000' },

@@ -99,14 +99,6 @@ describe('a Delta table on a disk', () => {
     expect(filesBelow(place.place)).toEqual(before);
   });
 
-  it('is not made around the files of others', async () => {
-    const { mkdirSync } = await import('node:fs');
-    mkdirSync(join(place.place, 'events'), { recursive: true });
-    writeFileSync(join(place.place, 'events/notes.txt'), 'mine');
-    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ exitCode: 2 });
-    expect(filesBelow(place.place)).toEqual([join(place.place, 'events/notes.txt')]);
-  });
-
   it('counts a day that another program deleted in the table as pruned', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     const [{ path }] = actions(0, 'add');
