@@ -60,7 +60,10 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 
 const damagedFiles = ({ log }: FilesPlace): Difference[] =>
   [...log.damaged].map((day) =>
-    difference('files', `${log.pathOf(day)} cannot be read: the next sync loads the day again`),
+    difference(
+      'files',
+      `${log.pathOf(day)} cannot be read: the next sync loads the day again, if it is still exported`,
+    ),
   );
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */

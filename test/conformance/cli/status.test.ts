@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dayBefore } from '../../../src/cli/commands/prune.ts';
@@ -65,4 +65,20 @@ it('a first run that fails leaves no file', async () => {
   const config = fixture.config({ export_token: 'wrong' });
   expect((await fixture.run(['sync', 'duckdb', file, '--config', config])).code).toBe(2);
   expect(existsSync(file)).toBe(false);
+});
+
+it('a damaged Parquet day that is no longer exported is named with exit 3, after the other days are loaded', async () => {
+  const lake = join(fixture.dir, 'lake');
+  expect((await fixture.run(['sync', 'parquet', lake, '--config', fixture.config()])).code).toBe(0);
+  writeFileSync(join(lake, `events/event_date=${daysBack(7)}/data.parquet`), 'damaged');
+  const later = await CliFixture.start({ days: { history_days: 5 } });
+  const config = later.config({ end_date: daysBack(1) });
+  const { code, stderr } = await later.run(['sync', 'parquet', lake, '--config', config]);
+  await later.close();
+  expect(code).toBe(3);
+  expect(stderr).toContain(`their stored rows cannot be read: ${daysBack(7)}`);
+  expect(stderr).toContain(
+    `The stored rows of ${daysBack(7)} cannot be read, and the service did not export them again`,
+  );
+  expect(await json('status', 'parquet', lake)).toMatchObject({ days: 6, cursor: daysBack(1) });
 });
