@@ -71,6 +71,6 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
       );
   }
   if (filled.suppression_file !== undefined && filled.suppression_key === undefined)
-    add('suppression_key', 'is missing beside suppression_file');
+    add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
   return [...out, ...columnListProblems(filled)];
 }

@@ -60,7 +60,7 @@ describe('the source configuration', () => {
     [{ to_date_inclusive: true }, 'to_date_inclusive is not usable, wanted one of auto, true, false'],
     [{ timezone: '+09:00' }, 'timezone is no IANA name such as Asia/Seoul'],
     [{ column_types: { a: 't0ken' } }, 'column_types gives a no type, wanted one of boolean, long'],
-    [{ suppression_file: 't0ken' }, 'suppression_key is missing beside suppression_file'],
+    [{ suppression_file: 't0ken' }, 'suppression_key (DFINERY_SUPPRESSION_KEY) is missing beside suppression_file'],
     [{ base_url: 'http://t0ken.example.com' }, 'base_url is not https'],
     [{ base_url: 'http://127.0.0.1.example.com' }, 'base_url is not https'],
     [{ base_url: 't0ken' }, 'base_url is not usable, wanted a'],
