@@ -120,11 +120,8 @@ export function loadOfflineConfig(path: string | undefined, context: Context): L
 }
 
 /** What every work with a place is given: from the configuration, and from the process. */
-export function placeOptions({ config }: { readonly config: string | undefined }, context: Context): PlaceOptions {
-  const { env, clock, logger, signal } = context;
-  const { memoryLimit, lockWaitMs, spoolDir } = loadOfflineConfig(config, context);
-  return { memoryLimit, lockWaitMs, spoolDir, env, clock, logger, signal };
-}
+export const placeOptions = ({ config }: { readonly config: string | undefined }, context: Context): PlaceOptions =>
+  targetSettings(loadOfflineConfig(config, context), context);
 
 /** What a target is given of a configuration, and of the process. */
 export function targetSettings(config: LocalSourceConfig, { env, clock, logger, signal }: Context) {

@@ -95,7 +95,7 @@ export async function sync(options: SyncOptions): Promise<SyncResult> {
     terminal: { result() {}, note() {}, status() {}, interactive: false, columns: 80 },
     logger: createLogger(log, 'debug', redactor.mask),
   };
-  const open = { ...targetSettings(config, context), tables: ['events'] as const, stdout: process.stdout };
+  const open = { ...targetSettings(config, context), stdout: process.stdout };
   const days = { from, to, fullRefresh };
   const { summary, error } = await run({ config, days, maxWaitMs }, () => target.open(place, open), context);
   if (error !== undefined) throw error;

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { parseLocalConfig } from '../../config/local.ts';
@@ -78,7 +75,6 @@ export const command = defineCommand({
 });
 
 async function loadDemo(file: string, context: Context): Promise<Summary> {
-  const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
@@ -91,7 +87,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       on_gap: 'warn',
     };
     const { config: source } = parseSourceConfig(given, () => undefined);
-    const { config: local } = parseLocalConfig({ spool_dir: spoolDir }, new Map());
+    const { config: local } = parseLocalConfig({}, new Map());
     const config = { ...source, ...local };
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined };
@@ -105,7 +101,6 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     return summary;
   } finally {
     await simulator.close();
-    rmSync(spoolDir, { recursive: true, force: true });
   }
 }
 

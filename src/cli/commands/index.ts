@@ -2,85 +2,27 @@
 
 import type { Command } from '../command.ts';
 
-interface Entry {
-  /** What follows the name: `TARGET PLACE`. */
-  readonly words: string;
-  readonly summary: string;
-  load(): Promise<{ readonly command: Command }>;
-}
+type Load = () => Promise<{ readonly command: Command }>;
 
-/** Every command by its name, in the order of help. Its file is loaded when it is chosen. */
-export const COMMANDS: Readonly<Record<string, Entry>> = {
-  demo: {
-    words: '[FILE]',
-    summary: 'Load an embedded service into a DuckDB file and show what is in it; no account needed',
-    load: () => import('./demo.ts'),
-  },
-  init: {
-    words: '',
-    summary: 'Ask for address, service and token, try them, and write dfinery.json without secrets',
-    load: () => import('./init.ts'),
-  },
-  sync: { words: 'TARGET PLACE', summary: 'Load the days that a place lacks', load: () => import('./sync.ts') },
-  status: {
-    words: 'TARGET PLACE',
-    summary: 'Show days, cursor, gaps and last run of a place',
-    load: () => import('./status.ts'),
-  },
-  plan: {
-    words: '[TARGET PLACE]',
-    summary: 'Show the days, exports and time of the next sync, before any call',
-    load: () => import('./plan.ts'),
-  },
-  check: {
-    words: '',
-    summary: 'Try the configuration with one smallest export',
-    load: () => import('./check.ts'),
-  },
-  discover: {
-    words: '',
-    summary: 'Print the typed schema of the export, for --schema; costs two exports',
-    load: () => import('./discover.ts'),
-  },
-  inspect: {
-    words: 'FILE',
-    summary: 'Show columns, types and misfits of an export at hand (CSV); no network',
-    load: () => import('./inspect.ts'),
-  },
-  verify: {
-    words: 'TARGET PLACE',
-    summary: 'Compare a place with the receipts of what was loaded; exit 1 where they differ',
-    load: () => import('./verify.ts'),
-  },
-  compact: {
-    words: 'duckdb FILE',
-    summary: 'Give back the room that old rows take in a DuckDB file',
-    load: () => import('./compact.ts'),
-  },
-  report: {
-    words: 'TARGET PLACE',
-    summary: 'Write a page about a place: days, events, columns, runs',
-    load: () => import('./report.ts'),
-  },
-  prune: {
-    words: 'TARGET PLACE',
-    summary: 'Remove old days from a place, after a plan',
-    load: () => import('./prune.ts'),
-  },
-  models: {
-    words: 'duckdb FILE',
-    summary: 'Make ready views in the schema analytics of a DuckDB file',
-    load: () => import('./models.ts'),
-  },
-  forget: {
-    words: '',
-    summary: 'Erase people at the service and in places, after a plan; prove it',
-    load: () => import('./forget.ts'),
-  },
-  person: { words: '', summary: 'Print every row about people', load: () => import('./person.ts') },
-  simulate: {
-    words: '',
-    summary: 'Run the embedded service on loopback: both operations, with limits',
-    load: () => import('./simulate.ts'),
-  },
+/** `words` follow the name: `TARGET PLACE`. The file of a command is loaded when it is chosen. */
+const entry = (words: string, summary: string, load: Load) => ({ words, summary, load });
+
+/** Every command by its name, in the order of help. */
+export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {
+  demo: entry('[FILE]', 'Load an embedded service and show what is in it; no account', () => import('./demo.ts')),
+  init: entry('', 'Ask, try the answers, and write dfinery.json without secrets', () => import('./init.ts')),
+  sync: entry('TARGET PLACE', 'Load the days that a place lacks', () => import('./sync.ts')),
+  status: entry('TARGET PLACE', 'Show days, cursor, gaps and last run of a place', () => import('./status.ts')),
+  plan: entry('[TARGET PLACE]', 'Show days, exports and time of the next sync', () => import('./plan.ts')),
+  check: entry('', 'Try the configuration with one smallest export', () => import('./check.ts')),
+  discover: entry('', 'Print the typed schema, for --schema; two exports', () => import('./discover.ts')),
+  inspect: entry('FILE', 'Show columns, types and misfits of a CSV at hand', () => import('./inspect.ts')),
+  verify: entry('TARGET PLACE', 'Compare a place with its receipts; exit 1: differs', () => import('./verify.ts')),
+  compact: entry('duckdb FILE', 'Give back the space of removed rows', () => import('./compact.ts')),
+  report: entry('TARGET PLACE', 'Write a page: days, events, columns, runs', () => import('./report.ts')),
+  prune: entry('TARGET PLACE', 'Remove old days from a place, after a plan', () => import('./prune.ts')),
+  models: entry('duckdb FILE', 'Make ready views in the schema analytics', () => import('./models.ts')),
+  forget: entry('', 'Erase people everywhere, after a plan; prove it', () => import('./forget.ts')),
+  person: entry('', 'Print every row about people', () => import('./person.ts')),
+  simulate: entry('', 'Run the embedded service on loopback', () => import('./simulate.ts')),
 };

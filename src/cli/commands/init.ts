@@ -3,7 +3,7 @@ import type { ProbeKind } from '../../airbyte/source/check.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig } from '../../config/source.ts';
-import { createFile, replaceFile } from '../../fs/atomic-file.ts';
+import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, placeWords, targetNamed } from '../command.ts';
@@ -21,13 +21,12 @@ export const command = defineCommand({
     if (prompts === undefined) {
       throw configError('init asks questions, and there is no terminal here: write dfinery.json, or set variables.');
     }
-    const exists = existsSync(path);
-    if (exists && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
+    if (existsSync(path) && !(await prompts.confirm(`${path} is there already. Replace the whole file?`))) {
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
     const service = await askService(prompts, context);
     const erasure = await askErasure(prompts);
-    await write(path, { ...service, ...erasure }, exists);
+    await write(path, { ...service, ...erasure });
     for (const line of nextSteps(path, erasure?.suppression_file)) context.terminal.result(line);
     return EXIT.done;
   },
@@ -97,15 +96,12 @@ function placeProblem(answer: string): string | undefined {
   }
 }
 
-async function write(path: string, value: object, exists: boolean): Promise<void> {
-  const json = `${JSON.stringify(value, null, 2)}\n`;
+async function write(path: string, value: object): Promise<void> {
   try {
-    if (exists) return await replaceFile(path, json);
-    if (await createFile(path, json, { mayRename: true })) return;
+    await replaceFile(path, `${JSON.stringify(value, null, 2)}\n`);
   } catch (error) {
     throw diskError(error, { what: `the file ${path}`, path });
   }
-  throw configError(`${path} was created by another process in the meantime, and was not changed.`);
 }
 
 function nextSteps(path: string, suppressionFile: string | undefined): string[] {

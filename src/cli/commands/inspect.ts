@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
-import { count, formatBytes, grouped } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import { unlisted } from '../../cells/columns/column-edits.ts';
 import { missingColumns } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
@@ -9,7 +9,6 @@ import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { fitsWholly } from '../../cells/types/index.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
-import { isZoneName } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/session.ts';
 import { argument, defineCommand, printResult, required, text } from '../command.ts';
 import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
@@ -19,13 +18,13 @@ export const command = defineCommand({
   options: {
     file: argument(required(text('The CSV file'))),
     schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
-    timezone: text('IANA zone of the datetimes without one'),
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'days-and-types.md',
-  async run({ file, schema, timezone: zone, config: path, json }, context) {
-    const edits = editsOf(loadOfflineConfig(path, context));
-    const timezone = zoneOption(zone);
+  async run({ file, schema, config: path, json }, context) {
+    const config = loadOfflineConfig(path, context);
+    const edits = editsOf(config);
+    const { timezone } = config;
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireSystem: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
@@ -43,11 +42,6 @@ export const command = defineCommand({
     return EXIT.done;
   },
 });
-
-function zoneOption(name: string | undefined): string | undefined {
-  if (name === undefined || isZoneName(name)) return name;
-  throw configError(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`);
-}
 
 /** Scans a file as an export is scanned. Throws a configuration failure for one that is no whole CSV. */
 async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
@@ -115,22 +109,17 @@ function asLines(found: Inspected, terminalColumns: number): string[] {
   const notes = notesOf(found);
   return [
     `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
-    ...(table.length > 0 ? ['', ...table] : []),
+    '',
+    ...table,
     ...(notes.length > 0 ? ['', ...notes] : []),
   ];
 }
 
-const MAX_EMPTY = 30;
-
 function notesOf({ columns, scan }: Inspected): string[] {
   const { cells, first } = scan.invalidUtf8;
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
-  const empty = columns.filter(({ filled }) => filled === 0).map(({ source }) => truncate(source, MAX_NAME));
-  const more = empty.length > MAX_EMPTY ? ` and ${grouped(empty.length - MAX_EMPTY)} more` : '';
   const misfits = columns.filter(({ fits }) => !fits).map(({ source, type }) => `${source} (${type})`);
   const notes = [
-    empty.length > 0 &&
-      `Without a value (${count(empty.length, 'column')}): ${empty.slice(0, MAX_EMPTY).join(', ')}${more}.`,
     misfits.length > 0 && `Some cells do not fit and would be rescued: ${misfits.join(', ')}.`,
     scan.hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
     cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
@@ -150,17 +139,15 @@ const TITLES = {
 
 const MAX_NAME = 40;
 
-/** The columns with a value, by group, as a table for a terminal of that width. */
+/** The columns by group, as a table for a terminal of that width. */
 function columnLines({ columns, scan }: Inspected, terminalColumns: number): string[] {
-  const filled = columns.filter((column) => column.filled > 0);
-  if (filled.length === 0) return [];
   const lineOf = (column: InspectedColumn) => [
     `  ${truncate(column.source, MAX_NAME)}`,
     column.type ?? '',
     percent(column.filled, scan.rows),
     column.fits ? '' : 'does not fit',
   ];
-  const groups = groupBy(filled, ({ group }) => group);
+  const groups = groupBy(columns, ({ group }) => group);
   const lines = COLUMN_GROUPS.flatMap((group) => {
     const own = groups.get(group);
     return own === undefined ? [] : [[TITLES[group]], ...own.map(lineOf)];

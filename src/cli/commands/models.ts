@@ -3,25 +3,19 @@ import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/duckdb/target.ts';
 import { defineCommand, placeArguments, printResult } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
-import { tableLines } from '../table.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
   async run({ place: file, config, json }, context) {
-    const { clock, signal, terminal } = context;
+    const { clock, signal } = context;
     const { lockWaitMs } = placeOptions({ config }, context);
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
     const names = await writeModels({ file, lockWaitMs, clock, signal });
-    const rows = MODELS.map(({ grain, parameters }, i) => [
-      parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
-      grain,
-    ]);
-    const lines = tableLines(['model', 'what one row is'], rows, {
-      cell: 100,
-      line: terminal.columns,
-    });
+    const lines = MODELS.map(({ grain, parameters }, i) =>
+      [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
+    );
     printResult({ v: 1, target: file, models: names }, lines, json, context);
     return EXIT.done;
   },

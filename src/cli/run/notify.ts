@@ -66,16 +66,6 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   return [...reasons, `${next_from_date}, the first day not yet complete, can no longer be exported ${when}.`];
 }
 
-/**
- * One printable line without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`.
- */
-const withoutMarkup = (sentence: string): string =>
-  printable(sentence)
-    .replaceAll('<', '‹')
-    .replaceAll('>', '›')
-    .replaceAll(/@(?=\w)/g, '＠')
-    .replaceAll('](', '] (');
-
 const MAX_SHOWN = 10;
 const some = (names: readonly string[]): string =>
   names.length <= MAX_SHOWN
@@ -87,9 +77,9 @@ const some = (names: readonly string[]): string =>
  */
 export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Promise<void> {
   const { summary, command, target, historyDays } = run;
-  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(withoutMarkup);
+  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(printable);
   if (reasons.length === 0 || sender.signal.aborted) return;
-  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
+  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(printable).join('\n');
   const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
   let problem = '';
   for (let attempt = 0; attempt < NOTIFY_ATTEMPTS; attempt++) {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, promises, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -8,7 +8,6 @@ import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
-import { systemError, withCall } from '../../support/system-calls.ts';
 
 let sim: TestService;
 let folder: string;
@@ -79,23 +78,6 @@ describe('init', () => {
       suppression_file: 'suppressed.jsonl',
       erasure: { by_column: 'member', ledger_dir: 'ledger', places },
     });
-  });
-
-  it('does not overwrite a file that was created while it asked', async () => {
-    const { prompts } = person(service());
-    const secret = async () => {
-      writeFileSync(written(), 'theirs');
-      return TOKENS.export;
-    };
-    const { code, stderr } = await run({ ...prompts, secret });
-    expect([code, stderr]).toEqual([2, expect.stringContaining('was created by another process')]);
-    expect(readFileSync(written(), 'utf8')).toBe('theirs');
-  });
-
-  it('writes the file on a file system without hard links', async () => {
-    const noLinks = () => Promise.reject(systemError('EPERM'));
-    expect(await withCall(promises, 'link', noLinks, () => run(person(service()).prompts))).toMatchObject({ code: 0 });
-    expect(existsSync(written())).toBe(true);
   });
 
   it('replaces a file only if that is confirmed, and needs a terminal', async () => {
