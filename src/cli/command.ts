@@ -16,12 +16,20 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly examples: readonly [string, string];
   /** The page to read, in `docs/`. */
   readonly page: string;
-  run(values: ValuesOf<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<ExitCode>;
+  run(values: ValuesOf<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<Outcome | ExitCode>;
   /**
    * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
    * what could be read. The default prints one JSON object if `--json` is given.
    */
   failed?(failure: Failure, values: Partial<ValuesOf<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
+}
+
+/** What a command found: one JSON object for scripts, lines for people. A command that prints by itself gives its exit code. */
+export interface Outcome {
+  readonly result: object;
+  readonly lines: readonly string[];
+  /** Default: done. */
+  readonly exit?: ExitCode;
 }
 
 export const defineCommand = <O extends OptionTable>(definition: Command<O>): Command => definition;
@@ -172,8 +180,3 @@ export const GLOBAL_OPTIONS = {
   help: flag('Show this help', 'h'),
   version: flag('Show the version'),
 };
-
-/** Prints the result of a command: one JSON object for scripts, else lines for people. */
-export function printResult(result: object, lines: readonly string[], json: boolean, { terminal }: Context): void {
-  for (const line of json ? [JSON.stringify(result)] : lines) terminal.result(line);
-}

@@ -46,7 +46,11 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   try {
     if (problem !== undefined) throw problem;
     refuseUnknownNames(system.env, CONFIG_SCHEMAS);
-    return (await command?.run(values as CommandValues, context)) ?? EXIT.done;
+    const outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
+    if (typeof outcome === 'number') return outcome;
+    for (const one of values.json === true ? [JSON.stringify(outcome.result)] : outcome.lines)
+      context.terminal.result(one);
+    return outcome.exit ?? EXIT.done;
   } catch (error) {
     const failure = failureOf(error, context.signal);
     failure.log(context.logger);

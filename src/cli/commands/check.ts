@@ -1,7 +1,7 @@
 import { checkService, type ProbeKind, type ProbeVerdict } from '../../airbyte/source/check.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { defineCommand, printResult } from '../command.ts';
+import { defineCommand } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
@@ -28,11 +28,10 @@ export const command = defineCommand({
   options: {},
   examples: ['check', 'check --config staging.json'],
   page: 'configuration.md',
-  async run({ config: path, json }, context) {
+  async run({ config: path }, context) {
     const config = loadSourceConfig(path, context);
     const { verdict, sentence, code } = await checkSource(config, context);
-    printResult(verdict, [sentence], json, context);
-    return code;
+    return { result: verdict, lines: [sentence], exit: code };
   },
 });
 

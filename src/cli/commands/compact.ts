@@ -1,7 +1,7 @@
-import { EXIT, internalError } from '../../base/errors.ts';
+import { internalError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/target.ts';
-import { defineCommand, placeArguments, printResult } from '../command.ts';
+import { defineCommand, placeArguments } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
@@ -16,7 +16,6 @@ export const command = defineCommand({
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
-    printResult(result, [`${place}: ${count(rows, 'row')}, ${size}.`], values.json, context);
-    return EXIT.done;
+    return { result, lines: [`${place}: ${count(rows, 'row')}, ${size}.`] };
   },
 });

@@ -1,5 +1,5 @@
 import { secretFrom } from '../../base/env.ts';
-import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
@@ -10,7 +10,7 @@ import type { PurgeRequest } from '../../erasure/place.ts';
 import { reportLines } from '../../erasure/report.ts';
 import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import { defineCommand, flag, type GLOBAL_OPTIONS, printResult, text, type ValuesOf, whole } from '../command.ts';
+import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import {
@@ -61,13 +61,13 @@ export const command = defineCommand({
     }
     const isProof = proof !== undefined || proofFile !== undefined;
     if (head !== undefined && !isProof && ledger === undefined) throw configError('--head needs a ledger to verify.');
-    if (ledger !== undefined) return printVerdict(ledger, values, context);
-    return isProof ? printProof(values, context) : forget(values, context);
+    if (ledger !== undefined) return verdictOn(ledger, values, context);
+    return isProof ? proofOf(values, context) : forget(values, context);
   },
 });
 
-/** Plans an erasure, or with `--execute --confirm HASH` carries it out. Prints the report. */
-async function forget(values: Values, context: Context): Promise<ExitCode> {
+/** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
+async function forget(values: Values, context: Context): Promise<Outcome> {
   const { clock, random, logger, signal, env } = context;
   const { execute, confirm, suppressed, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined)) {
@@ -98,7 +98,7 @@ async function forget(values: Values, context: Context): Promise<ExitCode> {
       },
     });
     const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-    return printReport(await during(what, work, context), values, context);
+    return outcomeOf(await during(what, work, context), context);
   } finally {
     await deleter.close();
   }
@@ -123,27 +123,27 @@ function purgeOf(values: Values, setup: ErasureSetup, context: Context) {
   return { request, mapping: search.mapping };
 }
 
-function printReport({ report, failure }: ErasureResult, { json }: Values, context: Context): ExitCode {
+function outcomeOf({ report, failure }: ErasureResult, context: Context): Outcome {
   const { logger, redactor, signal } = context;
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const error = failure === undefined ? null : redactor.mask(failure.message);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  printResult({ ...report, exit: failure?.exitCode ?? EXIT.done, error }, lines, json, context);
+  const result = { ...report, exit: failure?.exitCode ?? EXIT.done, error };
   if (failure !== undefined) {
     const { log, exit } = failureOf(failure, signal);
     log(logger);
-    return exit;
+    return { result, lines, exit };
   }
   if (isPlan) {
     const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;
     logger.warn('forget.confirm', sentence);
   }
-  return EXIT.done;
+  return { result, lines };
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function printVerdict(path: string, values: Values, context: Context): Promise<ExitCode> {
+async function verdictOn(path: string, values: Values, context: Context): Promise<Outcome> {
   const key = keyOf(values, context);
   const verdict = await verifyLedger(path, key, { head: values.head });
   const lines = [
@@ -152,8 +152,7 @@ async function printVerdict(path: string, values: Values, context: Context): Pro
     ...(verdict.torn_bytes > 0 ? ['A crash has cut the last line. The next run removes the rest of it.'] : []),
     verdict.ok ? `The ledger is whole. Its head is ${verdict.head}` : 'The ledger is broken.',
   ];
-  printResult(verdict, lines, values.json, context);
-  return verdict.ok ? EXIT.done : EXIT.failed;
+  return { result: verdict, lines, exit: verdict.ok ? EXIT.done : EXIT.failed };
 }
 
 /** The key of the ledger where one is configured; a ledger may also be verified where no service is. */
@@ -168,8 +167,8 @@ function keyOf({ config }: Values, context: Context) {
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function printProof(values: Values, context: Context): Promise<ExitCode> {
-  const { proof: id, proofFile, column, head, json } = values;
+async function proofOf(values: Values, context: Context): Promise<Outcome> {
+  const { proof: id, proofFile, column, head } = values;
   const setup = loadErasure(values.config, 'service', context);
   if (setup.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
@@ -177,6 +176,6 @@ async function printProof(values: Values, context: Context): Promise<ExitCode> {
   const given = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of rowsOf(given, undefined)) list.add(row);
   const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service: setup, head });
-  printResult(proof, proofLines(proof, id === undefined), json, context);
-  return isProved(proof) ? EXIT.done : EXIT.failed;
+  const lines = proofLines(proof, id === undefined);
+  return { result: proof, lines, exit: isProved(proof) ? EXIT.done : EXIT.failed };
 }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
+import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { unlisted } from '../../cells/columns/column-edits.ts';
@@ -10,7 +10,7 @@ import { fitsWholly } from '../../cells/types/index.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { editsOf } from '../../extract/session.ts';
-import { argument, defineCommand, printResult, required, text } from '../command.ts';
+import { argument, defineCommand, required, text } from '../command.ts';
 import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
 import { tableLines, truncate } from '../table.ts';
 
@@ -21,7 +21,7 @@ export const command = defineCommand({
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'days-and-types.md',
-  async run({ file, schema, config: path, json }, context) {
+  async run({ file, schema, config: path }, context) {
     const config = loadOfflineConfig(path, context);
     const edits = editsOf(config);
     const { timezone } = config;
@@ -38,8 +38,7 @@ export const command = defineCommand({
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
     const found = { file, bytes, scan, missing, columns: columnsOf(scan, pinned, timezone !== undefined) };
-    printResult(asJson(found), asLines(found, context.terminal.columns), json, context);
-    return EXIT.done;
+    return { result: asJson(found), lines: asLines(found, context.terminal.columns) };
   },
 });
 

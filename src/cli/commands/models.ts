@@ -1,14 +1,13 @@
-import { EXIT } from '../../base/errors.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/duckdb/target.ts';
-import { defineCommand, placeArguments, printResult } from '../command.ts';
+import { defineCommand, placeArguments } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
-  async run({ place: file, config, json }, context) {
+  async run({ place: file, config }, context) {
     const { clock, signal } = context;
     const { lockWaitMs } = placeOptions({ config }, context);
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
@@ -16,7 +15,6 @@ export const command = defineCommand({
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );
-    printResult({ v: 1, target: file, models: names }, lines, json, context);
-    return EXIT.done;
+    return { result: { v: 1, target: file, models: names }, lines };
   },
 });

@@ -1,6 +1,6 @@
 import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { type Forecast, forecastOf } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
@@ -12,8 +12,8 @@ import {
   defineCommand,
   type GLOBAL_OPTIONS,
   OPTIONAL_PLACE,
+  type Outcome,
   placeWords,
-  printResult,
   type ValuesOf,
 } from '../command.ts';
 import { loadSourceConfig, targetSettings } from '../configuration.ts';
@@ -35,7 +35,7 @@ export const command = defineCommand({
   },
 });
 
-type Values = ValuesOf<typeof DAY_OPTIONS & Pick<typeof GLOBAL_OPTIONS, 'config' | 'json'>>;
+type Values = ValuesOf<typeof DAY_OPTIONS & Pick<typeof GLOBAL_OPTIONS, 'config'>>;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function showPlan(
@@ -43,7 +43,7 @@ export async function showPlan(
   place: string,
   values: Values,
   context: Context,
-): Promise<ExitCode> {
+): Promise<Outcome> {
   const config = loadSourceConfig(values.config, context);
   const stateful = STATEFUL_TARGETS.find((one) => one === target);
   const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
@@ -52,8 +52,7 @@ export async function showPlan(
   const forecast = forecastOf(planned, config.maxConcurrentExports, now);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
   const output = { planned, forecast, now };
-  printResult(asJson(output), asLines(output), values.json, context);
-  return EXIT.done;
+  return { result: asJson(output), lines: asLines(output) };
 }
 
 interface PlanOutput {

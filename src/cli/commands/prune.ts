@@ -1,7 +1,6 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
-import { EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { defineCommand, flag, printResult, required, STORED_PLACE, wordOption } from '../command.ts';
+import { defineCommand, flag, required, STORED_PLACE, wordOption } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
@@ -28,8 +27,7 @@ export const command = defineCommand({
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
     const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };
     const plan = `This would remove ${what}. To do so, add --execute.`;
-    printResult(result, [execute ? `Removed ${what} from ${place}.` : plan], values.json, context);
-    return EXIT.done;
+    return { result, lines: [execute ? `Removed ${what} from ${place}.` : plan] };
   },
 });
 

@@ -1,7 +1,6 @@
-import { EXIT } from '../../base/errors.ts';
 import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import { defineCommand, printResult, required, STORED_PLACE, text } from '../command.ts';
+import { defineCommand, required, STORED_PLACE, text } from '../command.ts';
 import { loadOfflineConfig, placeOptions } from '../configuration.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
@@ -23,7 +22,6 @@ export const command = defineCommand({
     const page = reportPage(found, options);
     writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
-    printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
-    return EXIT.done;
+    return { result: { v: 1, target: place, output }, lines: [`The report is in ${output} (${size}).`] };
   },
 });

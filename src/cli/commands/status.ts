@@ -1,10 +1,10 @@
 import { dayAt } from '../../base/days.ts';
-import { configError, EXIT } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { implausible } from '../../extract/plausible.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { defineCommand, STORED_PLACE } from '../command.ts';
 import { loadOfflineConfig, placeOptions } from '../configuration.ts';
 import { daysLeftOf } from '../report/days.ts';
 
@@ -22,8 +22,7 @@ export const command = defineCommand({
     const { cursor } = status;
     const left = cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), historyDays);
     const result = { v: 1, target: target.name, place, ...status, days_until_loss: left };
-    printResult(result, linesOf(result), values.json, context);
-    return EXIT.done;
+    return { result, lines: linesOf(result) };
   },
 });
 

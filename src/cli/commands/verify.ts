@@ -1,5 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
-import { defineCommand, printResult, STORED_PLACE } from '../command.ts';
+import { defineCommand, STORED_PLACE } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
@@ -15,7 +15,7 @@ export const command = defineCommand({
     const isSame = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
     const shown = isSame ? [`${place} agrees with its receipts.`] : lines;
-    printResult({ v: 1, target: place, differences, warnings }, shown, values.json, context);
-    return isSame ? EXIT.done : EXIT.failed;
+    const result = { v: 1, target: place, differences, warnings };
+    return { result, lines: shown, exit: isSame ? EXIT.done : EXIT.failed };
   },
 });
