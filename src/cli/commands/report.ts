@@ -6,7 +6,7 @@ import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
 const OPTIONS = {
-  output: { ...required(text('The page, one file of HTML')), short: 'o' },
+  output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
 };
 
 export const command = defineCommand({
@@ -20,8 +20,10 @@ export const command = defineCommand({
     const found = await during(`Reading ${place}`, work, context);
     const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays };
     const page = reportPage(found, options);
+    const result = { v: 1, target: place, output };
+    if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
-    return { result: { v: 1, target: place, output }, lines: [`The report is in ${output} (${size}).`] };
+    return { result, lines: [`The report is in ${output} (${size}).`] };
   },
 });
