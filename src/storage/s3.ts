@@ -185,7 +185,7 @@ class S3Storage implements Storage {
   /** Attempts a read again whose body broke, which the SDK does not do. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
-      !this.#access.options.abortSignal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
+      !this.#access.options.abortSignal?.aborted && isPassing(error) && !isOfTheSdk(error);
     return this.#guard(() => attempted(S3_ATTEMPTS, isBroken, work));
   }
 
@@ -217,6 +217,9 @@ class S3Storage implements Storage {
     }
   }
 }
+
+/** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
+const isOfTheSdk = (error: unknown): boolean => (error as { readonly $metadata?: object }).$metadata !== undefined;
 
 /** The bytes of a body, which may have no declared length; throws `tooLarge` above `MAX_READ_BYTES`. */
 async function bytesOf(stream: Readable, tooLarge: () => UserError): Promise<Buffer> {
