@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
+import { open, unlink, writeFile } from 'node:fs/promises';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import {
   type ExportBody,
   type ExportRefusal,
   type ExportRequest,
   UnreadableBody,
 } from '../../service/export/protocol.ts';
-import { SpoolWriter } from '../spool/spool-writer.ts';
+import { spoolError } from '../spool/run-folder.ts';
 import type { Run } from './run.ts';
 
 /** One export, completely downloaded and checked, in the folder of the run. */
@@ -54,17 +56,17 @@ export async function attemptExport(run: Run, request: ExportRequest): Promise<E
   if (answer.kind !== 'data') {
     return answer.emptyAs === undefined ? answer : { kind: 'empty', what: answer.emptyAs, sentAt };
   }
-  let file: SpoolWriter | undefined;
+  const path = run.newPath();
+  const drop = () => unlink(path).catch(() => {});
   try {
-    file = await SpoolWriter.create(run.newPath(), run.folder);
-    const body = await scanBody(run, answer, file);
-    if (body === undefined) {
-      await file.drop();
-      return { kind: 'empty', what: 'no byte', sentAt };
+    const body = await scanBody(run, answer, path);
+    if (body !== undefined) {
+      return { kind: 'file', path, sentAt, verifiedAt: new Date(clock.now()).toISOString(), ...body };
     }
-    return { kind: 'file', path: file.path, sentAt, verifiedAt: new Date(clock.now()).toISOString(), ...body };
+    await drop();
+    return { kind: 'empty', what: 'no byte', sentAt };
   } catch (error) {
-    await file?.drop();
+    await drop();
     run.signal.throwIfAborted();
     if (error instanceof MalformedCsv) {
       const { reason, where, expected, found } = error;
@@ -80,32 +82,34 @@ export async function attemptExport(run: Run, request: ExportRequest): Promise<E
   }
 }
 
-/** Writes the normalised body to `file`; undefined if it had no byte. */
+/** Writes the normalised body to a new file at `path`; undefined if it had no byte. */
 async function scanBody(
-  { deps: { timezone, suppression, edits, counts }, signal }: Run,
+  { deps: { timezone, suppression, edits, counts }, signal, folder }: Run,
   answer: ExportBody,
-  file: SpoolWriter,
+  path: string,
 ): Promise<Pick<ExportFile, 'bytes' | 'sha256' | 'scan'> | undefined> {
+  const onDisk = <T>(work: Promise<T>) =>
+    work.catch((error: unknown) => {
+      throw spoolError(error, folder);
+    });
   const scanner = new Scanner({ timezone, requireSystem: true, dropRows: suppression, edits });
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of answer.bytes) {
-    signal.throwIfAborted();
-    bytes += chunk.length;
-    counts.bytes += chunk.length;
-    hash.update(chunk);
-    await writeAll(file, scanner.push(chunk));
-  }
-  if (bytes === 0) return undefined;
-  const { tail, ...scan } = scanner.finish();
-  await writeAll(file, tail);
-  await file.finish();
-  return { bytes, sha256: hash.digest('hex'), scan };
-}
-
-async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promise<void> {
-  for (const chunk of chunks) {
-    const waiting = file.write(chunk);
-    if (waiting !== undefined) await waiting;
+  const file = await onDisk(open(path, 'wx', OWNER_FILE));
+  try {
+    for await (const chunk of answer.bytes) {
+      signal.throwIfAborted();
+      bytes += chunk.length;
+      counts.bytes += chunk.length;
+      hash.update(chunk);
+      const parts = scanner.push(chunk);
+      if (parts.length > 0) await onDisk(writeFile(file, parts));
+    }
+    if (bytes === 0) return undefined;
+    const { tail, ...scan } = scanner.finish();
+    await onDisk(writeFile(file, tail));
+    return { bytes, sha256: hash.digest('hex'), scan };
+  } finally {
+    await file.close().catch(() => {});
   }
 }

@@ -1,12 +1,10 @@
-// This folder: the private folder of a run, and how its files are written.
-
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { acquireLease, isLeased, type Lease, leaseOf } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
-import { spoolError } from './spool-writer.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
@@ -99,3 +97,12 @@ export async function hasLiveRun(folder: string): Promise<boolean | undefined> {
   const runs = (await readdir(folder)).flatMap((name) => leaseOf(name) ?? []);
   return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
 }
+
+/** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
+export const spoolError = (error: unknown, folder: string): unknown =>
+  diskError(error, {
+    what: `the spool folder ${folder}`,
+    path: folder,
+    remedy: 'set spool_dir to a folder on another disk that this user may write to',
+    consequence: 'what was stored before is complete, the next run goes on from there',
+  });

@@ -98,11 +98,10 @@ export class ExportClient implements ExportService {
     const { status } = answer;
     const { signal, idleTimeout, close } = exchange;
     const bytes = bytesOf(answer, idleTimeout);
-    const reading = { clock: this.#options.clock, signal: idleTimeout.signal };
-    if (status !== 200) return this.#classify(answer, await snippet(bytes, reading));
+    if (status !== 200) return this.#classify(answer, await snippet(bytes));
     const body = await peekBody(bytes);
     if (body.content !== 'other' && body.content !== 'empty') {
-      return this.#classify(answer, await snippet(body.bytes, reading));
+      return this.#classify(answer, await snippet(body.bytes));
     }
     return { kind: 'data', bytes: this.#data(body.bytes, signal, close), close };
   }

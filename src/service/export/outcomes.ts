@@ -26,6 +26,11 @@ const known =
     return canOutweigh && facts.reason !== undefined && reasons.includes(facts.reason);
   };
 
+const anyOf =
+  (...statuses: number[]) =>
+  (facts: AnswerFacts): boolean =>
+    statuses.includes(facts.status);
+
 interface ExportRow extends OutcomeRow<AnswerFacts, ExportRefusal['kind']> {
   readonly emptyAs?: string;
 }
@@ -94,7 +99,6 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     message: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
   },
   { when: status(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },
-  { when: status(100, 299), kind: 'retry', code: 'odd_status', message: failed },
   {
     when: status(300, 399),
     kind: 'config',
@@ -104,22 +108,17 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
       `since the token is for ${host} alone: ${BASE}`,
   },
   {
-    when: status(400),
+    when: anyOf(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    message: (facts) => `${facts.host} refuses the request (400, ${reasonOf(facts)}).`,
+    message: (facts) => `${facts.host} refuses the request (${facts.status}, ${reasonOf(facts)}).`,
   },
   {
-    when: status(401),
+    when: anyOf(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    message: (facts) => `${facts.host} does not accept the export token (401, ${reasonOf(facts)}): ${TOKEN}`,
-  },
-  {
-    when: status(403),
-    kind: 'config',
-    code: 'forbidden',
-    message: (facts) => `${facts.host} forbids the export (403, ${reasonOf(facts)}): ${TOKEN}`,
+    message: (facts) =>
+      `${facts.host} does not accept the export token (${facts.status}, ${reasonOf(facts)}): ${TOKEN}`,
   },
   {
     when: status(404),
@@ -128,48 +127,21 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     emptyAs: '404',
     message: ({ host }) => `${host} knows no export under base_url (404): ${BASE}`,
   },
-  {
-    when: status(405),
-    kind: 'config',
-    code: 'not_here',
-    message: ({ host, status }) => `${host} knows no export under base_url (${status}): ${BASE}`,
-  },
-  {
-    when: status(407),
-    kind: 'config',
-    code: 'proxy',
-    message: () => 'The proxy wants a user name and a password (407): put them into HTTPS_PROXY.',
-  },
-  { when: status(408), kind: 'retry', code: 'timeout', message: failed },
-  { when: status(413), kind: 'retry_or_split', code: 'too_large', message: failed },
-  {
-    when: status(422),
-    kind: 'invalid',
-    code: 'bad_request',
-    message: (facts) => `${facts.host} refuses the request (422).`,
-  },
-  // Conflict, locked, failed dependency and too early are temporary states.
-  { when: ({ status }) => [409, 423, 424, 425].includes(status), kind: 'retry', code: 'busy', message: failed },
+  // A timeout, a conflict, a lock and the like are temporary.
+  { when: anyOf(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
+  // 504 and 524: a gateway gave up waiting for the service.
+  { when: anyOf(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
   {
     when: status(429),
     kind: 'wait',
     code: 'too_many_api_requests',
     message: (facts) => `${facts.host} says that the limit of exports is reached (429).`,
   },
-  { when: status(499), kind: 'retry', code: 'closed', message: failed },
   {
     when: status(402, 499),
     kind: 'config',
     code: 'refused_request',
     message: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
-  },
-  { when: status(500), kind: 'retry_or_split', message: failed },
-  // 524: a content network gave up waiting for its origin.
-  {
-    when: ({ status }) => status === 504 || status === 524,
-    kind: 'retry_or_split',
-    code: 'gateway_timeout',
-    message: failed,
   },
   { when: status(500, 599), kind: 'retry', code: 'unavailable', message: failed },
   { when: () => true, kind: 'retry', code: 'odd_status', message: failed },

@@ -21,7 +21,7 @@ export class UnreadableBody extends UserError {
 export interface ExportBody {
   readonly kind: 'data';
   /**
-   * The CSV after content decoding, in UTF-8 if a charset was declared. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
+   * The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */

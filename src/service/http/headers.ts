@@ -42,14 +42,11 @@ export function readDate(headers: AnswerHeaders, now: number): number | undefine
 export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.[0];
 
-/** The first value that `read` understands; Node joins a header that came twice by a comma. */
-function firstOf<T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined {
-  const values = PREFIXES.flatMap((prefix) => headers[`${prefix}${name}`] ?? []);
-  return values
-    .flatMap((value) => value.split(','))
-    .map((text) => read(text.trim()))
-    .find((found) => found !== undefined);
-}
+/** The first spelling of a header that `read` understands. */
+const firstOf = <T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined =>
+  PREFIXES.map((prefix) => read((oneOf(headers[`${prefix}${name}`]) ?? '').trim())).find(
+    (found) => found !== undefined,
+  );
 
 const wholeNumber = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
