@@ -1,6 +1,6 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, `download/`
-// requests each until there is a checked answer, `spool/` is the folder on disk. This file delivers days in batches;
-// `receipt.ts` and `deps.ts` say what goes in and out; `state.ts` computes the cursor. `sample.ts` is for `discover`.
+// requests each until there is a checked answer, `spool.ts` is the folder on disk. This file delivers days in batches;
+// `receipt.ts` and `session.ts` say what goes in and out; `state.ts` computes the cursor. `sample.ts` is for `discover`.
 
 import { addDays, type Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
@@ -16,7 +16,7 @@ import type { Plan } from './plan/plan.ts';
 import { implausible } from './plausible.ts';
 import type { DayDownload, RunFacts, StoredReceiptFacts } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';
-import { sweepRunFolders } from './spool/run-folder.ts';
+import { sweepRunFolders } from './spool.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
 export interface DayBatch {

@@ -8,7 +8,7 @@ import { verifyLedger } from '../../erasure/ledger/read.ts';
 import { DeletionList } from '../../erasure/list.ts';
 import type { PurgeRequest } from '../../erasure/place.ts';
 import { reportLines } from '../../erasure/report.ts';
-import { sweepRunFolders } from '../../extract/spool/run-folder.ts';
+import { sweepRunFolders } from '../../extract/spool.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
 import { placeOptions } from '../configuration.ts';

@@ -9,7 +9,7 @@ import {
   type ExportRequest,
   UnreadableBody,
 } from '../../service/export/protocol.ts';
-import { spoolError } from '../spool/run-folder.ts';
+import { spoolError } from '../spool.ts';
 import type { Run } from './run.ts';
 
 /** One export, completely downloaded and checked, in the folder of the run. */

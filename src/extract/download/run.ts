@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../session.ts';
-import { RunFolder } from '../spool/run-folder.ts';
+import { RunFolder } from '../spool.ts';
 import { ServiceFacts } from './service-facts.ts';
 
 /** What the downloads of one run share. */

@@ -8,7 +8,7 @@ import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DayDownload, SpoolFile } from '../../extract/receipt.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { RunFolder } from '../../extract/spool.ts';
 import { hasNoLinks } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';

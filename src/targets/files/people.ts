@@ -6,7 +6,7 @@ import { literal } from '../../cells/types/sql.ts';
 import { findPeople, jsonOfRows, type Lookup } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
+import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withRows } from '../../table/receipts.ts';

@@ -9,7 +9,7 @@ import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { PlannedColumn } from '../../table/plan.ts';
