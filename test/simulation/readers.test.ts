@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { addDays, type Day, dayAt, daysOf } from '../../src/base/days.ts';
+import type { Day } from '../../src/base/days.ts';
 import { query } from '../support/targets/query.ts';
-import { Place, TARGETS } from './places.ts';
-import { START, World } from './simulation.ts';
+import { Place } from './places.ts';
+import { World } from './simulation.ts';
 import { rowText } from './truth.ts';
 
-const PROCESSES = 5;
 const KILLS = 6;
 
 let world: World;
@@ -17,32 +16,6 @@ const wanted = (day: Day, at: number): string[] =>
     .shown(day, at)
     .map(({ cells }) => rowText(cells))
     .sort();
-
-describe.each(TARGETS)('five processes that load days in any order into %s', (target) => {
-  it('leave every row once, and the cursor behind the last day', async () => {
-    const scenario = { limits: { concurrent_exports: 100, exports_per_hour: 10_000 } };
-    world = await World.open({ name: 'parallel', scenario, config: { max_concurrent_exports: 1 } }, 3);
-    world.clock.advance(8 * 24 * 3_600_000);
-    const place = new Place(target, world.dir);
-    const last = addDays(dayAt(world.clock.now()), -2);
-    const left = daysOf(START, last).sort(() => world.random.unit() - 0.5);
-    const work = async () => {
-      for (let day = left.pop(); day !== undefined; day = left.pop()) {
-        const { code, stderr } = await world.start(['sync', ...place.words, '--from', day, '--to', day], {}).ended;
-        // A lost race is tried again, as a scheduler does.
-        if (code === 3) left.push(day);
-        else if (code !== 0) throw new Error(`${day} ended with ${code}:\n${stderr}`);
-      }
-    };
-    await Promise.all(Array.from({ length: PROCESSES }, work));
-    const stored = await place.stored();
-    for (const day of daysOf(START, last)) expect(stored.get(day), day).toEqual(wanted(day, world.clock.now()));
-    const { code, stdout, stderr } = await world.run(['sync', ...place.words]);
-    expect(code, stderr).toBe(0);
-    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '').next_from_date).toBe(addDays(last, 1));
-    expect((await world.run(['verify', ...place.words])).code).toBe(0);
-  });
-});
 
 describe('a Parquet folder whose writers are killed', () => {
   it('shows readers that glob only whole days, and no row twice', async () => {
