@@ -7,16 +7,13 @@ const FOREIGN =
   /^(https?|no|all)_proxy$|^node_(use_env_proxy|tls_reject_unauthorized|extra_ca_certs)$|^aws_|^dfinery_(?!cli$)/i;
 for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 
-/**
- * Tests that take long since they run much, that start, kill or starve processes, or that change what the
- * process has: its file system, its folders, its clock.
- */
+/** Tests that take long, that start or kill processes, or that change the file system, the folders or the clock. */
 const FAULTS = [
   'test/simulation/**/*.test.ts',
   'test/unit/targets/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
-  'test/unit/**/{crash,kill,failure,forget-people,forget-places,object-store,others,large-object,beside,maintain,publish}.test.ts',
+  'test/unit/erasure/forget-places.test.ts',
 ];
 
 export default defineConfig({
