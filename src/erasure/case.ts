@@ -1,5 +1,5 @@
-// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. The list is read by `list.ts`, the
-// service is asked by `requests.ts`, places are purged by `purge.ts` and `place.ts`, and `ledger/` keeps what happened.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the
+// list, `requests.ts` asks the service, `purge.ts` and `place.ts` empty the places. `ledger/` keeps what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';

@@ -37,7 +37,7 @@ export class Purge {
 
   /**
    * Finds the people in each place, and does all that their removal does but its last step. Throws UserError for a place
-   * that cannot be read or written, and for another suppression list than a place was purged with.
+   * that cannot be read or written. It also refuses another suppression list than a place was purged with.
    */
   static async plan(
     request: PurgeRequest,

@@ -8,9 +8,7 @@ export interface RateLimits {
 }
 
 const MINUTE_MS = 60_000;
-/**
- * Factor by which pauses between sends are longer than the rate requires, so that no minute ever contains one too many.
- */
+/** Pauses are longer than the rate requires by this factor, so that no minute contains one too many. */
 const SLACK = 1.01;
 /** Maximum delay of a send that later sends may catch up on. */
 const CATCH_UP_MS = 50;

@@ -154,12 +154,11 @@ function loadSuppression(given: SuppressionFile, hashKey?: HashKey): Suppression
   }
   const listed = new Set(entries.map(({ hmac }) => hmac));
   const columns = [UNIFIED_ID, ...new Set(entries.flatMap(({ column }) => column ?? []))];
-  const prefixes = new Map(columns.map((column) => [column, prefixOf(column)]));
   const answers = new Map<string, boolean>();
   const drops: Suppression['drops'] = (column, bytes, start, end) => {
     if (listed.size === 0) return false;
     const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-    const cell = Buffer.concat([prefixes.get(column) ?? prefixOf(column), text]);
+    const cell = Buffer.concat([prefixOf(column), text]);
     const name = cell.toString('latin1');
     const known = answers.get(name);
     if (known !== undefined) return known;

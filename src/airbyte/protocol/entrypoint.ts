@@ -1,7 +1,6 @@
-import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
-import { configError, EXIT, UserError } from '../../base/errors.ts';
+import { EXIT, UserError } from '../../base/errors.ts';
 import { letHeapGrow } from '../../base/heap.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
@@ -11,7 +10,8 @@ import { Redactor, Secret } from '../../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../../base/signals.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
-import type { Connector, Verb, VerbContext } from './connector.ts';
+import { parseConnectorArguments, VERBS } from './arguments.ts';
+import type { Connector, VerbContext } from './connector.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter } from './writer.ts';
@@ -113,49 +113,6 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
     return;
   }
   await io.writer.write(traceOf(error, io.clock.now(), redactor.mask)).catch(() => {});
-}
-
-/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of its verb. */
-interface Arguments {
-  readonly verb: Verb;
-  readonly isDebug: boolean;
-  /** Paths; not empty for a verb that needs the file. */
-  readonly config: string;
-  readonly catalog: string;
-  readonly state: string | undefined;
-}
-
-/** The files that each verb needs; the verbs in the order in which messages name them. */
-const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
-  spec: [],
-  check: ['config'],
-  discover: ['config'],
-  read: ['config', 'catalog'],
-  write: ['config', 'catalog'],
-};
-const VERBS = Object.keys(NEEDS) as Verb[];
-
-/** Parses the words after the program's name; throws a config failure for anything that it does not know. */
-export function parseConnectorArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
-  const verb = verbs.find((one) => one === words[0]);
-  if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
-  const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
-  const given = { verb, isDebug, config, catalog, state };
-  for (const name of NEEDS[verb]) if (given[name] === '') throw configError(`${verb} needs --${name} FILE.`);
-  return given;
-}
-
-function optionsIn(args: string[]) {
-  const file = { type: 'string' } as const;
-  try {
-    return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
-      .values;
-  } catch {
-    // The message of the parser quotes the unknown word, which may be a token.
-    throw configError(
-      'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
-    );
-  }
 }
 
 /** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */

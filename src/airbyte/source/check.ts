@@ -96,10 +96,7 @@ function smallest(now: number): ExportRequest {
   return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
 }
 
-/**
- * Two days, no filter. If this is refused too, the reason is not an unknown event, a range of one day, or a day to
- * come.
- */
+/** Two days, no filter. If this is refused too, neither the event nor the range of one day was the reason. */
 function unfiltered(now: number): ExportRequest {
   const request = smallest(now);
   return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };

@@ -11,10 +11,9 @@ import type { Engine } from '../session/engine.ts';
 import { anyOf, identifier, textLiteral } from '../session/quote.ts';
 import type { PeopleQuery } from './query.ts';
 
-// The cells of one column of external or unified ids, and the keys by which they are compared. Texts are compared by
-// keys. The key of a cell is its text, or the canonical text of its value where the column is no string. The keys of an
-// id are its text and the canonical text of its value in the types of the column. If the column is hashed, the hashes
-// of these are keys too.
+// The cells of one column of external or unified ids, and how ids of a list are compared with them. The text of a cell
+// is the canonical text of its value. The keys of an id are its text, and its canonical text in the types of the column.
+// If the column is hashed, the hashes of these are keys too.
 
 /** Temporary tables of keys, with the number of their id: IDS of a column, PEOPLE of unified ids. */
 export const IDS = 'temp.main._dfinery_ids';
@@ -41,16 +40,11 @@ const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 /** Names match whatever Unicode form a keyboard or an editor gave them. */
 export const isSameName = (a: string, b: string): boolean => a.normalize('NFC') === b.normalize('NFC');
 
-/** A cell of a row, NULL if it is absent. */
-interface Cell {
-  readonly text: string;
-  readonly key: string;
-}
-
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
 export class Cells {
   readonly source: string;
-  readonly cells: readonly Cell[];
+  /** SQL of the text of each of these cells, NULL if it is absent. */
+  readonly texts: readonly string[];
   /** The keys of an id, as SQL on `text`. */
   readonly keysOfId: readonly string[];
   /** The pads of HMAC for the key that the column is hashed under (hex); empty unless that key was given. */
@@ -71,22 +65,14 @@ export class Cells {
     this.#hashings = hashed.filter(({ columns }) => columns.includes(this.source));
     this.pads = this.#hasOwnKey && hashKey !== undefined ? padsOf(hashKey) : [];
     this.isMixed = this.#hashings.length < hashed.length;
-    this.cells = own.flatMap((column) => cellsOf(column, zone));
+    this.texts = own.flatMap((column) => textsOf(column, zone));
     const plain = ['text', ...new Set(own.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
     this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
-  get texts(): string[] {
-    return this.cells.map(({ text }) => text);
-  }
-
-  get keys(): string[] {
-    return this.cells.map(({ key }) => key);
-  }
-
   /** TRUE when a cell of the row has a key of the table, else FALSE. */
   isAmong(table: string): string {
-    return isAnyAmong(this.keys, table);
+    return isAnyAmong(this.texts, table);
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
@@ -125,15 +111,10 @@ export class Cells {
   }
 }
 
-function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
-  const name = identifier(column.name);
-  const text = TYPES[column.type].sqlText(name, zone);
+function textsOf(column: Typed, zone: Zone | undefined): string[] {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
-  return [
-    { text, key: text },
-    { text: rescued, key: rescued },
-  ];
+  return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
 }
 
 /** SQL of the canonical text of the value that `text` has in a column of a type; NULL if it has none. */
@@ -146,8 +127,8 @@ export const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha2
 export const padsOf = ({ block }: HashKey): string[] =>
   [INNER_PAD, OUTER_PAD].map((pad) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex'));
 
-export const isAnyAmong = (keys: readonly string[], table: string): string =>
-  anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
+export const isAnyAmong = (texts: readonly string[], table: string): string =>
+  anyOf(texts.map((text) => `coalesce(${text} IN (SELECT key FROM ${table}), false)`));
 
 /** A relation `wanted` (n, text) of a parameter of JSON, which is the one after the pads. */
 export const wantedSql = (pads: readonly string[]): string =>

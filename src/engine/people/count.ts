@@ -13,8 +13,8 @@ interface RowsOfQuery extends Pick<PeopleQuery, 'ids'> {
 export async function countRowsOf(engine: Engine, from: string, { condition, column, unified, ids }: RowsOfQuery) {
   const tables = [`SELECT n, key, 'u' AS of FROM ${PEOPLE}`, ...(column ? [`SELECT n, key, 'c' FROM ${IDS}_0`] : [])];
   const keys = [
-    ...unified.keys.map((key) => `{'of': 'u', 'key': ${key}}`),
-    ...(column?.keys ?? []).map((key) => `{'of': 'c', 'key': ${key}}`),
+    ...unified.texts.map((text) => `{'of': 'u', 'key': ${text}}`),
+    ...(column?.texts ?? []).map((text) => `{'of': 'c', 'key': ${text}}`),
   ];
   const rows = await engine.rows(`
     SELECT n, count(DISTINCT r) AS rows
@@ -36,7 +36,7 @@ export async function countRowsOf(engine: Engine, from: string, { condition, col
 const nearSql = (text: string): string =>
   `lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g'))`;
 
-/** The numbers of texts that differ from one in the column only by blanks at the edges, case or Unicode form. */
+/** The numbers of texts that differ from a stored one only by blanks at the edges, case or Unicode form. */
 export async function nearOf(
   engine: Engine,
   from: string,
@@ -61,7 +61,7 @@ export async function nearOf(
 
 /** Counts the people whose rows also have another id in the column. */
 export async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
-  const others = column.cells.map(({ text, key }) => `CASE WHEN NOT ${isAnyAmong([key], `${IDS}_0`)} THEN ${text} END`);
+  const others = column.texts.map((text) => `CASE WHEN NOT ${isAnyAmong([text], `${IDS}_0`)} THEN ${text} END`);
   const rows = await engine.rows(`
     SELECT DISTINCT text, other
     FROM (

@@ -181,7 +181,7 @@ async function matchesOf(
       SELECT DISTINCT unnest(keys) AS key, people
       FROM (
         SELECT
-          [${cells.keys.join(', ')}] AS keys,
+          [${cells.texts.join(', ')}] AS keys,
           list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL) AS people
         FROM ${from}
         WHERE ${cells.isAmong(table)}

@@ -89,9 +89,8 @@ export function givenOrStoredKey(folder: string, given: Secret | undefined): Led
 }
 
 /**
- * Makes a random key in a ledger's folder; one that is there all the same stays. The caller holds the ledger's lock:
- * without it, on a file system without hard links, two processes could each put a key there and sign with different
- * ones.
+ * Makes a random key in a ledger's folder; one that is there all the same stays. The caller holds the ledger's lock.
+ * Without it, two processes could each put a key there on a file system without hard links.
  */
 export async function makeKey(folder: string): Promise<Secret> {
   await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, { mayRename: true });

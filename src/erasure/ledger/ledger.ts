@@ -1,5 +1,5 @@
-// This folder: the ledger of erasures: an append-only chain of lines in one file, in which ids stand as keyed hashes;
-// what it remembers of ids, and its proofs.
+// This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
+// `ledger.ts` writes lines and remembers ids, `read.ts` verifies the chain, `proof.ts` says what it proves.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
@@ -179,7 +179,7 @@ export class Ledger {
     }
   }
 
-  /** Takes the head from the last line, and removes a part of a line that a crash has left after it. */
+  /** Takes the head from the last line, and removes the part of a line that a crash has left. */
   async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<void> {
     const from = Math.max(0, size - MAX_LINE_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
@@ -228,7 +228,7 @@ async function keyOf(folder: string, given: Secret | undefined, isPlan: boolean,
   return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(folder)));
 }
 
-/** Throws the system's error if nothing can be written to a folder, or to the one in which it will be made. */
+/** Throws the system's error if a folder, or the one in which it will be made, cannot be written. */
 async function tryToWrite(folder: string): Promise<void> {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseConnectorArguments } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { parseConnectorArguments } from '../../../src/airbyte/protocol/arguments.ts';
 import { parseConfiguredCatalog, parseSavedStates, streamKey } from '../../../src/airbyte/protocol/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
