@@ -69,6 +69,17 @@ class S3Storage implements Storage {
     });
   }
 
+  readRange(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#reading(async () => {
+      const body = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
+      if (body === undefined) throw this.#gone(path);
+      const odd = () => configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
+      const bytes = await bytesOf(body, odd);
+      if (bytes.length !== to - from) throw odd();
+      return bytes;
+    });
+  }
+
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
     const { client, bucket, options } = this.#access;
     const Prefix = this.#key(`${folder}/`);
@@ -172,10 +183,10 @@ class S3Storage implements Storage {
     await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...how }, options);
   }
 
-  async #get(path: string): Promise<Readable | undefined> {
+  async #get(path: string, how: { readonly Range?: string } = {}): Promise<Readable | undefined> {
     const { client, bucket, options } = this.#access;
     try {
-      return (await client.getObject({ Bucket: bucket, Key: this.#key(path) }, options)).Body as Readable;
+      return (await client.getObject({ Bucket: bucket, Key: this.#key(path), ...how }, options)).Body as Readable;
     } catch (error) {
       if (nameOfFault(error) === 'NoSuchKey') return undefined;
       throw error;

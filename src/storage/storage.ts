@@ -21,6 +21,8 @@ export interface Storage {
   readonly workFolder: string | undefined;
   /** Reads a whole object of at most `MAX_READ_BYTES`; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
+  /** Reads the bytes of an object from `from` to before `to`; absent on a disk, where `localFile` costs nothing. */
+  readRange?(path: string, from: number, to: number): Promise<Buffer>;
   /** Lists everything below a folder whose path comes after `after`, in order of the paths' bytes. */
   list(folder: string, after?: string): AsyncGenerator<Stored, void, undefined>;
   /**

@@ -1,4 +1,5 @@
 import { addDays, type Day } from '../../base/days.ts';
+import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { identity, rescuedCells } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
@@ -176,7 +177,7 @@ class FilesSink implements Sink {
   ): Promise<NewFile | undefined> {
     const next = stored.get(addDays(file.day, 1));
     if (next === undefined) return file;
-    const isShared = shared(await this.#place.fetch(next), planned);
+    const isShared = shared(await this.#place.fetchColumns(next, idColumns(planned)), planned);
     const lost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
     if (lost === 0) return file;
     const rows = file.rows - lost;
@@ -186,7 +187,7 @@ class FilesSink implements Sink {
   }
 
   async #countShared(previous: DayFile, { local }: NewFile, planned: PlannedBatch): Promise<number> {
-    const from = readParquet([await this.#place.fetch(previous)]);
+    const from = readParquet([await this.#place.fetchColumns(previous, idColumns(planned))]);
     return this.#place.engine.count(`${from} WHERE ${shared(local, planned)}`);
   }
 
@@ -202,6 +203,12 @@ const receiptOf = ({ download: { receipt } }: PlannedDay, rows: number): StoredR
   ...receipt,
   rows_stored: rows,
 });
+
+/** The columns by which neighbouring days are compared. */
+const idColumns = ({ columns }: PlannedBatch): string[] => {
+  const id = columns.find(({ source, occurrence }) => source === DETAIL_LOG_ID && occurrence === 1);
+  return ['_key', ...(id === undefined ? [] : [id.name])];
+};
 
 /** SQL that is TRUE for a row which another file also has. */
 const shared = (path: string, { columns }: PlannedBatch): string =>

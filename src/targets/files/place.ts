@@ -18,6 +18,7 @@ import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
+import { fetchColumns } from './id-columns.ts';
 import { readParquet, type WrittenFile, writeParquet } from './parquet-file.ts';
 import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from './rows.ts';
 
@@ -219,6 +220,11 @@ export class FilesPlace {
     const local = await this.storage.localFile(path, join(this.#run.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
     this.#copies.set(path, local);
     return local;
+  }
+
+  /** A local file of which only `columns` may be read: `fetchColumns`. */
+  async fetchColumns(file: DayFile, columns: readonly string[]): Promise<string> {
+    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.newPath());
   }
 
   /**

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -204,6 +205,18 @@ describe('a Delta table in a bucket', () => {
     await place.load([[place.shared(D2, [{ id: 'a' }, { id: 'b' }])]]);
     expect(filesRead().map(({ key }) => key.slice(23, 33))).toEqual([D1]);
     expect(await place.keys()).toEqual([`${D2} a`, `${D2} b`, '2026-02-01 z']);
+  });
+
+  it('downloads only ids and footers of the days next to one with which they share no row', async () => {
+    const textOf = (id: string) => createHash('sha512').update(id).digest('hex');
+    const rows = Array.from({ length: 4_000 }, (_, i) => ({ id: `a${i}`, text: textOf(`a${i}`) }));
+    await place.load([[place.of(D1, rows)], [place.of(D3, [{ id: 'c' }])]]);
+    s3.reset();
+    await place.load([[place.shared(D2, [{ id: 'b' }])]]);
+    expect(new Set(filesRead().map(({ key }) => key.slice(23, 33)))).toEqual(new Set([D1, D3]));
+    expect(s3.requests.length).toBeLessThan(30);
+    expect(s3.downloaded / Math.max(...dataBytes())).toBeLessThan(0.5);
+    expect(await place.keys()).toHaveLength(4_002);
   });
 
   it('is verified, reported and purged through copies in the spool folder alone', async () => {
