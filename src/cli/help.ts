@@ -6,7 +6,7 @@ import { declare, newParser } from './parse.ts';
 
 const MAX_COLUMNS = 110;
 const PLACES =
-  'TARGET PLACE is duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX; of sync also arrow FILE or arrow -.';
+  'TARGET PLACE: duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX; of sync also arrow FILE or arrow -.';
 
 /** The help of a command; without a name, of the program. */
 export async function helpOf(name: string | undefined, columns: number): Promise<string> {
@@ -16,15 +16,16 @@ export async function helpOf(name: string | undefined, columns: number): Promise
   if (name === undefined) {
     page.usage('$0 COMMAND').epilogue(PLACES);
     for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
-    page.command('help config', 'List the variables of the configuration with their meaning');
-    page.command('completion', 'Print a script that completes commands and options in a shell');
+    page.command('help config', 'List the variables with their meaning');
+    page.command('completion', 'Print a script that completes commands');
     return declare(page, GLOBAL_OPTIONS, hint).getHelp();
   }
   const { words, summary, load } = COMMANDS[name];
   const { options, examples, page: document } = (await load()).command;
   page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
   for (const line of examples) page.example(`$0 ${line}`, '');
-  page.epilogue(`More: docs/${document}. Variables and keys: dfinery-elt help config.`);
+  const places = words.includes('TARGET') ? `${PLACES}\n` : '';
+  page.epilogue(`${places}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
   return declare(page, { ...options, ...GLOBAL_OPTIONS }, hint).getHelp();
 }
 

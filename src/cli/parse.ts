@@ -75,7 +75,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     };
     parser.command(name, summary, build);
   }
-  parser.command('$0', false).completion('completion', 'Print a script that completes commands and options in a shell');
+  parser.command('$0', false).completion('completion', 'Print a script that completes commands');
   let wrong: UserError | undefined;
   const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
     if (!(error instanceof Error) || error.name !== 'YError') throw error;

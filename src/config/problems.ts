@@ -23,7 +23,10 @@ function wanted({ keyword, params, parentSchema, message }: SchemaError): string
   if (keyword === 'minLength')
     return Number(params.limit) > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
   if (keyword === 'maxLength') return `at most ${params.limit} characters`;
-  return (message ?? keyword).replace(/^must be /, '');
+  return (message ?? keyword)
+    .replace(/^must be /, '')
+    .replace('<=', 'at most')
+    .replace('>=', 'at least');
 }
 
 /** The violations of a schema, one a key. */

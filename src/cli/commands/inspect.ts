@@ -1,18 +1,17 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
-import { groupBy } from '../../base/group.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { unlisted } from '../../cells/columns/column-edits.ts';
 import { missingColumns } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { fitsWholly } from '../../cells/types/index.ts';
-import { COLUMN_GROUPS, type ColumnGroup } from '../../cells/types/known-columns.ts';
+import type { ColumnGroup } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { editsOf } from '../../extract/session.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
-import { tableLines, truncate } from '../table.ts';
+import { tableLines } from '../table.ts';
 
 export const command = defineCommand({
   options: {
@@ -102,56 +101,27 @@ const asJson = ({ file, bytes, scan, missing, columns }: Inspected) => ({
   columns,
 });
 
-function asLines(found: Inspected, terminalColumns: number): string[] {
-  const { file, bytes, scan, columns } = found;
-  const table = columnLines(found, terminalColumns);
-  const notes = notesOf(found);
-  return [
-    `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
-    '',
-    ...table,
-    ...(notes.length > 0 ? ['', ...notes] : []),
-  ];
-}
-
-function notesOf({ columns, scan }: Inspected): string[] {
+/** A table of the columns for a terminal of that width, and what is wrong with the rows. */
+function asLines({ file, bytes, scan, columns }: Inspected, terminalColumns: number): string[] {
   const { cells, first } = scan.invalidUtf8;
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
-  const misfits = columns.filter(({ fits }) => !fits).map(({ source, type }) => `${source} (${type})`);
   const notes = [
-    misfits.length > 0 && `Some cells do not fit and would be rescued: ${misfits.join(', ')}.`,
     scan.hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
     cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
     !scan.finalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
-  return notes.filter((note): note is string => note !== false);
-}
-
-const TITLES = {
-  unified_id: 'Unified ID',
-  system: 'System',
-  standard: 'Standard',
-  standard_item: 'Standard items',
-  custom_item: 'Custom items',
-  custom: 'Custom',
-} as const satisfies Record<ColumnGroup, string>;
-
-const MAX_NAME = 40;
-
-/** The columns by group, as a table for a terminal of that width. */
-function columnLines({ columns, scan }: Inspected, terminalColumns: number): string[] {
-  const lineOf = (column: InspectedColumn) => [
-    `  ${truncate(column.source, MAX_NAME)}`,
-    column.type ?? '',
-    percent(column.filled, scan.rows),
-    column.fits ? '' : 'does not fit',
+  const rows = columns.map(({ source, group, type, filled, fits }) => [
+    source,
+    group.replaceAll('_', ' '),
+    type ?? '',
+    percent(filled, scan.rows),
+    fits ? '' : 'some cells',
+  ]);
+  return [
+    `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
+    ...tableLines(['column', 'group', 'type', 'filled', 'rescued'], rows, { line: terminalColumns }),
+    ...notes.filter((note) => note !== false),
   ];
-  const groups = groupBy(columns, ({ group }) => group);
-  const lines = COLUMN_GROUPS.flatMap((group) => {
-    const own = groups.get(group);
-    return own === undefined ? [] : [[TITLES[group]], ...own.map(lineOf)];
-  });
-  return tableLines(['column', 'type', 'filled', ''], lines, { cell: terminalColumns, line: terminalColumns });
 }
 
 /** 0% means none, and 100% all. */

@@ -3,7 +3,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { type Forecast, forecastOf } from '../../extract/plan/forecast.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import { type Plan, planRun } from '../../extract/plan/plan.ts';
 import { priorLoadsOf } from '../../table/state.ts';
 import type { Target } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -18,7 +18,6 @@ import {
 } from '../command.ts';
 import { loadSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
@@ -48,7 +47,7 @@ export async function showPlan(
   const stateful = STATEFUL_TARGETS.find((one) => one === target);
   const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
   const now = context.clock.now();
-  const planned = planLocal(config, priorLoadsOf(state), values, now);
+  const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
   const forecast = forecastOf(planned, config.maxConcurrentExports, now);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
   const output = { planned, forecast, now };

@@ -1,18 +1,19 @@
 // This folder: the run behind `sync` with its record, its progress, its summary and its notification.
 
 import type { Day } from '../../base/days.ts';
+import { EXIT, messageOf } from '../../base/errors.ts';
+import { VERSION } from '../../base/version.ts';
 import type { Suppression } from '../../cells/columns/row-filter.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { type Plan, planRun } from '../../extract/plan/plan.ts';
-import type { PriorLoads } from '../../extract/receipt.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { priorLoadsOf } from '../../table/state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { load, newLoadCounts } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
+import { failureOf } from '../failure.ts';
 import { createProgress } from './progress.ts';
-import { recordRun } from './record.ts';
 import { EMPTY_SUMMARY, type RunResult, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
@@ -33,7 +34,8 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
     try {
       const suppression = suppressionOf(run.config);
       requireSuppression('The place', stateful?.state?.suppression, suppression);
-      const plan = planLocal(run.config, priorLoadsOf(stateful?.state), run.days, began);
+      const prior = priorLoadsOf(stateful?.state);
+      const plan = planRun({ settings: run.config, ...run.days, prior, now: began });
       result = await execute({ ...run, suppression }, plan, context, sink);
     } catch (error) {
       result = { ...result, error };
@@ -97,7 +99,30 @@ export interface WantedDays {
   readonly fullRefresh: boolean;
 }
 
-export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
-  const { from, to, fullRefresh } = wanted;
-  return planRun({ settings, from, to, fullRefresh, prior, now });
+/** Records a run in its place. Of a run that failed, a record that cannot be written is a warning only. */
+export async function recordRun(
+  sink: Pick<Sink, 'recordRun'>,
+  began: number,
+  { summary, error }: RunResult,
+  { clock, logger, signal, redactor }: Context,
+): Promise<void> {
+  const failure = error === undefined ? undefined : failureOf(error, signal);
+  const { rows, days, exports, bytes } = summary;
+  const record = {
+    began: new Date(began).toISOString(),
+    ended: new Date(clock.now()).toISOString(),
+    exitCode: failure?.exit ?? EXIT.done,
+    cause: failure === undefined ? null : redactor.mask(failure.message),
+    version: VERSION,
+    rows,
+    days,
+    exports,
+    bytes,
+  };
+  try {
+    await sink.recordRun(record);
+  } catch (problem) {
+    if (failure === undefined) throw problem;
+    logger.warn('run.record', `This run could not be recorded: ${messageOf(problem)}`);
+  }
 }

@@ -23,7 +23,7 @@ it('a sync of the library throws what the command line says, with its exit code'
   const options = { target: 'duckdb', place: '/none/events.duckdb' } as const;
   await expect(sync({ ...options, config: { ...config, lookback_days: 99 } })).rejects.toMatchObject({
     exitCode: 2,
-    message: expect.stringContaining('lookback_days is not usable, wanted <= 30'),
+    message: expect.stringContaining('lookback_days is not usable, wanted at most 30'),
   });
   const misspelt = { ...config, lookbackDays: 1 };
   await expect(sync({ ...options, config: misspelt })).rejects.toMatchObject({ exitCode: 2 });

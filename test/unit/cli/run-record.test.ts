@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { recordRun } from '../../../src/cli/run/record.ts';
+import { recordRun } from '../../../src/cli/run/run.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';

@@ -55,7 +55,7 @@ describe('the source configuration', () => {
     [{ export_token: undefined }, 'export_token is missing'],
     [{ start_date: '2026-02-30' }, 'start_date is not usable, wanted a day of the calendar as yyyy-MM-dd'],
     [{ start_date: '2026-02-02', end_date: '2026-02-01' }, 'start_date 2026-02-02 is after end_date 2026-02-01'],
-    [{ lookback_days: 31 }, 'lookback_days is not usable, wanted <= 30'],
+    [{ lookback_days: 31 }, 'lookback_days is not usable, wanted at most 30'],
     [{ on_gap: 't0ken' }, 'on_gap is not usable, wanted one of fail, warn'],
     [{ to_date_inclusive: true }, 'to_date_inclusive is not usable, wanted one of auto, true, false'],
     [{ timezone: '+09:00' }, 'timezone is no IANA name such as Asia/Seoul'],
