@@ -2,7 +2,7 @@ import columns from '../../../schemas/columns.json' with { type: 'json' };
 import { type ColumnType, isColumnType } from './type.ts';
 
 /** The groups of columns, which follow from the name alone. */
-export const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
+const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
 export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
 /** A column of `schemas/columns.json`. */

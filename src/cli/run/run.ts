@@ -93,7 +93,7 @@ async function execute(
 }
 
 /** The days given on the command line, which take precedence over the configuration. */
-export interface WantedDays {
+interface WantedDays {
   readonly from: Day | undefined;
   readonly to: Day | undefined;
   readonly fullRefresh: boolean;
