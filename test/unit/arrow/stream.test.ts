@@ -85,7 +85,7 @@ describe('an Arrow stream', () => {
     expect(fixture.log.map(({ event }) => event)).toContain('arrow.reader_left');
   });
 
-  it('is of no use if it failed, but to a reader of stdout with a given schema', async () => {
+  it('is all or nothing, except on stdout with a given schema', async () => {
     const open = async (place: string, pinned?: ReadonlyMap<string, 'long'>) =>
       (await arrow.open(place, fixture.options(pinned && { pinned }))) as { readonly isAllOrNothing: boolean };
     expect((await open('x.arrows', new Map())).isAllOrNothing).toBe(true);

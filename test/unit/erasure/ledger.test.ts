@@ -146,7 +146,7 @@ describe('the memory of a ledger', () => {
     expect((await open()).remembered('a')?.outcome).toBe('done');
   });
 
-  it('is none without a folder', async () => {
+  it('remembers nothing without a folder', async () => {
     const ledger = await request({ a: 'done' }, { ledgerDir: undefined });
     expect([ledger.isKept, ledger.remembered('a'), existsSync(folder)]).toEqual([false, undefined, false]);
   });

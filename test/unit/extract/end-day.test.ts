@@ -95,7 +95,7 @@ describe('whether an export includes its to_date', () => {
     expect(fixture.target.days.get('2026-01-22')).toHaveLength(5);
   });
 
-  it('stays as it is known while a doubt proves nothing: no row of the next day comes with the day', async () => {
+  it('stays known until another answer is proved', async () => {
     const few = steadyRows('2025-12-20', '2026-03-31', 5).filter(
       ({ id }) => !id.includes('2026-01-21') && (!id.includes('2026-01-22') || id.endsWith('-2')),
     );

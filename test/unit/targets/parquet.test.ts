@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -100,13 +100,6 @@ describe('a Parquet folder', () => {
     await sink.close();
     expect(await place.keys()).toEqual([`${D1} again`, `${D2} b`]);
     expect((await place.verify()).differences).toEqual([]);
-  });
-
-  it('is left alone if the folder has files of others', async () => {
-    mkdirSync(join(place.place, 'events'), { recursive: true });
-    writeFileSync(join(place.place, 'events/other.parquet'), 'mine');
-    await expect(place.load([[place.of(D1, [{ id: 'a' }])]])).rejects.toMatchObject({ exitCode: 2 });
-    expect(filesBelow(place.place)).toEqual([join(place.place, 'events/other.parquet')]);
   });
 
   it('names a foreign file that readers see', async () => {

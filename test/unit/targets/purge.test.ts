@@ -48,7 +48,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
-  it('of all rows of a day leaves a day that is not called removed', async () => {
+  it('of all rows of a day does not make the day pruned', async () => {
     await place.load([[place.of(D1, [person('a', 'm1')]), place.of(D2, [person('b', 'm2')])]]);
     await purge(async () => undefined);
     const receipt = (await place.state())?.receipts.get(D1);
