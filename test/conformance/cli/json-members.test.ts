@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { isObject } from '../../../src/base/json.ts';
+import { COMMANDS } from '../../../src/cli/commands/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -40,7 +41,7 @@ function membersOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, member]) => [name, ...membersOf(member)]);
 }
 
-it.each([
+const LINES: readonly (readonly [command: string, argv: readonly string[]])[] = [
   ['sync', ['sync', 'duckdb', file]],
   ['plan', ['plan', 'duckdb', file]],
   ['check', ['check']],
@@ -52,7 +53,15 @@ it.each([
   ['report', ['report', 'duckdb', file, '-o', join(dir, 'report.html')]],
   ['models', ['models', 'duckdb', file]],
   ['person', ['person', '--id', 'nobody', '--in', 'duckdb', file, '--by-column', 'df_unified_id']],
-])('docs/commands.md names the members of the JSON of %s', async (command, argv) => {
+];
+/** Commands with a result of a schema, a page of their own, or none. */
+const OTHERS = ['forget', 'discover', 'demo', 'init', 'simulate'];
+
+it('every command is tried here, or has its result described elsewhere', () => {
+  expect([...LINES.map(([command]) => command), ...OTHERS].sort()).toEqual(Object.keys(COMMANDS).sort());
+});
+
+it.each(LINES)('docs/commands.md names the members of the JSON of %s', async (command, argv) => {
   const { code, stdout } = await runHere([...argv, '--json'], { env });
   expect(code).toBe(0);
   const { v, ...result } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
