@@ -153,12 +153,11 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
     memory.push('There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.');
   }
   if (times.length > 0) {
-    const field = settings.requestedAtField ?? 'that requested_at_field names (not set)';
-    const flag = isAgain === undefined ? '' : 'give --again, or ';
+    const field = settings.requestedAtField;
+    const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
     memory.push(
-      `${count(times.length, 'ID was', 'IDs were')} deleted at the service before (${daysOf(times)}) and ` +
-        `${times.length === 1 ? 'is' : 'are'} not requested again. To request them, ${flag}give a later time in ` +
-        `the field ${field}.`,
+      `${count(times.length, 'ID was', 'IDs were')} deleted at the service before (${daysOf(times)}), and will not be requested ` +
+        `again. To request them, ${isAgain === undefined ? '' : 'give --again, or '}${later}.`,
     );
   }
   return { wanted, doneBefore, memory };
@@ -231,7 +230,7 @@ function requestFailure(report: DeletionReport, isWrongField: boolean, on: Erasu
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
     return transientError(
-      `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service, and ${grouped(undecided)} are undecided` +
+      `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service. Undecided: ${grouped(undecided)}` +
         `${codes && ` (${codes})`}. Run again: it goes on with those.`,
     );
   }

@@ -1,6 +1,7 @@
 import { createHash, hash } from 'node:crypto';
 import { configError } from '../base/errors.ts';
 import { isBlank, isPlaceholder } from '../base/placeholder.ts';
+import { count } from '../base/quantities.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people, in the order of reports. */
 const REFUSALS = {
@@ -130,7 +131,7 @@ export function refusedSentence({ refused, received }: DeletionList['counts']): 
   const total = Object.values(refused).reduce((a, b) => a + b, 0);
   if (total === 0) return undefined;
   const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
-  return `${total} of ${received} rows are refused (${reasons.join('; ')}).`;
+  return `Refused: ${total} of ${count(received, 'row')} (${reasons.join('; ')}).`;
 }
 
 export const refusalText = (why: string): string => REFUSALS[why as Refusal];

@@ -73,7 +73,7 @@ describe('a sync', () => {
     expect(setup.server.ids().toSorted()).toEqual(['?', 'a', 'b']);
     expect(statsOf(output)).toEqual([{ recordCount: 3, rejectedRecordCount: 2 }]);
     expect(output.text).toContain('"stream_state":{"n":1}},"destinationStats"');
-    expect(output.text).toContain('1 of 5 rows are refused (1: the ID is missing, empty or blank)');
+    expect(output.text).toContain('Refused: 1 of 5 rows (1: the ID is missing, empty or blank)');
     expect(output.text + JSON.stringify(setup.folders.ledgerLines())).not.toContain(TOKEN);
   });
 
@@ -84,7 +84,7 @@ describe('a sync', () => {
     expect(first.code).not.toBe(0);
     expect(first.errors()[0]).toMatchObject({
       failure_type: 'transient_error',
-      message: expect.stringContaining('1 of 2 IDs are deleted at the service, and 1 are undecided'),
+      message: expect.stringContaining('1 of 2 IDs are deleted at the service. Undecided: 1'),
     });
     expect(statsOf(first)).toHaveLength(1);
     setup.answer = knows('a', 'b');

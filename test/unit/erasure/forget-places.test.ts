@@ -75,7 +75,7 @@ describe('an erasure', () => {
     expect([done.exit, done.places[0].rows_removed], done.said).toEqual([exit, 3]);
     expect(setup.case.fixture.holding('marked-u-m2')).toEqual([]);
     if (exit === 0) return;
-    expect(done.error).toContain('1 of 2 IDs are deleted at the service, and 1 are undecided');
+    expect(done.error).toContain('1 of 2 IDs are deleted at the service. Undecided: 1');
     setup.case.fixture.clock.advance(3 * 86_400_000);
     setup.case.answer = (_deletion, response) => json(response, SUCCESS);
     setup.case.server.seen.length = 0;
@@ -118,7 +118,7 @@ describe('an erasure', () => {
     const second = await setup.case.erase(...words, '--config', config);
     expect(second).toMatchObject({ exit: 0, done_before: 1, done: 1 });
     expect(second.warnings[0]).toMatch(
-      /^1 ID was deleted at the service before \(2026-01-2\d\) and is not requested again/,
+      /^1 ID was deleted at the service before \(2026-01-2\d\), and will not be requested again/,
     );
     expect(setup.case.requested()).toEqual(['m1', 'm2']);
     expect((await setup.case.erase(...words, '--again')).done).toBe(2);

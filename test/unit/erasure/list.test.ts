@@ -37,7 +37,7 @@ describe('a list of people', () => {
   ])('refuses %s in place of an ID, and counts it', (_, id, why) => {
     const list = listOf(id, 'a');
     expect(list.counts).toMatchObject({ received: 2, ids: 1, refused: { [why]: 1 } });
-    expect(refusedSentence(list.counts)).toMatch(/^1 of 2 rows are refused \(1: the ID/);
+    expect(refusedSentence(list.counts)).toMatch(/^Refused: 1 of 2 rows \(1: the ID/);
   });
 
   it('has each ID once, as it is written, with its first row and its latest time', () => {
