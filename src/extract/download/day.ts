@@ -20,11 +20,15 @@ export type DayResult =
   /** It is over and cannot be loaded; other days may. */
   | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
 
-/** Answers that may mean "too large" before a day is requested in parts, or one that is not over is given up. */
-const SPLIT_AFTER = { over: 3, open: 2 } as const;
+/** An answer that means something only if the service exports another day. */
+export interface Unproven {
+  readonly kind: 'unproven';
+  /** What became of the day, once it is known whether another day was exported as CSV. */
+  settle(isExported: boolean): Promise<DayResult>;
+}
 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
-export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
+export async function downloadDay(run: Run, day: Day): Promise<DayResult | Unproven> {
   const { facts, plan } = run;
   const now = facts.earlierTime();
   const isOver = day <= lastDayOver(now);
@@ -44,6 +48,11 @@ interface Found {
   readonly files: readonly ExportFile[];
 }
 
+type Outcome = Found | DayResult;
+
+/** An outcome, or the way to it once it is known whether another day was exported. */
+type Step = Outcome | ((isExported: boolean) => Promise<Outcome>);
+
 class DayDownloader {
   readonly #run: Run;
   readonly #day: Day;
@@ -56,23 +65,25 @@ class DayDownloader {
     this.#isOver = isOver;
   }
 
-  async download(): Promise<DayResult> {
+  async download(): Promise<DayResult | Unproven> {
     const { plan } = this.#run;
     const day = this.#day;
     const first = day === plan.endDayOn ? await findEndDay(this.#run, day, this.#effort) : await this.#request();
-    const found = await this.#filesOf(first);
-    if ('kind' in found) return found;
-    const kept = await this.#notFewer(found);
-    if ('kind' in kept) return kept;
-    return { kind: 'day', day, download: this.#downloadOf(kept) };
+    const step = await this.#filesOf(first);
+    if (typeof step !== 'function') return this.#finish(step);
+    return { kind: 'unproven', settle: async (isExported) => this.#finish(await step(isExported)) };
   }
 
-  async #request(): Promise<DayAnswer> {
-    const { plan, facts } = this.#run;
-    const to = facts.toDateInclusive === true ? this.#day : addDays(this.#day, 1);
-    const request = { ...plan.filters, from: this.#day, to, effort: this.#effort };
-    const answer = await fetchExport(this.#run, request, this.#isOver ? SPLIT_AFTER.over : SPLIT_AFTER.open);
-    return { to, answer };
+  async #finish(found: Outcome): Promise<DayResult> {
+    const kept = 'kind' in found ? found : await this.#notFewer(found);
+    return 'kind' in kept ? kept : { kind: 'day', day: this.#day, download: this.#downloadOf(kept) };
+  }
+
+  async #request(
+    to = this.#run.facts.toDateInclusive === true ? this.#day : addDays(this.#day, 1),
+  ): Promise<DayAnswer> {
+    const request = { ...this.#run.plan.filters, from: this.#day, to, effort: this.#effort };
+    return { to, answer: await fetchExport(this.#run, request) };
   }
 
   /**
@@ -84,7 +95,7 @@ class DayDownloader {
    *   failed      failed; a configuration failure ends the run              left to the next run
    *   invalid     a configuration failure ends the run                      left to the next run
    */
-  async #filesOf({ to, answer }: DayAnswer): Promise<Found | DayResult> {
+  async #filesOf({ to, answer }: DayAnswer): Promise<Step> {
     const day = this.#day;
     if (answer.kind === 'file') return { to, files: [answer] };
     if (!this.#isOver) return { kind: 'open', day, error: this.#refusal(answer) };
@@ -118,9 +129,9 @@ class DayDownloader {
   }
 
   /** Asks once more after an answer without data (rule *Empty answers*). */
-  async #confirmEmpty(to: Day, what: string): Promise<Found | DayResult> {
+  async #confirmEmpty(to: Day, what: string): Promise<Step> {
     const day = this.#day;
-    const { facts, deps } = this.#run;
+    const { facts, plan } = this.#run;
     const again = await this.#request();
     if (again.answer.kind !== 'empty') return this.#filesOf(again);
     if (again.answer.what !== what) {
@@ -132,47 +143,56 @@ class DayDownloader {
       const message = `${day} has ${plainCount(stored.rows, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
       return this.#failed(transientError(message, { where }));
     }
-    if (await facts.anotherDayIsExported({ orBefore: true })) {
-      deps.logger.warn('day.empty_answer', `${day} is answered with ${what}, twice: it counts as a day without rows.`, {
-        day,
-      });
+    const settle = async (isExported: boolean) => this.#empty(to, what, isExported);
+    return facts.hasExported || plan.receipts.size > 0 ? settle(true) : settle;
+  }
+
+  /** The files of a day that was answered without data, twice. */
+  #empty(to: Day, what: string, isExported: boolean): Found {
+    const day = this.#day;
+    const where = { day };
+    if (isExported) {
+      const message = `${day} is answered with ${what}, twice: it counts as a day without rows.`;
+      this.#run.deps.logger.warn('day.empty_answer', message, { day });
       return { to, files: [] };
     }
     if (what === '404') {
-      throw configError(`The service knows no export under base_url (404) for ${day} and others: is base_url right?`, {
-        where,
-      });
+      const message = `The service knows no export under base_url (404) for ${day} and others: is base_url right?`;
+      throw configError(message, { where });
     }
-    throw transientError(
-      `${day} is answered with ${what}, and no other day is exported as CSV: whether there are no events is not known. Run again later.`,
-      { where },
-    );
+    const message =
+      `${day} is answered with ${what}, and no other day is exported as CSV: ` +
+      'whether there are no events is not known. Run again later.';
+    throw transientError(message, { where });
   }
 
   /** Requests a day that is too large in parts, if the service can export another one. */
-  async #parts(to: Day, answer: Exclude<Exported, ExportFile>): Promise<Found | DayResult> {
+  #parts(to: Day, answer: Exclude<Exported, ExportFile>): Step | Promise<Outcome> {
     const { plan, facts, deps } = this.#run;
     const day = this.#day;
+    const settle = async (isExported: boolean): Promise<Outcome> => {
+      if (!isExported) return this.#failed(this.#refusal(answer));
+      const message = `${day} is too large for one export: it is requested in parts by event name.`;
+      deps.logger.warn('day.parts', message, { day });
+      const files = await fetchParts(this.#run, { ...plan.filters, from: day, to, effort: this.#effort });
+      return files instanceof UserError ? this.#failed(files) : { to, files };
+    };
     const over = lastDayOver(facts.earlierTime());
     const isAlone = !plan.days.some((other) => other !== day && other <= over);
-    if (!isAlone && !(await facts.anotherDayIsExported({ orBefore: false })))
-      return this.#failed(this.#refusal(answer));
-    deps.logger.warn('day.parts', `${day} is too large for one export: it is requested in parts by event name.`, {
-      day,
-    });
-    const files = await fetchParts(this.#run, { ...plan.filters, from: day, to, effort: this.#effort });
-    return files instanceof UserError ? this.#failed(files) : { to, files };
+    return isAlone || facts.hasExported ? settle(true) : settle;
   }
 
   /** Downloads a day once more if it has fewer rows than are stored (rule *Fewer rows*). */
-  async #notFewer(found: Found): Promise<Found | DayResult> {
+  async #notFewer(found: Found): Promise<Outcome> {
     const { deps } = this.#run;
     const day = this.#day;
     const stored = this.#stored(found.to);
     const rows = rowCount(found.files);
     const isEnough = (count: number) => count >= stored.rows || (count > 0 && !stored.isSameRequest);
     if (isEnough(rows)) return found;
-    const again = await this.#filesOf(await this.#requestAgain(found));
+    const step = await this.#filesOf(await this.#request(found.to));
+    // This day was exported as CSV: nothing is left to be proved.
+    const again = typeof step === 'function' ? await step(true) : step;
     await discard(...found.files);
     if ('kind' in again) return again;
     const now = rowCount(again.files);
@@ -200,14 +220,6 @@ class DayDownloader {
     if (stored === undefined || stored.pruned === true) return { rows: 0, isSameRequest: false };
     const isSameRequest = stored.to_date === to;
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
-  }
-
-  /** The same request as before; a day that came in parts is requested in parts. */
-  async #requestAgain({ to, files }: Found): Promise<DayAnswer> {
-    const { plan } = this.#run;
-    const request = { ...plan.filters, from: this.#day, to, effort: this.#effort };
-    if (files.length > 1) return { to, answer: { kind: 'too_big', code: 'parts', message: 'it came in parts' } };
-    return { to, answer: await fetchExport(this.#run, request, SPLIT_AFTER.over) };
   }
 
   #downloadOf({ to, files }: Found): DayDownload {

@@ -6,19 +6,19 @@ import { lastDayOver, oldestDay } from '../plan/calendar.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { DayDownload } from '../receipt.ts';
 import type { ExtractDeps } from '../session.ts';
-import { type DayResult, downloadDay } from './day.ts';
+import { type DayResult, downloadDay, type Unproven } from './day.ts';
 import { findEndDay } from './end-day.ts';
 import { discard, newEffort } from './export.ts';
 import { openRun, type Run } from './run.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
-/** Days that wait for another one to be exported, before no more are started: such a service exports nothing. */
-const MAX_WAITING = 7;
+/** Days after an unproven one that may prove it: a service that exports none of them exports nothing. */
+const MAX_PROOFS = 7;
 
 interface Task {
-  readonly result: Promise<DayResult>;
-  /** True once the result is there, with files that wait for their delivery. */
-  hasFiles: boolean;
+  readonly result: Promise<DayResult | Unproven>;
+  /** True once the result is there and waits for its turn: it has files, or will have. */
+  isHeld: boolean;
 }
 
 /** Downloads the days of a plan, at most `maxConcurrentExports` at once, and delivers them in order. */
@@ -47,14 +47,24 @@ export class DayDownloads {
     const { plan, signal } = this.#run;
     await this.#sendFirst();
     this.#isOpen = true;
-    for (const day of plan.days) {
+    for (const [i, day] of plan.days.entries()) {
       this.#startMore();
-      const task = this.#tasks.get(day) ?? this.#start(day);
-      const result = await task.result;
+      const answer = await this.#taskOf(day).result;
+      const result = answer.kind === 'unproven' ? await answer.settle(await this.#isAnyExported(i)) : answer;
       signal.throwIfAborted();
       this.#tasks.delete(day);
       yield result;
     }
+  }
+
+  /** True if the service exports a day in this run; waits for the days after the one at `index`. */
+  async #isAnyExported(index: number): Promise<boolean> {
+    const { plan, facts } = this.#run;
+    for (const day of plan.days.slice(index + 1, index + 1 + MAX_PROOFS)) {
+      if (facts.hasExported) break;
+      await this.#taskOf(day).result;
+    }
+    return facts.hasExported;
   }
 
   /** Removes the files of a day that was stored. */
@@ -65,7 +75,6 @@ export class DayDownloads {
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
     this.#run.abort();
-    this.facts.giveUpWaiting();
     await Promise.allSettled([...this.#tasks.values()].map(({ result }) => result));
     await this.#run.close();
   }
@@ -87,44 +96,38 @@ export class DayDownloads {
     const lost = days.findLast((day) => day < oldestDay(now, plan.historyDays));
     for (const day of new Set([endDayOn, newest, lost])) {
       if (day === undefined || !days.includes(day)) continue;
-      const { result } = this.#start(day);
-      const waits = new Promise<void>((resolve) => {
-        facts.onWaiting = resolve;
-      });
-      const first = await Promise.race([result, waits]);
-      if (first?.kind === 'failed' && !facts.hasAnswered) throw first.error;
+      const first = await this.#start(day).result;
+      if (first.kind === 'failed' && !facts.hasAnswered) throw first.error;
     }
-    facts.onWaiting = () => this.#startMore();
   }
 
-  /** Starts days in order. Days that wait for another day to be exported do not count. */
+  /** Starts days in order, as many as may run or be held at once. */
   #startMore(): void {
     if (!this.#isOpen) return;
-    const { plan, deps, facts } = this.#run;
-    const held = () => [...this.#tasks.values()].filter(({ hasFiles }) => hasFiles).length;
-    while (
-      this.#next < plan.days.length &&
-      facts.waiting < MAX_WAITING &&
-      this.#running - facts.waiting + held() < deps.maxConcurrentExports
-    ) {
+    const { plan, deps } = this.#run;
+    const held = () => [...this.#tasks.values()].filter(({ isHeld }) => isHeld).length;
+    while (this.#next < plan.days.length && this.#running + held() < deps.maxConcurrentExports) {
       const day = plan.days[this.#next++];
       if (!this.#started.has(day)) this.#start(day);
     }
-    if (facts.waiting > 0 && facts.waiting === this.#running) facts.giveUpWaiting();
+  }
+
+  #taskOf(day: Day): Task {
+    return this.#tasks.get(day) ?? this.#start(day);
   }
 
   #start(day: Day): Task {
     this.#running++;
     this.#started.add(day);
-    const task: Task = { result: downloadDay(this.#run, day), hasFiles: false };
+    const task: Task = { result: downloadDay(this.#run, day), isHeld: false };
     this.#tasks.set(day, task);
-    const settle = (hasFiles: boolean) => {
+    const settle = (isHeld: boolean) => {
       this.#running--;
-      task.hasFiles = hasFiles;
+      task.isHeld = isHeld;
       this.#startMore();
     };
     task.result.then(
-      (result) => settle(result.kind === 'day'),
+      ({ kind }) => settle(kind === 'day' || kind === 'unproven'),
       () => {
         // The run ends when it is the turn of this day: no day after it is started.
         this.#next = this.#run.plan.days.length;

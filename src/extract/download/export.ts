@@ -34,7 +34,7 @@ export const newEffort = (): DayEffort => ({ exports: 0 });
 const RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 /** The 429 of one export at which the day fails. */
 const MAX_QUOTA_REFUSALS = 50;
-/** Answers that may mean "too large" before a smaller export is requested. */
+/** Answers that may mean "too large" before it is taken for that. */
 const TOO_LARGE_AFTER = 3;
 /** Faults that every download of the same export has. */
 const FINAL: ReadonlySet<MalformedReason> = new Set(['no_header', 'missing_columns', 'too_many_columns', 'not_csv']);
@@ -43,8 +43,8 @@ const FINAL: ReadonlySet<MalformedReason> = new Set(['no_header', 'missing_colum
  * Sends an export until its answer is final. A file whose last line may be cut is downloaded once more (rule *Last
  * line*). Throws what is no answer of the service: a failure of the quota or of the disk.
  */
-export async function fetchExport(run: Run, request: DayRequest, splitAfter?: number): Promise<Exported> {
-  const first = await fetchOnce(run, request, splitAfter);
+export async function fetchExport(run: Run, request: DayRequest): Promise<Exported> {
+  const first = await fetchOnce(run, request);
   if (first.kind !== 'file') return first;
   const { facts } = run;
   const endsAsUsual = first.scan.finalNewline === (facts.finalNewline ?? true);
@@ -56,7 +56,7 @@ export async function fetchExport(run: Run, request: DayRequest, splitAfter?: nu
   const message = `${request.from}: the last line may be cut; the day is downloaded once more.`;
   run.deps.logger.info('day.last_line', message, { day: request.from });
   await discard(first);
-  const second = await fetchOnce(run, request, splitAfter);
+  const second = await fetchOnce(run, request);
   if (second.kind !== 'file') return second;
   // Two files that end in the same way show how this service ends its files.
   if (second.scan.finalNewline === first.scan.finalNewline) facts.finalNewline = second.scan.finalNewline;
@@ -64,8 +64,8 @@ export async function fetchExport(run: Run, request: DayRequest, splitAfter?: nu
   return second;
 }
 
-/** Repeats a request with pauses; after `splitAfter` answers that may mean "too large" it is `too_big`. */
-async function fetchOnce(run: Run, request: DayRequest, splitAfter = TOO_LARGE_AFTER): Promise<Exported> {
+/** Repeats a request with pauses. */
+async function fetchOnce(run: Run, request: DayRequest): Promise<Exported> {
   const { clock, random, logger } = run.deps;
   const day = request.from;
   const broken = new Set<string>();
@@ -94,7 +94,7 @@ async function fetchOnce(run: Run, request: DayRequest, splitAfter = TOO_LARGE_A
     }
     // The user can search for the code.
     const why = message.endsWith(')') ? message : `${message} (${code})`;
-    if (kind === 'retry_or_split' && ++maybeTooBig >= splitAfter) {
+    if (kind === 'retry_or_split' && ++maybeTooBig >= TOO_LARGE_AFTER) {
       const text = `${day}, attempt ${attempt}: ${why} again and again.`;
       logger.warn('export.given_up', text, { day, attempt, cause: code });
       return { ...answer, kind: 'too_big' };

@@ -15,12 +15,9 @@ export class ServiceFacts {
   goneThrough: Day | undefined;
   /** Event names of all downloads. */
   readonly eventNames = new Set<string>();
-  /** Called when a day begins to wait for another one. */
-  onWaiting = () => {};
+  /** True once the service has exported a day as CSV in this run. */
+  hasExported = false;
   readonly #deps: ExtractDeps;
-  readonly #hasReceipts: boolean;
-  #hasExported = false;
-  #waiting: ((isExported: boolean) => void)[] = [];
   /** The service's clock minus this machine's (ms): the smallest value that a `Date` header has shown. */
   #aheadMs: number | undefined;
   #isWarned = false;
@@ -29,7 +26,6 @@ export class ServiceFacts {
     this.#deps = deps;
     this.toDateInclusive = plan.toDateInclusive;
     this.finalNewline = plan.state?.final_newline;
-    this.#hasReceipts = plan.receipts.size > 0;
   }
 
   /** Records what one day proves about the end of an export. */
@@ -47,35 +43,7 @@ export class ServiceFacts {
   /** Records that a day was exported as CSV. */
   recordExported(names: readonly string[]): void {
     for (const name of names) this.eventNames.add(name);
-    this.#hasExported = true;
-    this.#release(true);
-  }
-
-  /**
-   * Resolves to true once the service has exported another day as CSV in this run; `orBefore`: or in an earlier run.
-   * Resolves to false once no other day can show that.
-   */
-  anotherDayIsExported({ orBefore }: { readonly orBefore: boolean }): Promise<boolean> {
-    if (this.#hasExported || (orBefore && this.#hasReceipts)) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-      this.onWaiting();
-    });
-  }
-
-  /** Number of days that wait for another one. */
-  get waiting(): number {
-    return this.#waiting.length;
-  }
-
-  giveUpWaiting(): void {
-    this.#release(false);
-  }
-
-  #release(isExported: boolean): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const resolve of waiting) resolve(isExported);
+    this.hasExported = true;
   }
 
   /** Records a `Date` header (ms since 1970), unless it is more than a day away. Warns once if the clocks differ. */
