@@ -1,8 +1,8 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, `download/`
 // requests each until there is a checked answer, `spool.ts` is the folder on disk. This file delivers days in batches;
-// `receipt.ts` and `session.ts` say what goes in and out; `state.ts` computes the cursor. `sample.ts` is for `discover`.
+// `progress.ts` keeps what they come to, `receipt.ts` and `session.ts` say what goes in and out, `state.ts` computes the cursor. `sample.ts` is for `discover`.
 
-import { addDays, type Day } from '../base/days.ts';
+import type { Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { plainCount } from '../base/quantities.ts';
@@ -13,7 +13,7 @@ import type { ServiceFacts } from './download/service-facts.ts';
 import { lastDayOver, mayStillArrive } from './plan/calendar.ts';
 import { nameDays } from './plan/name-days.ts';
 import type { Plan } from './plan/plan.ts';
-import { implausible } from './plausible.ts';
+import { Progress } from './progress.ts';
 import type { DayDownload, RunFacts, StoredReceiptFacts } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';
 import { sweepRunFolders } from './spool.ts';
@@ -117,23 +117,18 @@ class Outcome {
   readonly #plan: Plan;
   readonly #deps: ExtractDeps;
   readonly #facts: ServiceFacts;
-  readonly #receipts: Map<Day, StoredReceiptFacts>;
+  readonly #progress: Progress;
   readonly #unseen: Set<string> | undefined;
-  /** First day that is still exported, of a run that has no start yet. */
-  #start: Day;
-  readonly #lost: Day[] = [];
   /** Days that are gone and no gap. */
   readonly #shortened: Day[] = [];
   readonly #failures: UserError[] = [];
   #open: UserError | undefined;
-  #isLoaded = false;
 
   constructor(plan: Plan, deps: ExtractDeps, facts: ServiceFacts) {
     this.#plan = plan;
     this.#deps = deps;
     this.#facts = facts;
-    this.#receipts = new Map(plan.receipts);
-    this.#start = plan.start;
+    this.#progress = new Progress(plan);
     const { edits } = deps;
     this.#unseen = edits && new Set([...edits.drop, ...edits.hash]);
   }
@@ -145,7 +140,8 @@ class Outcome {
         this.#loaded(result.download);
         return result.download;
       case 'gone':
-        this.#gone(result.day);
+        if (this.#progress.addGone(result.day)) this.#deps.counts.gaps.push(result.day);
+        else this.#shortened.push(result.day);
         return undefined;
       case 'open': {
         const message = `${result.day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
@@ -164,11 +160,9 @@ class Outcome {
   #loaded({ receipt, files }: DayDownload): void {
     const { day } = receipt;
     const { counts, logger } = this.#deps;
-    this.#isLoaded = true;
     for (const { listed } of files) for (const name of listed ?? []) this.#unseen?.delete(name);
     if (this.#plan.isNamed && !receipt.is_over) counts.openDays.push(day);
-    this.#receipts.set(day, receipt);
-    const found = implausible(day, this.#receipts);
+    const found = this.#progress.addLoaded(receipt);
     if (found === undefined) return;
     counts.implausibleDays.push(found);
     const message = `${day} has ${plainCount(found.rows, 'row')}; its weekday has ${Math.round(found.usual)} as a rule.`;
@@ -180,39 +174,15 @@ class Outcome {
     );
   }
 
-  /** A day that the service no longer exports; only its answer makes a gap. */
-  #gone(day: Day): void {
-    const { isNamed, gapFrom, state } = this.#plan;
-    if (isNamed || (gapFrom !== undefined && day >= gapFrom && this.#receipts.get(day)?.is_over !== true)) {
-      this.#lost.push(day);
-      this.#deps.counts.gaps.push(day);
-      return;
-    }
-    this.#shortened.push(day);
-    if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
-  }
-
   /** The facts to store with these days, the last that are delivered so far. */
   factsAfter(days: readonly DayDownload[]): RunFacts {
     const plan = this.#plan;
     const now = this.#facts.earlierTime();
     const lastOver = plan.days.findLast((day) => day <= lastDayOver(now));
     const isRefreshed = lastOver === undefined || days.some(({ receipt }) => receipt.day >= lastOver);
-    return {
-      now,
-      start: this.#start,
-      hashes: plan.hashes,
-      hashing: plan.hashing,
-      isMixed: plan.isMixed && !(isRefreshed && this.#failures.length === 0),
-      toDateInclusive: this.#deps.counts.toDateInclusive,
-      finalNewline: this.#facts.finalNewline,
-      gaps: this.#failsAtGap ? [] : this.#lost,
-      appends: plan.appends,
-    };
-  }
-
-  get #failsAtGap(): boolean {
-    return this.#plan.isNamed || this.#plan.onGap === 'fail';
+    const isMixed = plan.isMixed && !(isRefreshed && this.#failures.length === 0);
+    const { toDateInclusive } = this.#deps.counts;
+    return this.#progress.facts({ now, toDateInclusive, finalNewline: this.#facts.finalNewline }, isMixed);
   }
 
   /** Logs the first failed day, unless it is the error with which the run ends: the caller reports that one. */
@@ -229,7 +199,7 @@ class Outcome {
   finish(): void {
     const { logger } = this.#deps;
     const unseen = [...(this.#unseen ?? [])].join(', ');
-    if (unseen !== '' && this.#isLoaded) {
+    if (unseen !== '' && this.#progress.isLoaded) {
       const message = `columns_drop and columns_hash name what no export of this run had: ${unseen}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns: unseen });
     }
@@ -239,16 +209,17 @@ class Outcome {
         `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`,
       );
     }
-    if (this.#lost.length > 0) {
-      if (this.#failsAtGap) {
+    const { lost, failsAtGap } = this.#progress;
+    if (lost.length > 0) {
+      if (failsAtGap) {
         this.logFirstFailure();
-        throw gapError(this.#lost);
+        throw gapError(lost);
       }
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
+      logger.warn('day.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
     }
     const [failure] = this.#failures;
     if (failure !== undefined) throw failure;
-    if (!this.#isLoaded && this.#open !== undefined) throw this.#open;
+    if (!this.#progress.isLoaded && this.#open !== undefined) throw this.#open;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import { addDays, type Day } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
@@ -8,8 +8,9 @@ import { gapError } from '../../extract/extract.ts';
 import { lastDayOverFor } from '../../extract/plan/calendar.ts';
 import { nameDays } from '../../extract/plan/name-days.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import { type ImplausibleDay, implausible } from '../../extract/plausible.ts';
-import type { ExportState, Receipt, RunFacts, StoredReceiptFacts } from '../../extract/receipt.ts';
+import type { ImplausibleDay } from '../../extract/plausible.ts';
+import { Progress } from '../../extract/progress.ts';
+import type { ExportState, Receipt, RunFacts } from '../../extract/receipt.ts';
 import { stateAfter, unreadState } from '../../extract/state.ts';
 import type { StreamName } from '../../targets/records/property-names.ts';
 import type { RecordStream } from '../../targets/records/record-plan.ts';
@@ -51,15 +52,12 @@ export class Stream {
   readonly #descriptor: StreamDescriptor;
   readonly #output: StreamOutput;
   readonly #days: ReadonlySet<Day>;
-  readonly #receipts: Map<Day, StoredReceiptFacts>;
+  readonly #progress: Progress;
   /** Keys of a full refresh. */
   #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
   #state: ExportState | undefined;
-  #start: Day;
-  /** Days that the service no longer exports and that are no gap yet. */
-  #lost: Day[] = [];
-  #gaps: readonly Day[] = [];
-  #isLoaded = false;
+  /** Number of lost days that were recorded as gaps. */
+  #settled = 0;
   /** Why a day that is not over was not read. */
   #openError: UserError | undefined;
 
@@ -76,9 +74,8 @@ export class Stream {
     this.#descriptor = descriptor;
     this.#output = output;
     this.#days = new Set(plan.days);
-    this.#receipts = new Map(plan.receipts);
+    this.#progress = new Progress(plan);
     this.#state = plan.state;
-    this.#start = plan.start;
     if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
   }
 
@@ -96,7 +93,7 @@ export class Stream {
   /** Takes the result of a day; returns true if its records are to be written. Throws a UserError that ends the stream. */
   take(result: DayResult, known: KnownFacts): boolean {
     if (result.kind === 'gone') {
-      this.#addGone(result.day);
+      this.#progress.addGone(result.day);
       return false;
     }
     this.#settleLost();
@@ -113,33 +110,22 @@ export class Stream {
 
   /** Writes the state that goes with the records of a day just written. Returns the day if it is implausible. */
   async advance(receipt: Receipt, facts: KnownFacts, records: number): Promise<ImplausibleDay | undefined> {
-    const { day, rows, to_date, is_over, requested_at } = receipt;
-    const { hashes, hashing, appends } = this.plan;
-    const { now, toDateInclusive, finalNewline } = facts;
-    this.#isLoaded = true;
-    this.#receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const old of [...this.#receipts.keys()].sort().slice(0, -KEPT_DAYS)) this.#receipts.delete(old);
-    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: day };
-    const learned = { now, toDateInclusive, finalNewline, gaps: this.#gaps };
-    const state = stateAfter(this.#state, this.#receipts, {
-      ...learned,
-      start: this.#start,
-      hashes,
-      hashing,
-      appends,
-      isMixed: false,
-    });
-    const days = Object.fromEntries([...this.#receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
+    const { receipts } = this.#progress;
+    const found = this.#progress.addLoaded(receipt);
+    for (const old of [...receipts.keys()].sort().slice(0, -KEPT_DAYS)) receipts.delete(old);
+    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
+    const state = stateAfter(this.#state, receipts, this.#progress.facts(facts));
+    const days = Object.fromEntries([...receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
     this.#state = { ...state, days, ...this.#refresh };
     await this.#writeState(records);
-    return implausible(day, this.#receipts);
+    return found;
   }
 
   /** True if this was the last day of the stream. Throws if a day was lost, or if nothing could be read. */
   endsWith(day: Day): boolean {
     if (this.plan.days.at(-1) !== day) return false;
     this.#settleLost();
-    if (!this.#isLoaded && this.#openError !== undefined) throw this.#openError;
+    if (!this.#progress.isLoaded && this.#openError !== undefined) throw this.#openError;
     return true;
   }
 
@@ -176,20 +162,12 @@ export class Stream {
     return false;
   }
 
-  /** A day that the service no longer exports: it is lost if an earlier sync wanted it, else the history begins later. */
-  #addGone(day: Day): void {
-    const { gapFrom, state } = this.plan;
-    if (gapFrom !== undefined && day >= gapFrom && this.#receipts.get(day)?.is_over !== true) this.#lost.push(day);
-    else if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
-  }
-
   /** Records the lost days as gaps. Throws under `on_gap: fail`. */
   #settleLost(): void {
-    const lost = this.#lost;
+    const lost = this.#progress.lost.slice(this.#settled);
     if (lost.length === 0) return;
-    this.#lost = [];
-    if (this.plan.onGap === 'fail') throw gapError(lost);
-    this.#gaps = [...this.#gaps, ...lost];
+    this.#settled += lost.length;
+    if (this.#progress.failsAtGap) throw gapError(lost);
     const message = `${this.name}: the service no longer exports ${nameDays(lost)}: recorded as a gap.`;
     this.#output.logger.warn('day.gap', message);
   }
