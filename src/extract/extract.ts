@@ -1,6 +1,7 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, `download/`
-// requests each until there is a checked answer, `spool.ts` is the folder on disk. This file delivers days in batches;
-// `progress.ts` keeps what they come to, `receipt.ts` and `session.ts` say what goes in and out, `state.ts` computes the cursor. `sample.ts` is for `discover`.
+// requests each until there is a checked answer, `spool.ts` is the folder on disk. This file delivers days in batches.
+// `progress.ts` keeps what they come to; `state.ts` computes the cursor. `receipt.ts` and `session.ts` say what goes in
+// and out. `sample.ts` is for `discover`.
 
 import type { Day } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
