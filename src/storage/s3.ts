@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CompletedPart } from '@aws-sdk/client-s3';
-import pLimit from 'p-limit';
 import type { Env } from '../base/env.ts';
 import { configError, messageOf, transientError, type UserError } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
@@ -14,6 +12,7 @@ import { attempted } from '../base/retry.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { makeFolders } from '../fs/private-folder.ts';
 import { type BucketAccess, beginPage, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
+import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
 import { MAX_READ_BYTES, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
@@ -242,69 +241,4 @@ async function bytesOf(stream: Readable, tooLarge: () => UserError): Promise<Buf
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-/** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
-const PART_BYTES = 16 * 1024 * 1024;
-const PART_CONCURRENCY = 2;
-/** Maximum number of parts, by the protocol of S3. */
-const MAX_PARTS = 10_000;
-
-interface UploadTo extends BucketAccess {
-  readonly key: string;
-}
-
-/** Uploads a file atomically: nothing of an incomplete upload is visible. */
-async function upload(to: UploadTo, path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    if (size > PART_BYTES) return await uploadParts(to, file, size);
-    await to.client.putObject({ Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) }, to.options);
-  } finally {
-    await file.close();
-  }
-}
-
-async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
-  const { client, options } = to;
-  const object = { Bucket: to.bucket, Key: to.key };
-  const { UploadId } = await client.createMultipartUpload(object, options);
-  const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
-  const limit = pLimit(PART_CONCURRENCY);
-  const send = async (from: number): Promise<CompletedPart> => {
-    const PartNumber = from / partBytes + 1;
-    const Body = await readAt(file, from, Math.min(partBytes, size - from));
-    const part = { ...object, UploadId, PartNumber, Body };
-    const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
-    return { ETag, PartNumber, ChecksumCRC32 };
-  };
-  const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
-  try {
-    const Parts = await Promise.all(froms.map((from) => limit(() => send(from))));
-    const end = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
-    await end.catch((error) => unlessStored(error, to, size));
-  } catch (error) {
-    limit.clearQueue();
-    // Without the signal: parts that were sent cost money, also when the run is stopped.
-    await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
-    throw error;
-  }
-}
-
-/** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
-async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
-  if (nameOfFault(error) !== 'NoSuchUpload') throw error;
-  const found = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
-  if (found?.ContentLength !== size) throw error;
-}
-
-async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(length);
-  for (let read = 0; read < length; ) {
-    const { bytesRead } = await file.read(buffer, read, length - read, position + read);
-    if (bytesRead === 0) throw new RangeError('a file that is shorter than it was');
-    read += bytesRead;
-  }
-  return buffer;
 }

@@ -2,7 +2,7 @@ import validStats from '../../../schemas/delta-log.stats.validator';
 import validNote from '../../../schemas/files-state.note.validator';
 import { typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DayFile, NewFile } from '../files/place.ts';
+import type { DayFile, NewFile } from '../files/format.ts';
 import { PARTITION_COLUMN } from '../files/rows.ts';
 import { checked, damagedError, parseJson } from '../files/stored.ts';
 import { type Action, type Add, dayOfFile } from './protocol/entry.ts';

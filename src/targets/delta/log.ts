@@ -8,7 +8,6 @@ import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { VERSION } from '../../base/version.ts';
 import { checkConditionalWrites, openStorage } from '../../storage/open.ts';
 import type { Stored } from '../../storage/storage.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -26,42 +25,25 @@ import {
   LostRace,
   type OpenMode,
   type Snapshot,
-} from '../files/place.ts';
+} from '../files/format.ts';
 import { dayFolder, PARTITION_COLUMN } from '../files/rows.ts';
 import { damagedError } from '../files/stored.ts';
-import { addOf, dayFileOf, removeOf } from './file.ts';
-import {
-  type Action,
-  type Add,
-  dayOfFile,
-  entryPath,
-  LAST_CHECKPOINT,
-  LOG_FOLDER,
-  logFileOf,
-  type MetaData,
-} from './protocol/entry.ts';
+import { commitActions, DEFAULT_RETENTION_MS, retentionMsOf } from './commit.ts';
+import { dayFileOf } from './file.ts';
+import { dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
 import { LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
-import { checkProtocol, protocolOf, readableName, schemaString } from './schema.ts';
-import { stateActions, stateOf } from './state.ts';
+import { checkProtocol, readableName, schemaString } from './schema.ts';
+import { stateOf } from './state.ts';
 
-const APP_ID = 'dfinery-elt';
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
-/** Every checkpoint of such a version stays; of the others the latest two, since each has all days. */
-const STAYS_EVERY = 100;
 /** Time that entries before a checkpoint stay, for readers of older versions (ms). */
 const LOG_RETENTION_MS = 30 * DAY_MS;
-/** Default time that files which left the table stay for its readers (ms). */
-const DEFAULT_RETENTION_MS = DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
 const UNCOMMITTED_MS = HOUR_MS;
-const RETENTION = 'delta.deletedFileRetentionDuration';
-const SECONDS = /^interval (\d{1,9}) seconds$/;
 const LAST_RUN = '_dfinery/last-run.json';
 const STORE_CONCURRENCY = 4;
 const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
-/** The operation that the history of the table shows for a change. */
-const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
 export const DELTA: FilesFormat = {
   columnName: readableName,
@@ -147,14 +129,8 @@ class DeltaLog implements FilesLog {
     if (failed !== undefined) throw failed.reason;
     const log = this.#log ?? new LogSnapshot();
     const version = log.version + 1;
-    const txn: Action = { txn: { appId: APP_ID, version, lastUpdated: Math.floor(now) } };
-    const actions = [
-      txn,
-      ...this.#tableActions(log, change, now),
-      ...stateActions(log.domains, state),
-      ...this.#fileActions(change, now),
-    ];
-    const all: Action[] = [{ commitInfo: this.#commitInfo(change, log.version, now) }, ...actions];
+    const facts = { now, retentionMs: this.#retentionMs, missing: this.#missing };
+    const all = commitActions(log, change, facts);
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const path = `${TABLE}/${entryPath(version)}`;
     // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
@@ -280,48 +256,7 @@ class DeltaLog implements FilesLog {
   }
 
   get #retentionMs(): number {
-    const seconds = SECONDS.exec(this.#log?.metaData?.configuration[RETENTION] ?? '')?.[1];
-    return this.#options.retentionMs ?? (seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000);
-  }
-
-  /** The actions that make the table, or change its columns; none if nothing changes. */
-  #tableActions(log: LogSnapshot, { state }: Change, now: number): Action[] {
-    const { metaData: before } = log;
-    const schema = schemaString(state);
-    const retention = `interval ${Math.ceil(this.#retentionMs / 1_000)} seconds`;
-    if (before?.schemaString === schema && before.configuration[RETENTION] === retention) return [];
-    const metaData: MetaData = {
-      ...before,
-      id: before?.id ?? randomUUID(),
-      name: TABLE,
-      format: { provider: 'parquet', options: {} },
-      schemaString: schema,
-      partitionColumns: [PARTITION_COLUMN],
-      createdTime: before?.createdTime ?? Math.floor(now),
-      configuration: { ...before?.configuration, [RETENTION]: retention },
-    };
-    return [...(before === undefined ? [{ protocol: protocolOf(state.timezone !== null) }] : []), { metaData }];
-  }
-
-  #fileActions({ added, removed, state }: Change, now: number): Action[] {
-    const log = this.#log;
-    const gone = new Set(removed.map(({ path }) => path));
-    // A file that somebody removed from the storage leaves the log, too.
-    const isGone = ({ path }: Add) => gone.has(`${TABLE}/${path}`) || this.#missing.has(path);
-    const leaving = [...(log?.files.values() ?? [])].filter(isGone);
-    return [...leaving.map((add) => removeOf(add, now)), ...added.map((file) => addOf(file, state, now))];
-  }
-
-  #commitInfo({ kind, added, removed }: Change, readVersion: number, now: number) {
-    return {
-      timestamp: Math.floor(now),
-      operation: OPERATIONS[kind],
-      operationParameters: { days: String(new Set([...added, ...removed].map(({ day }) => day)).size) },
-      readVersion,
-      isBlindAppend: false,
-      engineInfo: `dfinery-elt/${VERSION}`,
-      txnId: randomUUID(),
-    };
+    return this.#options.retentionMs ?? retentionMsOf(this.#log?.metaData);
   }
 
   /** Writes a checkpoint, and removes old entries. A failure is only logged: the commits are valid without it. */
@@ -339,8 +274,9 @@ class DeltaLog implements FilesLog {
       for await (const { path, modified } of storage.list(`${TABLE}/${LOG_FOLDER}`)) {
         const file = logFileOf(path.slice(TABLE.length + 1));
         if (file === undefined || file.version >= log.version) continue;
-        const isBetween = file.version % STAYS_EVERY !== 0 && file.version < log.version - CHECKPOINT_EVERY;
-        if (modified < now - LOG_RETENTION_MS || (!file.isEntry && isBetween)) old.push(path);
+        // Each checkpoint has all days: of them the latest two stay.
+        const isOld = file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.version - CHECKPOINT_EVERY;
+        if (isOld) old.push(path);
       }
       if (old.length > 0) await storage.remove(old);
     } catch (error) {

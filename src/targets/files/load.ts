@@ -18,8 +18,9 @@ import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
+import type { DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
 import { readParquet } from './parquet-file.ts';
-import { type DayFile, type FilesFormat, type FilesOptions, FilesPlace, type NewFile } from './place.ts';
+import { FilesPlace } from './place.ts';
 import { FILE_COLUMNS } from './rows.ts';
 
 type SinkOptions = FilesOptions & OpenOptions;

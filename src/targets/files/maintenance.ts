@@ -14,8 +14,9 @@ import {
 import { daysBefore, withPruned } from '../../table/receipts.ts';
 import type { TargetReport } from '../../table/report.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
+import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';
-import { type DayFile, type FilesFormat, type FilesOptions, type FilesPlace, reading, withPlace } from './place.ts';
+import { type FilesPlace, reading, withPlace } from './place.ts';
 import { columnsOfFiles, describeFile } from './rows.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({

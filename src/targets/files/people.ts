@@ -16,13 +16,11 @@ import {
   type DayFile,
   type FilesFormat,
   type FilesOptions,
-  type FilesPlace,
   LostRace,
   type NewFile,
-  reading,
   type Snapshot,
-  withPlace,
-} from './place.ts';
+} from './format.ts';
+import { type FilesPlace, reading, withPlace } from './place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;

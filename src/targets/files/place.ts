@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
-import { configError, transientError, UserError } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -11,130 +11,23 @@ import { openEngine } from '../../engine/session/open.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { Difference } from '../../table/differences.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import type { PlaceOptions } from '../contract.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
+import type {
+  Change,
+  DayFile,
+  FilesFormat,
+  FilesLog,
+  FilesOptions,
+  LogParts,
+  NewFile,
+  OpenMode,
+  Snapshot,
+} from './format.ts';
 import { fetchColumns } from './id-columns.ts';
-import { readParquet, type WrittenFile, writeParquet } from './parquet-file.ts';
+import { readParquet, writeParquet } from './parquet-file.ts';
 import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from './rows.ts';
-
-/** The file with all rows of a day. */
-export interface DayFile {
-  readonly day: Day;
-  /** Path from the root of the storage, with `/`. */
-  readonly path: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** SHA-256 of the whole file (hex). */
-  readonly sha256: string;
-  /** Names of the columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ReadonlySet<string>;
-}
-
-/** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & Pick<WrittenFile, 'local'> & { readonly facts: WrittenFile['columns'] };
-
-/** A version of a place. */
-export interface Snapshot {
-  readonly state: TableState;
-  readonly files: ReadonlyMap<Day, DayFile>;
-}
-
-/** A change of the table, and the state after it. A day whose file leaves has either a new one, or no rows any more. */
-export interface Change {
-  readonly kind: 'load' | 'purge' | 'prune';
-  readonly state: TableState;
-  readonly removed: readonly DayFile[];
-  /** In the order in which a reader that globs may see them: first files that only lose rows. */
-  readonly added: readonly NewFile[];
-  /** Of a purge: a local file of the keys that leave, JSON lines of `day` and `key`. */
-  readonly keys?: string;
-}
-
-/** Which files are live, and how a change becomes visible. All methods throw UserError. */
-export interface FilesLog {
-  /** The version that was read or committed last; undefined before the first commit. */
-  readonly snapshot: Snapshot | undefined;
-  /** Days whose file cannot be read: they are read again from the service. */
-  readonly damaged: ReadonlySet<Day>;
-  /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
-  readonly unfinished: ReadonlySet<Day>;
-  /** Makes the latest version the snapshot. */
-  read(): Promise<void>;
-  /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>;
-  /** True if a purge must hand over the keys that leave, so that it can be finished after a kill. */
-  readonly notesKeys: boolean;
-  /** The path of a new file. */
-  pathOf(day: Day): string;
-  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
-  readonly isUniform: boolean;
-  /** The files that must be written anew in the commit of a plan, since the types of their columns change. */
-  outdated(columns: readonly PlannedColumn[]): readonly DayFile[];
-  /**
-   * Stores the new files and makes them visible, together with the state. Once it returns, no crash undoes it. If
-   * another writer was first it throws LostRace, and what it stored is removed.
-   */
-  commit(change: Change): Promise<void>;
-  /** Throws unless a purge could remove every byte of these files. Changes nothing. */
-  tryErase(removed: readonly DayFile[]): Promise<void>;
-  /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
-  erase(): Promise<void>;
-  recordRun(run: RunRecord): Promise<void>;
-  /** Removes what no reader needs any more; called after a load. */
-  tidy(): Promise<void>;
-  /** Differences in the log itself. */
-  check(): Promise<Difference[]>;
-  /** False if files of the snapshot may have changed since it was read. */
-  isUnchanged(): Promise<boolean>;
-}
-
-/** Thrown by `commit` if another writer committed first. */
-export class LostRace extends UserError {
-  override readonly name = 'LostRace';
-
-  constructor(place: string) {
-    super('transient', `Another run has committed to ${place} first: nothing of this commit was kept. Run again.`);
-  }
-}
-
-export const foreignError = (place: string): UserError =>
-  configError(`${place}/events holds files that this program did not write: give another place, or move them away.`, {
-    where: { file: place },
-  });
-
-export interface FilesOptions extends PlaceOptions {
-  /** The place as it was given: a folder or an address. */
-  readonly place: string;
-  /** Time zone of the configuration; undefined where only the stored one counts. */
-  readonly timezone?: string | undefined;
-  /** Time that files which left the table stay for its readers (ms); undefined: as the last load set it. */
-  readonly retentionMs?: number | undefined;
-}
-
-/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
-export type OpenMode = 'read' | 'rewrite' | 'load';
-
-/** One kind of place with Parquet files. */
-export interface FilesFormat {
-  storageOf(options: FilesOptions): Promise<Storage>;
-  /** Throws a configuration failure if others' files lie where those of the table would. */
-  refuseForeign(storage: Storage): Promise<void>;
-  logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
-  /** Derives the name of a column from that in the export; absent: the same. */
-  columnName?(source: string): string;
-}
-
-export interface LogParts {
-  readonly storage: Storage;
-  readonly engine: Engine;
-  /** A local folder of this run. */
-  readonly folder: string;
-}
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;

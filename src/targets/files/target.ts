@@ -1,5 +1,5 @@
 import type { StatefulTarget } from '../contract.ts';
-import type { FilesFormat } from './place.ts';
+import type { FilesFormat } from './format.ts';
 
 /** Makes a target of one Parquet file a day, over the storage and the log of its format. */
 export function filesTarget(

@@ -20,7 +20,6 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
-import { fingerprint, RECEIPT_KEY, writeParquet } from '../files/parquet-file.ts';
 import {
   type Change,
   type DayFile,
@@ -28,10 +27,11 @@ import {
   type FilesLog,
   type FilesOptions,
   foreignError,
-  keysOf,
   type LogParts,
   type OpenMode,
-} from '../files/place.ts';
+} from '../files/format.ts';
+import { fingerprint, RECEIPT_KEY, writeParquet } from '../files/parquet-file.ts';
+import { keysOf } from '../files/place.ts';
 import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from '../files/rows.ts';
 import { receiptOf } from '../files/stored.ts';
 import { type FolderFile, type FolderState, filePath, folderFrom, folderText, schemaOf } from './state-file.ts';

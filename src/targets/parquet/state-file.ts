@@ -8,7 +8,7 @@ import { parseState } from '../../extract/state.ts';
 import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DayFile } from '../files/place.ts';
+import type { DayFile } from '../files/format.ts';
 import { columnsOfFiles, dayFolder } from '../files/rows.ts';
 import { changesOf, checked, columnsOf, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
 

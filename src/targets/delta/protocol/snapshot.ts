@@ -29,8 +29,6 @@ import {
 
 /** Number of entries that are fetched at the same time. */
 const READ_CONCURRENCY = 16;
-/** Number of entries that are held in memory while they are applied, in order. */
-const BATCH = 256;
 
 /** The folder of the table, from the root of the storage. */
 export const TABLE = 'events';
@@ -161,15 +159,12 @@ async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log)
 
 /** Applies entries to a snapshot, in order. */
 async function readEntries({ storage }: LogFolder, snapshot: LogSnapshot, versions: readonly number[]) {
-  const limit = pLimit(READ_CONCURRENCY);
-  for (let at = 0; at < versions.length; at += BATCH) {
-    const paths = versions.slice(at, at + BATCH).map((version) => `${TABLE}/${entryPath(version)}`);
-    const texts = await Promise.all(paths.map((path) => limit(() => storage.read(path))));
-    for (const [i, text] of texts.entries()) {
-      const where = `${storage.address}/${paths[i]}`;
-      if (text === undefined) throw damagedError(where, 'it is gone');
-      snapshot.apply(versions[at + i], parseEntry(text.toString('utf8'), where));
-    }
+  const paths = versions.map((version) => `${TABLE}/${entryPath(version)}`);
+  const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
+  for (const [i, text] of texts.entries()) {
+    const where = `${storage.address}/${paths[i]}`;
+    if (text === undefined) throw damagedError(where, 'it is gone');
+    snapshot.apply(versions[i], parseEntry(text.toString('utf8'), where));
   }
   return snapshot;
 }
