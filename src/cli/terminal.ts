@@ -31,7 +31,7 @@ export interface ProcessTerminal extends Terminal {
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** Time to wait for a slow reader of the log, before a result is written and at the end of a run (ms). */
+/** Time (ms) to wait for a slow reader of the log: before a result is written, and at the end of a run. */
 const READER_WAIT_MS = 3_000;
 /** Time to wait for such a reader after a signal to stop (ms). */
 const STOPPING_WAIT_MS = 1_000;

@@ -1,6 +1,5 @@
-// This folder: where days are loaded into. Each target is a folder with a descriptor, listed in targets.ts, over which
-// the commands loop; `records/` writes Airbyte records. The interfaces here are what a target is asked for. All methods
-// throw UserError.
+// This folder: the targets into which days are loaded. Each is a folder with a `target.ts`, listed in targets.ts.
+// `records/` writes Airbyte records. This file states what a target must do. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';

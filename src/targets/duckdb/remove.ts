@@ -44,8 +44,8 @@ export function pruneDuckDb(options: EngineOptions & { readonly execute: boolean
 }
 
 /**
- * Looks the people up while the file is locked, removes their rows, and writes the file anew, so that no byte of them
- * is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
+ * Looks the people up while the file is locked, and removes their rows. Then it writes the file anew, so that no byte
+ * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
 export async function purgeDuckDb(
   options: EngineOptions & Pick<PurgeOptions, 'onFound'>,
