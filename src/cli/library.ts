@@ -11,7 +11,7 @@ import { targetNamed } from './command.ts';
 import { targetSettings } from './configuration.ts';
 import { sync as run } from './run/run.ts';
 
-/** The keys of `dfinery.json` without `erasure`. docs/configuration.md says what they mean. */
+/** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {
   readonly base_url: string;
   readonly service_id: string;
@@ -41,6 +41,8 @@ export interface Configuration {
   readonly lock_wait?: string;
   readonly retention?: string;
   readonly spool_dir?: string;
+  /** Is for the command line alone, and ignored. */
+  readonly erasure?: unknown;
 }
 
 export interface SyncOptions {
@@ -64,6 +66,10 @@ export interface SyncOptions {
 /** What `sync` has done. docs/commands.md says what the members mean. */
 export interface SyncResult {
   readonly rows: number;
+  /** Rows more than were there. */
+  readonly rows_new: number;
+  /** Days that were committed. */
+  readonly days: number;
   readonly exports: number;
   /** Bytes of CSV received. */
   readonly bytes: number;
@@ -76,6 +82,8 @@ export interface SyncResult {
   readonly rescued_cells: number;
   readonly suppressed_rows: number;
   readonly gaps: readonly string[];
+  readonly open_days: readonly string[];
+  readonly implausible_days: readonly string[];
 }
 
 /** Loads the days that a place lacks, as `dfinery-elt sync` does. Throws a UserError with the exit code of the command. */
@@ -83,7 +91,7 @@ export async function sync(options: SyncOptions): Promise<SyncResult> {
   const { place, config: given, from, to, fullRefresh = false, maxWaitMs, log = () => {} } = options;
   const { signal = new AbortController().signal } = options;
   const redactor = new Redactor();
-  const { memory_limit, lock_wait, retention, spool_dir, ...rest } = given;
+  const { memory_limit, lock_wait, retention, spool_dir, erasure: _, ...rest } = given;
   const source = parseSourceConfig(rest, () => undefined);
   const local = parseLocalConfig({ memory_limit, lock_wait, retention, spool_dir }, new Map());
   if (source.unknown.length > 0) throw configError(`config has unknown keys: ${source.unknown.join(', ')}.`);

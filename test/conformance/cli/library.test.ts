@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 it('the program in examples/library loads an export once, and a second run loads nothing', async () => {
-  const argv = [EXAMPLE, fixture.config({ lookback_days: 0 }), fixture.file];
+  const argv = [EXAMPLE, fixture.config({ lookback_days: 0, erasure: { ledger_dir: 'ledger' } }), fixture.file];
   const run = () => new CliChild(process.execPath, argv, { TMPDIR: fixture.dir }).ended;
   const first = await run();
   expect([first.code, first.stderr]).toEqual([0, '']);

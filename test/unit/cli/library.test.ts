@@ -4,7 +4,7 @@ import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { type Configuration, sync } from '../../../src/index.ts';
 
 /** Each key once, so that TypeScript knows all of them. */
-const KEYS: Readonly<Record<keyof Configuration, true>> = {
+const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
   ...{ base_url: true, service_id: true, export_token: true, start_date: true, end_date: true, timezone: true },
   ...{ events: true, events_condition_type: true, properties: true, properties_condition_type: true },
   ...{ lookback_days: true, settle_hours: true, to_date_inclusive: true, history_days: true },
