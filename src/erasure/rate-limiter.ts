@@ -24,16 +24,10 @@ export class RateLimiter {
   readonly #gapMs: number;
   #next = Number.NEGATIVE_INFINITY;
   #pausedUntil = 0;
-  #pauses = 0;
 
   constructor(clock: Clock, { requestsPerMinute }: RateLimits) {
     this.#clock = clock;
     this.#gapMs = (MINUTE_MS / requestsPerMinute) * SLACK;
-  }
-
-  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
-  get pauses(): number {
-    return this.#pauses;
   }
 
   /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
@@ -57,7 +51,6 @@ export class RateLimiter {
   observe({ kind, limits }: DeletionAnswer): void {
     if (kind !== 'wait' && limits.remaining !== 0) return;
     const now = this.#clock.now();
-    if (kind === 'wait' && now >= this.#pausedUntil) this.#pauses++;
     const from = allowedFrom(limits);
     const isKnown = from !== undefined && from > now && from - now <= MAX_PAUSE_MS;
     this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);

@@ -12,8 +12,8 @@ const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Ret
 const UNCLEAR_ATTEMPTS = 2;
 /** Consecutive ids without an answer, after all their attempts, after which the service counts as down. */
 const MAX_UNANSWERED = 10;
-/** Consecutive pauses for the limit after which the run gives up: two hours where the service names no reset. */
-const MAX_PAUSES = 120;
+/** How often one id waits for the limit before the run gives up: two hours where the service names no reset. */
+const MAX_WAITS = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
 const REPORT_MS = 30_000;
@@ -67,8 +67,6 @@ class Sender {
   readonly #signal: AbortSignal;
   #stoppedBy: DeletionAnswer | undefined;
   #unanswered = 0;
-  /** Pauses of the limiter when an id was last decided. */
-  #pausesBefore = 0;
 
   constructor(options: RequestOptions) {
     this.#options = options;
@@ -116,7 +114,7 @@ class Sender {
 
   async #decide(listed: ListedId): Promise<Decision> {
     const { clock, random } = this.#options;
-    for (let attempt = 1; ; ) {
+    for (let attempt = 1, waits = 0; ; ) {
       const answer = await this.#request(listed);
       if (answer === undefined) return 'undecided';
       const { kind } = answer;
@@ -127,8 +125,8 @@ class Sender {
         return 'undecided';
       }
       if (kind === 'wait') {
-        // A pause for the limit is no attempt.
-        if (this.#limiter.pauses - this.#pausesBefore >= MAX_PAUSES) return this.#giveUp(answer);
+        // A wait for the limit is no attempt.
+        if (++waits >= MAX_WAITS) return this.#giveUp(answer);
         continue;
       }
       if (attempt >= (kind === 'undecided' ? UNCLEAR_ATTEMPTS : RETRY.attempts)) return this.#leaveUndecided(answer);
@@ -169,7 +167,6 @@ class Sender {
 
   #decided(decision: 'done' | 'rejected', { code }: DeletionAnswer): Decision {
     this.#unanswered = 0;
-    this.#pausesBefore = this.#limiter.pauses;
     this.#counts[decision]++;
     if (decision === 'rejected') countCode(this.#counts.rejected_codes, code);
     return decision;
