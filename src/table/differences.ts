@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
-import { nameDays } from '../extract/plan/name-days.ts';
+import { nameDays } from '../extract/plan/calendar.ts';
 import type { Receipts } from './receipts.ts';
 
 export interface Difference {

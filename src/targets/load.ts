@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { transientError, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { nameDays } from '../extract/plan/name-days.ts';
+import { nameDays } from '../extract/plan/calendar.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { DayDownload } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';

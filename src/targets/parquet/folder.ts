@@ -11,7 +11,7 @@ import { jsonOf } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
-import { nameDays } from '../../extract/plan/name-days.ts';
+import { nameDays } from '../../extract/plan/calendar.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { makeFolders } from '../../fs/private-folder.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { forecastOf } from '../../../src/extract/plan/forecast.ts';
-import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import { forecastOf, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
