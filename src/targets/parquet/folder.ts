@@ -7,9 +7,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Day, isDay } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { literal } from '../../cells/types/sql.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
 import { nameDays } from '../../extract/plan/calendar.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
@@ -30,10 +28,10 @@ import {
   type LogParts,
   type OpenMode,
 } from '../files/format.ts';
-import { fingerprint, RECEIPT_KEY, writeParquet } from '../files/parquet-file.ts';
+import { writeParquet } from '../files/parquet-file.ts';
 import { keysOf } from '../files/place.ts';
 import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from '../files/rows.ts';
-import { receiptOf } from '../files/stored.ts';
+import { readDayFile } from './day-file.ts';
 import { type FolderFile, type FolderState, filePath, folderFrom, folderText, schemaOf } from './state-file.ts';
 
 const STATE = '_dfinery.json';
@@ -225,7 +223,7 @@ class FolderLog implements FilesLog {
       const known = stored.get(day);
       if (known?.bytes === facts.bytes && known.modified === facts.modified) files.set(day, known);
       else {
-        const own = await this.#inspect(day);
+        const own = await readDayFile(this.#parts.engine, { day, path: this.#path(filePath(day)) });
         if (own === undefined) damaged.add(day);
         else {
           files.set(day, { ...own.file, ...facts });
@@ -272,30 +270,6 @@ class FolderLog implements FilesLog {
   #facts(day: Day): Pick<FolderFile, 'bytes' | 'modified'> {
     const { size, mtimeMs } = lstatSync(this.#path(filePath(day)));
     return { bytes: size, modified: mtimeMs };
-  }
-
-  /** What a file says of itself; undefined for one that cannot be read, or that this program did not write. */
-  async #inspect(day: Day): Promise<{ readonly file: FolderFile; readonly receipt: StoredReceipt } | undefined> {
-    const { engine } = this.#parts;
-    const path = this.#path(filePath(day));
-    try {
-      const { receipt: text } = await engine.row(
-        `SELECT decode(value) AS receipt FROM parquet_kv_metadata(${pathLiteral(path)}) WHERE decode(key) = ${literal(RECEIPT_KEY)}`,
-      );
-      const receipt = receiptOf(jsonOf(String(text)), path);
-      const { n } = await engine.row(`SELECT num_rows AS n FROM parquet_file_metadata(${pathLiteral(path)})`);
-      const described = await describeFile(engine, path);
-      if (receipt.day !== day || Number(n) !== receipt.rows_stored) return undefined;
-      const file = {
-        ...{ day, path: filePath(day), rows: Number(n), sha256: await fingerprint(path), schema: schemaOf(described) },
-        ...{ bytes: 0, modified: 0, columns: new Set(described.map(({ name }) => name)) },
-      };
-      return { file, receipt };
-    } catch (error) {
-      this.#options.signal?.throwIfAborted();
-      if (codeOf(error) === 'EACCES') throw error;
-      return undefined;
-    }
   }
 
   /** Finishes what a killed run left half-way. Called under the lock. */
