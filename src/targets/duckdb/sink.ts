@@ -16,6 +16,7 @@ import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { type Commit, finishBatch, type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { removedWarning } from '../../table/differences.ts';
@@ -122,7 +123,7 @@ function checkWritable(file: string): void {
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {
-    throw configError(`${file} cannot be written: ${messageOf(error)}.`, { where: { file }, cause: error });
+    throw diskError(error, { what: file, path: file });
   }
 }
 
