@@ -9,12 +9,11 @@ import type { Runtime } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../../base/signals.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { openOutputStream } from '../../fs/output-stream.ts';
 import { parseConnectorArguments, VERBS } from './arguments.ts';
 import type { Connector, VerbContext } from './connector.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './input.ts';
 import { traceOf } from './messages.ts';
-import { isClosedPipe, MessageWriter } from './writer.ts';
+import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
 /**
  * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
@@ -119,7 +118,7 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   letHeapGrow();
-  const writer = new MessageWriter(openOutputStream(1));
+  const writer = new MessageWriter(openStdout(systemClock));
   logWarnings(writer);
   if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
   await runUntilStopped(async (signal) => {
