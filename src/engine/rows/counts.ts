@@ -24,7 +24,7 @@ export const identity = (columns: readonly StoredColumn[]): string =>
 /** Counts faults of keys. Keys that may occur twice are found by their hashes, which take less memory than texts. */
 export async function countKeyFaults(engine: Engine, from: string): Promise<KeyFaults> {
   const { absent, repeated, shared } = await engine.row(`
-    WITH many AS MATERIALIZED (SELECT hash(_key) AS h FROM ${from} GROUP BY h HAVING count(*) > 1),
+    WITH many AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
     keyed AS MATERIALIZED (
       SELECT _key, event_date, count(*) AS n
       FROM ${from}
