@@ -129,7 +129,7 @@ export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArg
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeWords = (targets: readonly Target[]): string =>
-  targets.map(({ name, place }) => `${name} ${place.name.toUpperCase()}`).join(' or ');
+  targets.map(({ name, placeName }) => `${name} ${placeName.toUpperCase()}`).join(' or ');
 
 /** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */
 export function targetNamed<T extends Target>(word: string, targets: readonly T[], option?: string): T {

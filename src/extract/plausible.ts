@@ -34,10 +34,6 @@ export function implausible(day: Day, receipts: StoredReceipts): ImplausibleDay 
   return isEmpty || isFew ? { day, rows, usual } : undefined;
 }
 
-/** All implausible days of these receipts, in order. */
-export const implausibleDays = (receipts: StoredReceipts): ImplausibleDay[] =>
-  [...receipts.keys()].sort().flatMap((day) => implausible(day, receipts) ?? []);
-
 function median(counts: readonly number[]): number {
   const sorted = counts.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);

@@ -20,6 +20,12 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
 const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
+/**
+ * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among
+ * the moves of a change, a part of that change may stay: the next run finishes or removes it.
+ */
+export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
+
 export interface FailedPath {
   /** Name of the path in messages: `the spool folder /var/spool`. */
   readonly what: string;

@@ -11,12 +11,10 @@ import {
   syncFolder,
   temporaryPathOf,
 } from '../fs/atomic-file.ts';
-import { diskError } from '../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { checkWritable, makeFolders } from '../fs/private-folder.ts';
 import { compareBytes } from '../table/names.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
-
-const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {

@@ -121,6 +121,8 @@ export interface Commit {
   readonly rescued: ReadonlyMap<string, number>;
 }
 
+export const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
+
 /** Gives the state after a batch whose rows are stored, and what the commit reports. */
 export function finishBatch(
   before: TableState,

@@ -18,16 +18,8 @@ import type { TableState } from '../table/state.ts';
 export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;
-  /** The form in which a place of this target is given. */
-  readonly place: {
-    /** Its name in usage and messages: `file` gives `<file>` and FILE. */
-    readonly name: 'file' | 'dir' | 'url';
-    readonly describe: string;
-  };
-  /** What a place is, in help: `a DuckDB file`, `a Delta table`. */
-  readonly label: string;
-  /** Text for the help of `sync`. */
-  readonly summary: string;
+  /** How help names a place: `file` gives FILE. */
+  readonly placeName: 'file' | 'dir' | 'url';
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /**
@@ -144,8 +136,6 @@ export interface RewriteResult {
   /** Rows of `events` after the rewrite. */
   readonly rows: number;
   readonly rowsRemoved: number;
-  /** The files with rows of `events` that new files replaced. */
-  readonly files: readonly string[];
   readonly bytesBefore: number;
   readonly bytesAfter: number;
 }
@@ -153,8 +143,8 @@ export interface RewriteResult {
 /**
  * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
  * `engine/people/find.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
- * configuration failure (exit 2). An erasure calls `find` of every place for the plan, `previewPurge` of every place,
- * and `purge` of one place after the other.
+ * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
+ * the other. `person` calls `find` and `rows`.
  */
 export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */

@@ -1,6 +1,6 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { COMMITTED_IS_KEPT, engineError } from '../engine/session/faults.ts';
-import { diskError } from '../fs/disk-failure.ts';
+import { engineError } from '../engine/session/faults.ts';
+import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import type { TableState } from '../table/state.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */

@@ -5,7 +5,7 @@ import { nameDays } from '../extract/plan/calendar.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { DayDownload } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
-import type { Commit } from '../table/batch.ts';
+import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 export interface LoadCounts extends ExtractCounts {
@@ -18,8 +18,6 @@ export interface LoadCounts extends ExtractCounts {
   /** The stored cursor; undefined if this run has stored none. */
   nextFromDate: Day | undefined;
 }
-
-const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
 
 export const newLoadCounts = (): LoadCounts => ({
   ...newExtractCounts(),

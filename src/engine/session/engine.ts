@@ -41,7 +41,6 @@ export class Engine {
   readonly #release: () => void;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
-  readonly #ownConnections = new Set<DuckDBConnection>();
   #readsInParallel = true;
   #isLowOnMemory = false;
   /** The signal of the current work. */
@@ -87,20 +86,6 @@ export class Engine {
     return reader.getRowObjectsJS();
   }
 
-  /** Like `rows`, on a connection beside other statements, which sees no temporary table and no open transaction. */
-  async rowsOnOwnConnection(sql: string): Promise<Row[]> {
-    this.#signal?.throwIfAborted();
-    const connection = await this.instance.connect();
-    this.#ownConnections.add(connection);
-    try {
-      if (!this.#readsInParallel) await connection.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
-      return (await connection.runAndReadAll(sql)).getRowObjectsJS();
-    } finally {
-      this.#ownConnections.delete(connection);
-      connection.closeSync();
-    }
-  }
-
   /** The rows of a result of any size, as they come. Throws UserError. */
   async *stream(sql: string): AsyncGenerator<Row> {
     const { signal } = this.options;
@@ -129,7 +114,6 @@ export class Engine {
 
   interrupt(): void {
     this.#connection.interrupt();
-    for (const connection of this.#ownConnections) connection.interrupt();
   }
 
   /** Runs work under a signal, by default that of the engine. Throws UserError. */

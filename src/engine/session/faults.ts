@@ -7,7 +7,7 @@ import {
   transientError,
   UserError,
 } from '../../base/errors.ts';
-import { diskError, diskFull } from '../../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT, diskError, diskFull } from '../../fs/disk-failure.ts';
 
 /**
  * DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this
@@ -18,12 +18,6 @@ const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
 const DAMAGED_PARQUET =
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
-
-/**
- * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among
- * the moves of a change, a part of that change may stay: the next run finishes or removes it.
- */
-export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
 /** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [

@@ -53,7 +53,9 @@ export async function fetchExport(run: Run, request: DayRequest): Promise<Export
     facts.recordExported(first.scan.eventNames);
     return first;
   }
-  const message = `${request.from}: the last line may be cut; the day is downloaded once more.`;
+  const message = first.scan.finalNewline
+    ? `${request.from} ends with a line end, unlike the days before; it is downloaded once more.`
+    : `${request.from}: the last line may be cut; the day is downloaded once more.`;
   run.deps.logger.info('day.last_line', message, { day: request.from });
   await discard(first);
   const second = await fetchOnce(run, request);

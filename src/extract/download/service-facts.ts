@@ -1,5 +1,5 @@
 import { type Day, laterOf } from '../../base/days.ts';
-import { DAY_MS, formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../session.ts';
 
@@ -46,11 +46,11 @@ export class ServiceFacts {
     this.hasExported = true;
   }
 
-  /** Records a `Date` header (ms since 1970), unless it is more than a day away. Warns once if the clocks differ. */
+  /** Records a `Date` header (ms since 1970). Warns once if the clocks differ. */
   recordTime(service: number | undefined): void {
     const { clock, logger } = this.#deps;
     const machine = clock.now();
-    if (service === undefined || Math.abs(service - machine) > DAY_MS) return;
+    if (service === undefined) return;
     this.#aheadMs = Math.min(service - machine, this.#aheadMs ?? Number.POSITIVE_INFINITY);
     if (this.#isWarned || Math.abs(machine - service) <= HOUR_MS) return;
     this.#isWarned = true;

@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../base/durations.ts';
+import { DAY_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
@@ -18,7 +18,6 @@ export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefine
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */
 const FIRST_MS = 100_000_000_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Reads both spellings, in seconds or milliseconds. */
 export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {

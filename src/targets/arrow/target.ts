@@ -5,9 +5,7 @@ const STDOUT = '-';
 /** One Arrow IPC stream of all days, into a file or on stdout. It stores no state to verify. */
 export const arrow: Target = {
   name: 'arrow',
-  place: { name: 'file', describe: 'The file, or - for stdout' },
-  label: 'an Arrow stream',
-  summary: 'The export as one Arrow IPC stream, into a file or (-) on stdout; remembers nothing',
+  placeName: 'file',
   isStdout: (place) => place === STDOUT,
   async open(place, options) {
     const out = place === STDOUT ? options.stdout : place;

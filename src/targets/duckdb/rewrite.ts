@@ -22,7 +22,7 @@ export const rewriteDuckDb = (options: EngineOptions): Promise<RewriteResult> =>
     const rows = await engine.count('events');
     const bytesBefore = statSync(engine.file).size;
     await moveFile(path, engine.file);
-    return { rows, rowsRemoved: 0, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
+    return { rows, rowsRemoved: 0, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 
 /**

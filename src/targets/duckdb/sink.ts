@@ -17,7 +17,14 @@ import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { type Commit, finishBatch, type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
+import {
+  type Commit,
+  finishBatch,
+  NOTHING_STORED,
+  type PlannedBatch,
+  planBatch,
+  rescuesNothing,
+} from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
@@ -104,8 +111,6 @@ export class DuckDbSink implements Sink {
 
   async close(): Promise<void> {}
 }
-
-const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readChecked(engine: Engine, { timezone: wanted }: DuckDbSinkOptions) {

@@ -126,9 +126,6 @@ async function isLoaded(engine: Engine): Promise<boolean> {
 /** Makes the tables of the program in a file that has none. */
 export async function createTables(engine: Engine, columns: readonly StoredColumn[], timezone: string | null) {
   await engine.run(createEvents('events', columns, timezone !== null));
-  await engine.run(
-    `COMMENT ON TABLE events IS 'A row for each row of the export. event_date is the day of the export.'`,
-  );
   await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression JSON)`);
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, NULL)`, [STORE_VERSION, timezone]);

@@ -2,9 +2,7 @@ import type { StatefulTarget } from '../contract.ts';
 
 export const duckdb: StatefulTarget = {
   name: 'duckdb',
-  place: { name: 'file', describe: 'The DuckDB file; made where there is none' },
-  label: 'a DuckDB file',
-  summary: 'The export into a DuckDB file: table events, views event_logs and event_items',
+  placeName: 'file',
   async open(file, options) {
     const { openDuckDbSink } = await import('./sink.ts');
     return openDuckDbSink({ ...options, file });

@@ -76,14 +76,14 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
   return withPlace(format, options, 'rewrite', async (place) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        const { before, change, found } = await place.log.exclusively(async () => {
+        const { before, found } = await place.log.exclusively(async () => {
           const { lookup, change } = await withoutPeople(place, query, options.signal);
           const { snapshot } = place;
           await place.log.tryErase(change.removed);
           const suppression = await options.onFound(lookup.found);
           const state = suppression === undefined ? change.state : { ...change.state, suppression };
           await place.commit({ ...change, state });
-          return { before: snapshot, change, found: lookup.found };
+          return { before: snapshot, found: lookup.found };
         });
         await place.log.erase().catch((error: unknown) => {
           throw diskError(error, { what: place.name, path: place.name, consequence: NOT_ERASED });
@@ -93,7 +93,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
           (day) =>
             `${place.log.pathOf(day)} cannot be read, and may hold the people: restore it from a copy, or remove it.`,
         );
-        return { ...resultOf(before, place.snapshot, change), found, unreached: [...unread, ...unreached], inUse };
+        return { ...resultOf(before, place.snapshot), found, unreached: [...unread, ...unreached], inUse };
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
       }
@@ -101,13 +101,12 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
   });
 }
 
-function resultOf(before: Snapshot, after: Snapshot, { removed }: Change): RewriteResult {
+function resultOf(before: Snapshot, after: Snapshot): RewriteResult {
   const sum = ({ files }: Snapshot, key: 'rows' | 'bytes') =>
     [...files.values()].reduce((all, file) => all + file[key], 0);
   return {
     rows: sum(after, 'rows'),
     rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
-    files: removed.map(({ path }) => path),
     bytesBefore: sum(before, 'bytes'),
     bytesAfter: sum(after, 'bytes'),
   };

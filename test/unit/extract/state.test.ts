@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { implausible, implausibleDays } from '../../../src/extract/plausible.ts';
+import { implausible } from '../../../src/extract/plausible.ts';
 import type { ExportState, RunFacts, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
 import { parseState, stateAfter } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
@@ -139,9 +139,9 @@ describe('an implausible day', () => {
 
   it('is over, and its rows were not removed', () => {
     const days = history([1_000, 1_000], 1);
-    expect(implausibleDays(days)).toEqual([{ day: DAY, rows: 1, usual: 1_000 }]);
+    expect(implausible(DAY, days)).toEqual({ day: DAY, rows: 1, usual: 1_000 });
     for (const more of [{ is_over: false }, { pruned: true }]) {
-      expect(implausibleDays(new Map(days).set(DAY, receipt({ rows: 1, ...more })))).toEqual([]);
+      expect(implausible(DAY, new Map(days).set(DAY, receipt({ rows: 1, ...more })))).toBeUndefined();
     }
   });
 });
