@@ -72,7 +72,6 @@ function asJson({ planned, forecast }: PlanOutput) {
     exports_least: forecast.least,
     exports_most: forecast.most,
     exports_startable_now: forecast.startableNow,
-    exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
     to_date_inclusive: planned.toDateInclusive ?? null,
     gaps: planned.state?.gaps ?? [],
@@ -94,10 +93,10 @@ function asLines({ planned, forecast, now }: PlanOutput): string[] {
   return [
     ...tableLines(['', 'day', ''], shown),
     '',
-    `  ${count(rows.length, 'day')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    `  ${count(rows.length, 'day')}, ${exports}; ${forecast.startableNow} may start at once.`,
     wait === 0
-      ? '  The quota delays none of them.'
-      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+      ? '  A full quota delays none of them.'
+      : `  A full quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
     planned.toDateInclusive === undefined
       ? '  Whether to_date is included is not known yet: the run finds it out.'
       : `  to_date is ${planned.toDateInclusive ? '' : 'not '}included.`,
