@@ -1,9 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { configError, messageOf, UserError } from '../base/errors.ts';
+import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
+import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
 // Lists of people: CSV with a header, or JSON Lines (which begin with a brace), if a column is named; else one id a
@@ -69,7 +70,7 @@ async function* textOf(input: string | Bytes): AsyncGenerator<string, void, unde
     if (error instanceof TypeError) {
       throw configError(`${nameOf(input)} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
     }
-    throw configError(`${nameOf(input)} cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw configError(`${nameOf(input)} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 

@@ -57,10 +57,11 @@ export type DeletionReport = ReturnType<typeof reportOf>;
 export function reportLines(report: DeletionReport): string[] {
   const { done, to_request: wanted, requests } = report;
   const rows: (readonly [string, number])[] = [
-    ['rows of the list', report.received],
+    // `--suppressed` has no list of IDs.
+    ...some('rows of the list', report.received),
     ...Object.entries(report.refused).map(([why, n]) => [`  refused: ${refusalText(why)}`, n] as const),
     ...some('  repeated', report.duplicates),
-    ['IDs', report.ids],
+    ...some('IDs', report.ids),
     ...some('  deleted before, not requested again', report.done_before),
     ...(report.purge_only ? [] : [['  to request', wanted] as const]),
   ];

@@ -213,7 +213,7 @@ class Outcome {
     if (lost.length > 0) {
       if (failsAtGap) {
         this.logFirstFailure();
-        throw gapError(lost);
+        throw gapError(lost, this.#plan.isNamed);
       }
       logger.warn('day.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
     }
@@ -224,9 +224,10 @@ class Outcome {
 }
 
 /** The failure for lost days (exit 4). */
-export const gapError = (days: readonly Day[]): UserError =>
-  configError(
-    `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. What is stored is complete; set ` +
-      'on_gap to warn to record the gap and go on from the oldest day there is.',
-    { exitCode: EXIT.lost },
-  );
+export function gapError(days: readonly Day[], isNamed: boolean): UserError {
+  const what = `${plainCount(days.length, 'day')} can no longer be exported`;
+  const message = isNamed
+    ? `${what}: ${nameDays(days)}. Name later days with --from and --to.`
+    : `${what} and would be lost: ${nameDays(days)}. The other days are stored. Set on_gap to warn to record the gap and go on.`;
+  return configError(message, { exitCode: EXIT.lost });
+}

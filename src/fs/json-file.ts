@@ -1,6 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { configError, messageOf } from '../base/errors.ts';
+import { codeOf, configError, messageOf } from '../base/errors.ts';
+
+const UNREADABLE: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EISDIR', 'it is a folder'],
+  ['EACCES', 'this user may not read it'],
+]);
+
+/** Why a file cannot be read, as a clause. */
+export const whyUnreadable = (error: unknown): string => UNREADABLE.get(codeOf(error) ?? '') ?? messageOf(error);
 
 /**
  * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the
@@ -13,7 +22,7 @@ export function readJsonFile(path: string, what: string, { mayBeEmpty = false } 
   try {
     bytes = readFileSync(path);
   } catch (cause) {
-    throw configError(`${what} ${path} cannot be read: ${messageOf(cause)}.`, { cause, where });
+    throw configError(`${what} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause, where });
   }
   if (!isUtf8(bytes)) throw configError(`${what} ${path} is not UTF-8: save it as UTF-8.`, { where });
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');

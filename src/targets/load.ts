@@ -11,7 +11,7 @@ import type { Sink, StreamSink } from './contract.ts';
 export interface LoadCounts extends ExtractCounts {
   /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
   stored: Commit;
-  /** Number of rows more than the place had of the stored days. */
+  /** Number of rows more than the place had. */
   rowsNew: number;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   suppressed: number;
@@ -39,14 +39,14 @@ export function load(plan: Plan, into: Sink | StreamSink, deps: LoadDeps): Promi
 
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
+  const rowsBefore = storedRows(sink);
   // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
   const { extractDays } = await import('../extract/extract.ts');
   for await (const { days, facts } of extractDays(plan, { ...deps, eventNames: sink.eventNames?.bind(sink) })) {
     const store = async (batch: readonly DayDownload[]) => {
-      const before = batch.reduce((sum, { receipt }) => sum + rowsOf(sink, receipt.day), 0);
       const commit = await sink.commit(batch, facts, signal);
       add(counts, batch, commit);
-      counts.rowsNew += Math.max(0, commit.rows - before);
+      counts.rowsNew = Math.max(0, storedRows(sink) - rowsBefore);
       counts.nextFromDate = sink.state?.exportState?.from_date;
       for (const { receipt } of batch) {
         const { day, rows, bytes } = receipt;
@@ -70,7 +70,8 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   );
 }
 
-const rowsOf = (sink: Sink, day: Day): number => sink.state?.receipts.get(day)?.rows_stored ?? 0;
+const storedRows = ({ state }: Sink): number =>
+  [...(state?.receipts.values() ?? [])].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
 async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise<void> {
   const { counts } = deps;

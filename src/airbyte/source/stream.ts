@@ -166,7 +166,7 @@ export class Stream {
     const lost = this.#progress.lost.slice(this.#settled);
     if (lost.length === 0) return;
     this.#settled += lost.length;
-    if (this.#progress.failsAtGap) throw gapError(lost);
+    if (this.#progress.failsAtGap) throw gapError(lost, this.plan.isNamed);
     const message = `${this.name}: the service no longer exports ${nameDays(lost)}: recorded as a gap.`;
     this.#output.logger.warn('day.gap', message);
   }

@@ -57,7 +57,10 @@ export class Cells {
 
   constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, name: string) {
     const own = state.columns.filter(isTyped).filter(({ source }) => isSameName(source, name));
-    if (own.length === 0) throw configError(`${place} has no column ${name}. Nothing was done.`);
+    if (own.length === 0) {
+      const remedy = 'set by_column (--by-column) to the column that holds the IDs. Nothing was done.';
+      throw configError(`${place} has no column ${name}: ${remedy}`);
+    }
     this.source = own[0].source;
     this.#place = place;
     this.#key = hashKey;

@@ -16,7 +16,7 @@ import {
 import { implausible } from '../plausible.ts';
 import type { ExportState, PriorLoads, StoredReceipts } from '../receipt.ts';
 import { checkState, isComplete, isUnread, parseState } from '../state.ts';
-import { lastDayOver, lastDayOverFor, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
+import { lastDayOver, lastDayOverFor, latestToday, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
@@ -94,6 +94,8 @@ export function planRun(input: PlanInput): Plan {
   const isMixed = checkState(state, hashes, { now, fullRefresh });
   if (fullRefresh && (from !== undefined || input.to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
+  checkBegun('--from', from, now);
+  if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
@@ -117,6 +119,12 @@ export function planRun(input: PlanInput): Plan {
     cursor,
     ...endDay(input, state, wanted.days),
   };
+}
+
+/** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
+function checkBegun(name: string, day: Day | undefined, now: number): void {
+  const today = latestToday(now);
+  if (day !== undefined && day > today) throw configError(`${name} ${day} has not begun: today is ${today}.`);
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */

@@ -141,6 +141,12 @@ describe('named days', () => {
   it('are refused in the wrong order', () => {
     expect(() => plan({}, {}, { from: '2026-01-02', to: '2026-01-01' })).toThrow(/nothing lies between/);
   });
+
+  it('are refused before they begin anywhere, as is such a start_date', () => {
+    expect(plan({}, { startDate: '2026-01-21' }).days).toEqual([]);
+    expect(() => plan({}, { startDate: '2026-01-22' })).toThrow('start_date 2026-01-22 has not begun');
+    expect(() => plan({}, {}, { from: '2026-01-22' })).toThrow('--from 2026-01-22 has not begun');
+  });
 });
 
 describe('plain append', () => {
