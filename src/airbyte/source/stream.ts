@@ -95,7 +95,7 @@ export class Stream {
       this.#progress.addGone(result.day);
       return false;
     }
-    this.#settleLost();
+    this.#recordLost();
     switch (result.kind) {
       case 'failed':
         throw result.error;
@@ -123,7 +123,7 @@ export class Stream {
   /** True if this was the last day of the stream. Throws if a day was lost, or if nothing could be read. */
   endsWith(day: Day): boolean {
     if (this.plan.days.at(-1) !== day) return false;
-    this.#settleLost();
+    this.#recordLost();
     if (!this.#progress.isLoaded && this.#openError !== undefined) throw this.#openError;
     return true;
   }
@@ -162,7 +162,7 @@ export class Stream {
   }
 
   /** Records the lost days as gaps. Throws under `on_gap: fail`. */
-  #settleLost(): void {
+  #recordLost(): void {
     const lost = this.#progress.lost.slice(this.#settled);
     if (lost.length === 0) return;
     this.#settled += lost.length;

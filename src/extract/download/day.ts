@@ -24,7 +24,7 @@ export type DayResult =
 export interface Unproven {
   readonly kind: 'unproven';
   /** What became of the day, once it is known whether another day was exported as CSV. */
-  settle(isExported: boolean): Promise<DayResult>;
+  decide(isExported: boolean): Promise<DayResult>;
 }
 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
@@ -71,7 +71,7 @@ class DayDownloader {
     const first = day === plan.endDayOn ? await findEndDay(this.#run, day, this.#effort) : await this.#request();
     const step = await this.#filesOf(first);
     if (typeof step !== 'function') return this.#finish(step);
-    return { kind: 'unproven', settle: async (isExported) => this.#finish(await step(isExported)) };
+    return { kind: 'unproven', decide: async (isExported) => this.#finish(await step(isExported)) };
   }
 
   async #finish(found: Outcome): Promise<DayResult> {
@@ -143,8 +143,8 @@ class DayDownloader {
       const message = `${day} has ${plainCount(stored.rows, 'row')} and is now answered with ${what}: the stored rows stay. Run again later.`;
       return this.#failed(transientError(message, { where }));
     }
-    const settle = async (isExported: boolean) => this.#empty(to, what, isExported);
-    return facts.hasExported || plan.receipts.size > 0 ? settle(true) : settle;
+    const decide = async (isExported: boolean) => this.#empty(to, what, isExported);
+    return facts.hasExported || plan.receipts.size > 0 ? decide(true) : decide;
   }
 
   /** The files of a day that was answered without data, twice. */
@@ -170,7 +170,7 @@ class DayDownloader {
   #parts(to: Day, answer: Exclude<Exported, ExportFile>): Step | Promise<Outcome> {
     const { plan, facts, deps } = this.#run;
     const day = this.#day;
-    const settle = async (isExported: boolean): Promise<Outcome> => {
+    const decide = async (isExported: boolean): Promise<Outcome> => {
       if (!isExported) return this.#failed(this.#refusal(answer));
       const message = `${day} is too large for one export: it is requested in parts by event name.`;
       deps.logger.warn('day.parts', message, { day });
@@ -179,7 +179,7 @@ class DayDownloader {
     };
     const over = lastDayOver(facts.earlierTime());
     const isAlone = !plan.days.some((other) => other !== day && other <= over);
-    return isAlone || facts.hasExported ? settle(true) : settle;
+    return isAlone || facts.hasExported ? decide(true) : decide;
   }
 
   /** Downloads a day once more if it has fewer rows than are stored (rule *Fewer rows*). */

@@ -50,7 +50,7 @@ export class DayDownloads {
     for (const [i, day] of plan.days.entries()) {
       this.#startMore();
       const answer = await this.#taskOf(day).result;
-      const result = answer.kind === 'unproven' ? await answer.settle(await this.#isAnyExported(i)) : answer;
+      const result = answer.kind === 'unproven' ? await answer.decide(await this.#isAnyExported(i)) : answer;
       signal.throwIfAborted();
       this.#tasks.delete(day);
       yield result;
@@ -121,17 +121,17 @@ export class DayDownloads {
     this.#started.add(day);
     const task: Task = { result: downloadDay(this.#run, day), isHeld: false };
     this.#tasks.set(day, task);
-    const settle = (isHeld: boolean) => {
+    const ended = (isHeld: boolean) => {
       this.#running--;
       task.isHeld = isHeld;
       this.#startMore();
     };
     task.result.then(
-      ({ kind }) => settle(kind === 'day' || kind === 'unproven'),
+      ({ kind }) => ended(kind === 'day' || kind === 'unproven'),
       () => {
         // The run ends when it is the turn of this day: no day after it is started.
         this.#next = this.#run.plan.days.length;
-        settle(false);
+        ended(false);
       },
     );
     return task;
