@@ -108,6 +108,8 @@ async function scanBody(
     if (bytes === 0) return undefined;
     const { tail, ...scan } = scanner.finish();
     await onDisk(writeFile(file, tail));
+    // A network disk may tell only now that it is full.
+    await onDisk(file.close());
     return { bytes, sha256: hash.digest('hex'), scan };
   } finally {
     await file.close().catch(() => {});

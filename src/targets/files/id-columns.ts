@@ -28,14 +28,19 @@ export async function fetchColumns(
   const file = await open(copy, 'wx', OWNER_FILE);
   const read = async (from: number, to: number): Promise<Buffer> => {
     const part = await readRange(path, from, to);
-    await file.write(part, 0, part.length, from);
+    // A disk that is nearly full takes a part of a write and reports no error.
+    for (let done = 0; done < part.length; ) {
+      done += (await file.write(part, done, part.length - done, from + done)).bytesWritten;
+    }
     return part;
   };
   try {
     await file.truncate(bytes);
     const tailFrom = Math.max(0, bytes - TAIL_BYTES);
     const tail = await read(tailFrom, bytes);
-    const footerFrom = bytes - MARK_BYTES - tail.readUInt32LE(tail.length - MARK_BYTES);
+    // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
+    const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
+    const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
     if (footerFrom < tailFrom) await read(footerFrom, tailFrom);
     for (const { from, until } of await rangesOf(engine, copy, columns)) {
       if (from < tailFrom) await read(from, Math.min(until, tailFrom));
