@@ -13,7 +13,7 @@ export interface Failure {
 export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
-    const message = `${messageOf(signal.reason ?? error)}. What is done is kept: run the same command again for the rest.`;
+    const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
     return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {

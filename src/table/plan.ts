@@ -23,13 +23,13 @@ export interface Rules {
 
 /**
  * What a batch makes of one column of the table; forms and cells are those of the whole batch. Example: a column
- * held `7`, and a cell `7.5` comes. Then `before` is long, `storedForms` is that of `7`, `forms` that of both,
+ * held `7`, and a cell `7.5` comes. Then `before` is long, `storedForms` are those of `7`, `forms` those of both,
  * and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   readonly before: ColumnType | null;
-  /** CellForms of all days before this batch. */
+  /** The forms of all days before this batch. */
   readonly storedForms: CellForms;
   /** The type that no cell changes; undefined if the cells decide. */
   readonly fixed: ColumnType | undefined;
@@ -128,7 +128,7 @@ function planColumn(
   return planned;
 }
 
-/** How the cells of a column, in files with this forms, become values. */
+/** How the cells of a column, in files with these forms, become values. */
 export interface Reading {
   readonly forms: CellForms;
   /** The type that cells are read as before they become that of the column; null if none of them is stored. */
@@ -140,7 +140,7 @@ export interface Reading {
 }
 
 /**
- * The reading of cells with this forms. They are read as their own type, if its conversion to the column's type loses
+ * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
  * no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a string before these
  * cells came.
  */

@@ -104,7 +104,7 @@ export interface ColumnCodec extends Facts {
   sqlClean(expr: string, forms: CellForms, zone?: Zone): string;
   /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
   sqlFits(expr: string, zone?: Zone): string;
-  /** True if `read_csv` itself reads a column of this forms into the type, with the same values. */
+  /** True if `read_csv` itself reads a column of these forms into the type, with the same values. */
   native(forms: CellForms, asInstants: boolean): boolean;
 }
 
