@@ -1,6 +1,6 @@
 import { FORMS, type Property, variablesOf } from '../config/environment.ts';
 import { GLOBAL_OPTIONS, type Option } from './command.ts';
-import { COMMANDS } from './commands/index.ts';
+import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
 

@@ -12,7 +12,7 @@ import {
   unknownName,
   type ValuesOf,
 } from './command.ts';
-import { COMMANDS } from './commands/index.ts';
+import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 
 /** The values of a command whose options are not known here. */

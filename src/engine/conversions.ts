@@ -1,7 +1,7 @@
-import { sqlWiden, TYPES } from '../cells/types/index.ts';
 import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/type.ts';
+import { sqlWiden, TYPES } from '../cells/types/types.ts';
 import type { Zone } from '../cells/types/zone.ts';
-import { isRetyped, type PlannedColumn } from '../table/plan.ts';
+import { isRetyped, type PlannedColumn } from '../table/column-plan.ts';
 import type { Engine } from './session/engine.ts';
 import { identifier } from './session/quote.ts';
 

@@ -6,13 +6,13 @@ import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
+import { codesOf, type DeletionReport, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
 import { type Mapping, readMapping } from './mapping.ts';
 import { type PurgeRequest, placeName } from './place.ts';
 import { Purge } from './purge.ts';
 import type { RateLimits } from './rate-limiter.ts';
-import { codesOf, type DeletionReport, reportOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type Requested, sendRequests } from './requests.ts';
 
 /** The settings of an erasure, from either configuration. */

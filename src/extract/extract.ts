@@ -12,7 +12,7 @@ import type { DayResult } from './download/day.ts';
 import { DayDownloads } from './download/downloads.ts';
 import type { ServiceFacts } from './download/service-facts.ts';
 import { lastDayOver, mayStillArrive, nameDays } from './plan/calendar.ts';
-import type { Plan } from './plan/plan.ts';
+import type { Plan } from './plan/which-days.ts';
 import { Progress } from './progress.ts';
 import type { DayDownload, RunFacts, StoredReceiptFacts } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';

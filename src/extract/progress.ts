@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
-import type { Plan } from './plan/plan.ts';
+import type { Plan } from './plan/which-days.ts';
 import { type ImplausibleDay, implausible } from './plausible.ts';
 import type { Receipt, RunFacts, StoredReceiptFacts } from './receipt.ts';
 

@@ -5,7 +5,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { discard, fetchExport, newEffort } from './download/export.ts';
 import { openRun } from './download/run.ts';
 import { lastDayOver } from './plan/calendar.ts';
-import { planRun } from './plan/plan.ts';
+import { planRun } from './plan/which-days.ts';
 import { NO_PRIOR_LOADS } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';
 

@@ -1,11 +1,11 @@
 import type { Day } from '../base/days.ts';
-import { typeOf, widenedType } from '../cells/types/index.ts';
+import { typeOf, widenedType } from '../cells/types/types.ts';
 import type { DayDownload, RunFacts, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
+import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
 import type { StoredColumn } from './columns.ts';
 import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
-import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './plan.ts';
-import { applyBatch, type TableState } from './state.ts';
+import { applyBatch, type TableState } from './place-state.ts';
 
 /** One file of a day, with the columns of its header. */
 export interface PlannedFile {

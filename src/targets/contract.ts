@@ -1,5 +1,5 @@
 // This folder: the targets into which days are loaded. Each is a folder with a `target.ts`, listed in targets.ts.
-// `records/` writes Airbyte records. This file states what a target must do. All methods throw UserError.
+// This file states what a target must do. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
@@ -8,11 +8,11 @@ import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { DayDownload, RunFacts } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
+import type { Rules } from '../table/column-plan.ts';
 import type { Difference } from '../table/differences.ts';
-import type { Rules } from '../table/plan.ts';
-import type { TargetReport } from '../table/report.ts';
+import type { TargetReport } from '../table/place-report.ts';
+import type { TableState } from '../table/place-state.ts';
 import type { RunRecord } from '../table/runs.ts';
-import type { TableState } from '../table/state.ts';
 
 /** A target: what every command line needs to know of it, and the way to open a place for loading. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { engineError } from '../engine/session/faults.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import type { TableState } from '../table/state.ts';
+import type { TableState } from '../table/place-state.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>

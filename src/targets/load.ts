@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import { transientError, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { nameDays } from '../extract/plan/calendar.ts';
-import type { Plan } from '../extract/plan/plan.ts';
+import type { Plan } from '../extract/plan/which-days.ts';
 import type { DayDownload } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';

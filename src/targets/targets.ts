@@ -1,8 +1,8 @@
-import { arrow } from './arrow/target.ts';
+import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
-import { delta } from './delta/target.ts';
-import { duckdb } from './duckdb/target.ts';
-import { parquet } from './parquet/target.ts';
+import { duckdb } from './duckdb/duckdb-target.ts';
+import { delta } from './files/delta/delta-target.ts';
+import { parquet } from './files/parquet/parquet-target.ts';
 
 // A new target is a folder of its own and a line here, in the order of help.
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];

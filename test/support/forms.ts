@@ -1,7 +1,7 @@
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as bits from '../../src/cells/types/forms.ts';
-import { cellFits, TYPES } from '../../src/cells/types/index.ts';
 import type { ColumnType } from '../../src/cells/types/type.ts';
+import { cellFits, TYPES } from '../../src/cells/types/types.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 
 export type FormName = keyof typeof bits;

@@ -6,16 +6,16 @@ import type { DayResult } from '../../extract/download/day.ts';
 import { DayDownloads } from '../../extract/download/downloads.ts';
 import { logPlan } from '../../extract/extract.ts';
 import { mayStillArrive } from '../../extract/plan/calendar.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import type { Plan } from '../../extract/plan/which-days.ts';
 import type { ImplausibleDay } from '../../extract/plausible.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
-import { RESCUED } from '../../targets/records/property-names.ts';
-import { type WrittenRecords, writeRecords } from '../../targets/records/record-writer.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
+import { RESCUED } from '../records/property-names.ts';
+import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { planForAll } from './plan.ts';
 import type { KnownFacts, Stream } from './stream.ts';
+import { planForAll } from './stream-plans.ts';
 import { Streams } from './streams.ts';
 
 /** The verb `read`: downloads each day that a stream wants once, and writes its records and states. */

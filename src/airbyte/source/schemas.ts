@@ -1,16 +1,9 @@
 import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import { TYPES } from '../../cells/types/index.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
-import {
-  KEY,
-  nameWithHash,
-  propertyNames,
-  RESCUED,
-  STREAM_NAMES,
-  type StreamName,
-} from '../../targets/records/property-names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
+import { KEY, nameWithHash, propertyNames, RESCUED, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
 
 interface TypedColumn {
   readonly source: string;

@@ -4,19 +4,19 @@ import { configError, transientError, type UserError } from '../../base/errors.t
 import { isObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DayResult } from '../../extract/download/day.ts';
+import { stateAfter, unreadState } from '../../extract/export-state.ts';
 import { gapError } from '../../extract/extract.ts';
 import { lastDayOverFor, nameDays } from '../../extract/plan/calendar.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import type { Plan } from '../../extract/plan/which-days.ts';
 import type { ImplausibleDay } from '../../extract/plausible.ts';
 import { Progress } from '../../extract/progress.ts';
 import type { ExportState, Receipt, RunFacts } from '../../extract/receipt.ts';
-import { stateAfter, unreadState } from '../../extract/state.ts';
-import type { StreamName } from '../../targets/records/property-names.ts';
-import type { RecordStream } from '../../targets/records/record-plan.ts';
 import type { ConfiguredStream } from '../protocol/input.ts';
 import { type StreamDescriptor, type StreamStatus, streamState, streamStatus } from '../protocol/messages.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
-import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './plan.ts';
+import type { StreamName } from '../records/property-names.ts';
+import type { RecordStream } from '../records/record-plan.ts';
+import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './stream-plans.ts';
 
 /** Number of days of which a state keeps the row counts: what is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;

@@ -3,8 +3,8 @@ import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { type ConfiguredCatalog, type SavedStates, streamKey } from '../protocol/input.ts';
 import { traceOf } from '../protocol/messages.ts';
-import { planStream, type StreamPlan } from './plan.ts';
 import { Stream, type StreamOutput, writeStatus } from './stream.ts';
+import { planStream, type StreamPlan } from './stream-plans.ts';
 
 export interface StreamsOutput extends StreamOutput {
   readonly mask: (text: string) => string;

@@ -22,8 +22,8 @@ import {
   NULL_TEXT,
   STRING,
 } from '../types/forms.ts';
-import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
+import { acceptedBy, classify, typeOf } from '../types/types.ts';
 import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';

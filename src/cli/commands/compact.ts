@@ -1,6 +1,6 @@
 import { internalError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
-import { duckdb } from '../../targets/duckdb/target.ts';
+import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand, placeArguments } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { during } from '../run/progress.ts';

@@ -2,8 +2,8 @@ import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/plan.ts';
-import { priorLoadsOf } from '../../table/state.ts';
+import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
+import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Target } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import {

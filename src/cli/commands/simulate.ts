@@ -1,6 +1,6 @@
 import { codeOf, configError, EXIT } from '../../base/errors.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { startSimulator } from '../../simulator/index.ts';
+import { startSimulator } from '../../simulator/simulator.ts';
 import { defineCommand, text, whole, withDefault } from '../command.ts';
 
 export const command = defineCommand({

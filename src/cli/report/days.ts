@@ -1,8 +1,8 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
+import type { TargetReport } from '../../table/place-report.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { TargetReport } from '../../table/report.ts';
 import { type Html, html } from './html.ts';
 
 const DAY_STATES = {

@@ -4,9 +4,9 @@
 import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import { parseState } from '../../extract/state.ts';
+import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import type { TargetReport } from '../../table/report.ts';
+import type { TargetReport } from '../../table/place-report.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';

@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
-import type { Plan } from '../../extract/plan/plan.ts';
+import type { Plan } from '../../extract/plan/which-days.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 

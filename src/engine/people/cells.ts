@@ -1,11 +1,11 @@
 import { configError } from '../../base/errors.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
-import { TYPES } from '../../cells/types/index.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
-import { hashedIn } from '../../extract/state.ts';
+import { hashedIn } from '../../extract/export-state.ts';
 import { isTyped, type Typed } from '../../table/columns.ts';
-import type { TableState } from '../../table/state.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { rescueKey } from '../rows/cells.ts';
 import type { Engine } from '../session/engine.ts';
 import { anyOf, identifier, textLiteral } from '../session/quote.ts';

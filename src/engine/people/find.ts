@@ -2,7 +2,7 @@
 // cannot differ.
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { hashedIn, serviceIn } from '../../extract/state.ts';
+import { hashedIn, serviceIn } from '../../extract/export-state.ts';
 import type { Engine } from '../session/engine.ts';
 import { anyOf, textLiteral } from '../session/quote.ts';
 import {

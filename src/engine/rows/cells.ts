@@ -1,7 +1,7 @@
 import { type CellForms, STRING } from '../../cells/types/forms.ts';
-import { sqlWiden, TYPES } from '../../cells/types/index.ts';
+import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { PlannedColumn, Reading } from '../../table/plan.ts';
+import type { PlannedColumn, Reading } from '../../table/column-plan.ts';
 import { anyOf, jsonMember } from '../session/quote.ts';
 
 /** The SQL that turns the cells of one column of one file into values. */

@@ -2,14 +2,14 @@
 
 import { groupBy } from '../../base/group.ts';
 import { columnKey, DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
-import { TYPES } from '../../cells/types/index.ts';
 import { asText, literal } from '../../cells/types/sql.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts';
+import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
-import { type PlannedColumn, type Reading, readingOf } from '../../table/plan.ts';
 import { castToColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';

@@ -3,7 +3,7 @@
 import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';
 import { lastDayOver, oldestDay } from '../plan/calendar.ts';
-import type { Plan } from '../plan/plan.ts';
+import type { Plan } from '../plan/which-days.ts';
 import type { DayDownload } from '../receipt.ts';
 import type { ExtractDeps } from '../session.ts';
 import { type DayResult, downloadDay, type Unproven } from './day.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Plan } from '../plan/plan.ts';
+import type { Plan } from '../plan/which-days.ts';
 import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool.ts';
 import { ServiceFacts } from './service-facts.ts';

@@ -1,6 +1,6 @@
 import { type Day, laterOf } from '../../base/days.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import type { Plan } from '../plan/plan.ts';
+import type { Plan } from '../plan/which-days.ts';
 import type { ExtractDeps } from '../session.ts';
 
 /** The facts about the service: those of the stored state, and those that answers have shown since. */

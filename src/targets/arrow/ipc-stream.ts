@@ -2,8 +2,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
-import { TYPES } from '../../cells/types/index.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/type.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import { scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/columns.ts';
 

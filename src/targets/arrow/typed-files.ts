@@ -8,9 +8,9 @@ import { openEngine } from '../../engine/session/open.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
+import type { Rules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import type { Rules } from '../../table/plan.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { batchRows, loadDecoder } from './ipc-stream.ts';
 

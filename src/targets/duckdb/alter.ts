@@ -1,11 +1,11 @@
-import { TYPES } from '../../cells/types/index.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { valueAfter } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { identifier } from '../../engine/session/quote.ts';
+import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */

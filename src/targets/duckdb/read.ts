@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { messageOf } from '../../base/errors.ts';
-import { TYPES } from '../../cells/types/index.ts';
+import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { shortName } from '../../engine/conversions.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
 import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
-import { countColumns, countEvents } from '../../engine/report.ts';
+import { countColumns, countEvents } from '../../engine/place-counts.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
@@ -20,9 +20,9 @@ import {
   prunedWarning,
   sharedKeysWarning,
 } from '../../table/differences.ts';
-import type { TargetReport } from '../../table/report.ts';
+import type { TargetReport } from '../../table/place-report.ts';
+import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import type { TableState } from '../../table/state.ts';
 import type { Verified } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';

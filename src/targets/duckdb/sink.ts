@@ -26,12 +26,12 @@ import {
   rescuesNothing,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
+import type { Rules } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import type { Rules } from '../../table/plan.ts';
+import { newState, type TableState } from '../../table/place-state.ts';
 import { currentDownloads } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import { newState, type TableState } from '../../table/state.ts';
 import type { Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';

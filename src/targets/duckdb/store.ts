@@ -9,13 +9,13 @@ import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
-import { parseState } from '../../extract/state.ts';
+import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
+import type { PlannedColumn } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import type { TableState } from '../../table/state.ts';
 import { noTableError } from '../failures.ts';
 import { createEvents } from './alter.ts';
 import {

@@ -2,10 +2,10 @@ import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
+import type { PlannedColumn } from '../../table/column-plan.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
+import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import type { TableState } from '../../table/state.ts';
 import type { PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
 

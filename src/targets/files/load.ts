@@ -12,10 +12,10 @@ import {
   rescuesNothing,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import type { PlannedColumn, Rules } from '../../table/plan.ts';
+import type { PlannedColumn, Rules } from '../../table/column-plan.ts';
+import { newState, type TableState } from '../../table/place-state.ts';
 import { currentDownloads, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import { newState, type TableState } from '../../table/state.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import type { DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';

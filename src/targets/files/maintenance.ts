@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../engine/report.ts';
+import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../engine/place-counts.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import {
   checkKeys,
@@ -11,8 +11,8 @@ import {
   prunedWarning,
   sharedKeysWarning,
 } from '../../table/differences.ts';
+import type { TargetReport } from '../../table/place-report.ts';
 import { daysBefore, withPruned } from '../../table/receipts.ts';
-import type { TargetReport } from '../../table/report.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';

@@ -11,8 +11,8 @@ import { openEngine } from '../../engine/session/open.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
+import type { TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { TableState } from '../../table/state.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import type {
   Change,

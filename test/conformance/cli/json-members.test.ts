@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { isObject } from '../../../src/base/json.ts';
-import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { type OperationId, validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,

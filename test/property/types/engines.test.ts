@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TYPES } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { TYPES } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, jsonOf } from '../../support/forms.ts';

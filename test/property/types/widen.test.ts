@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sqlWiden, TYPES, widenings } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { sqlWiden, TYPES, widenings } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';

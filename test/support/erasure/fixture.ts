@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
-import type { DeletionReport } from '../../../src/erasure/report.ts';
+import type { DeletionReport } from '../../../src/erasure/erasure-report.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { PrivacyFixture, type Said } from '../privacy.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';

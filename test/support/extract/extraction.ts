@@ -6,11 +6,11 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
-import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
 import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/session.ts';
-import { stateAfter } from '../../../src/extract/state.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 

@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { StreamName } from '../../../src/airbyte/records/property-names.ts';
+import type { RecordStream } from '../../../src/airbyte/records/record-plan.ts';
+import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import { TYPES } from '../../../src/cells/types/index.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
+import { TYPES } from '../../../src/cells/types/types.ts';
 import type { SpoolFile } from '../../../src/extract/receipt.ts';
-import type { StreamName } from '../../../src/targets/records/property-names.ts';
-import type { RecordStream } from '../../../src/targets/records/record-plan.ts';
-import { type WrittenRecords, writeRecords } from '../../../src/targets/records/record-writer.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { arrow } from '../../../src/targets/arrow/target.ts';
+import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { exitOf } from '../../../src/cli/commands/check.ts';
-import { COMMANDS } from '../../../src/cli/commands/index.ts';
+import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
 const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boolean), { columns });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { duckdb } from '../../../src/targets/duckdb/target.ts';
+import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';

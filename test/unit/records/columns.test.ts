@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { TYPES } from '../../../src/cells/types/index.ts';
+import { planRecords } from '../../../src/airbyte/records/record-plan.ts';
 import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
-import { planRecords } from '../../../src/targets/records/record-plan.ts';
+import { TYPES } from '../../../src/cells/types/types.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
-import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import {
   dayBody,
   deleteRequest,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../../src/cells/types/index.ts';
+import { classify } from '../../../src/cells/types/types.ts';
 import { cells, classesOf } from '../../support/column-types.ts';
 import { formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
-import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/types.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
 
 /** The bits that decide a type. */

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames, jsonBound } from '../../support/forms.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';

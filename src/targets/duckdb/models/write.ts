@@ -1,15 +1,15 @@
 import { configError } from '../../../base/errors.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/columns/groups.ts';
-import { TYPES } from '../../../cells/types/index.ts';
 import { literal } from '../../../cells/types/sql.ts';
 import type { ColumnType } from '../../../cells/types/type.ts';
+import { TYPES } from '../../../cells/types/types.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine, EngineOptions } from '../../../engine/session/engine.ts';
 import { withFile } from '../../../engine/session/open.ts';
 import { identifier } from '../../../engine/session/quote.ts';
 import { localTime, occurredAt } from '../../../engine/times.ts';
 import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
-import type { TableState } from '../../../table/state.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import { noTableError } from '../../failures.ts';
 import { readOnly, readStored } from '../store.ts';
 import { MODELS, type Model } from './models.ts';

@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
-import type { StoredColumn } from '../table/columns.ts';
-import type { RunRecord } from '../table/runs.ts';
-import type { TableState } from '../table/state.ts';
+import type { StoredColumn } from './columns.ts';
+import type { TableState } from './place-state.ts';
+import type { RunRecord } from './runs.ts';
 
 /** The contents of the report page of a target: names, counts and dates, but no values of people. */
 export interface TargetReport {

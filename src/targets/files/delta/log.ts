@@ -3,17 +3,17 @@
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import type { Day } from '../../base/days.ts';
-import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
-import { plainCount } from '../../base/quantities.ts';
-import { checkConditionalWrites, openStorage } from '../../storage/open.ts';
-import type { Stored } from '../../storage/storage.ts';
-import { type Difference, difference } from '../../table/differences.ts';
-import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
-import { withPruned } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
+import type { Day } from '../../../base/days.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
+import { configError } from '../../../base/errors.ts';
+import { jsonOf } from '../../../base/json.ts';
+import { plainCount } from '../../../base/quantities.ts';
+import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
+import type { Stored } from '../../../storage/storage.ts';
+import { isRetyped, type PlannedColumn } from '../../../table/column-plan.ts';
+import { type Difference, difference } from '../../../table/differences.ts';
+import { withPruned } from '../../../table/receipts.ts';
+import type { RunRecord } from '../../../table/runs.ts';
 import {
   type Change,
   type DayFile,
@@ -25,15 +25,15 @@ import {
   LostRace,
   type OpenMode,
   type Snapshot,
-} from '../files/format.ts';
-import { dayFolder, PARTITION_COLUMN } from '../files/rows.ts';
-import { damagedError } from '../files/stored.ts';
+} from '../format.ts';
+import { dayFolder, PARTITION_COLUMN } from '../rows.ts';
+import { damagedError } from '../stored.ts';
 import { commitActions, DEFAULT_RETENTION_MS, retentionMsOf } from './commit.ts';
+import { stateOf } from './delta-state.ts';
 import { dayFileOf } from './file.ts';
 import { dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
 import { LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, readableName, schemaString } from './schema.ts';
-import { stateOf } from './state.ts';
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;

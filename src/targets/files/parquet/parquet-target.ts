@@ -1,5 +1,5 @@
-import type { StatefulTarget } from '../contract.ts';
-import { filesTarget } from '../files/target.ts';
+import type { StatefulTarget } from '../../contract.ts';
+import { filesTarget } from '../files-target.ts';
 
 export const parquet: StatefulTarget = filesTarget(
   { name: 'parquet', placeName: 'dir' },

@@ -1,11 +1,11 @@
 // This folder: the log of a Delta table by the protocol: entries, checkpoints, and the table that they add up to.
 
-import valid from '../../../../schemas/delta-log.validator';
-import { type Day, isDay } from '../../../base/days.ts';
-import { isObject } from '../../../base/json.ts';
-import { firstProblem } from '../../../base/validator.ts';
-import { PARTITION_COLUMN } from '../../files/rows.ts';
-import { damagedError, parseJson } from '../../files/stored.ts';
+import valid from '../../../../../schemas/delta-log.validator';
+import { type Day, isDay } from '../../../../base/days.ts';
+import { isObject } from '../../../../base/json.ts';
+import { firstProblem } from '../../../../base/validator.ts';
+import { PARTITION_COLUMN } from '../../rows.ts';
+import { damagedError, parseJson } from '../../stored.ts';
 
 /** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {

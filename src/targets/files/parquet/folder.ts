@@ -5,19 +5,19 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type Day, isDay } from '../../base/days.ts';
-import { codeOf } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
-import { pathLiteral } from '../../engine/session/quote.ts';
-import { nameDays } from '../../extract/plan/calendar.ts';
-import { checkLocalPath } from '../../fs/local-path.ts';
-import { withLockFile } from '../../fs/lock.ts';
-import { makeFolders } from '../../fs/private-folder.ts';
-import { DiskStorage } from '../../storage/disk.ts';
-import { type Difference, difference } from '../../table/differences.ts';
-import { receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import { newState, type TableState } from '../../table/state.ts';
+import { type Day, isDay } from '../../../base/days.ts';
+import { codeOf } from '../../../base/errors.ts';
+import { plainCount } from '../../../base/quantities.ts';
+import { pathLiteral } from '../../../engine/session/quote.ts';
+import { nameDays } from '../../../extract/plan/calendar.ts';
+import { checkLocalPath } from '../../../fs/local-path.ts';
+import { withLockFile } from '../../../fs/lock.ts';
+import { makeFolders } from '../../../fs/private-folder.ts';
+import { DiskStorage } from '../../../storage/disk.ts';
+import { type Difference, difference } from '../../../table/differences.ts';
+import { newState, type TableState } from '../../../table/place-state.ts';
+import { receiptsOf, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import type { RunRecord } from '../../../table/runs.ts';
 import {
   type Change,
   type DayFile,
@@ -27,10 +27,10 @@ import {
   foreignError,
   type LogParts,
   type OpenMode,
-} from '../files/format.ts';
-import { writeParquet } from '../files/parquet-file.ts';
-import { keysOf } from '../files/place.ts';
-import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from '../files/rows.ts';
+} from '../format.ts';
+import { writeParquet } from '../parquet-file.ts';
+import { keysOf } from '../place.ts';
+import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from '../rows.ts';
 import { readDayFile } from './day-file.ts';
 import { type FolderFile, type FolderState, filePath, folderFrom, folderText, schemaOf } from './state-file.ts';
 

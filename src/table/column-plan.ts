@@ -1,8 +1,8 @@
 import { configError } from '../base/errors.ts';
 import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../cells/columns/groups.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
-import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/index.ts';
 import type { ColumnType } from '../cells/types/type.ts';
+import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import { FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import type { IncomingColumn } from './incoming.ts';

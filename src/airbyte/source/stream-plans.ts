@@ -2,16 +2,16 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
+import { parseState, StateError } from '../../extract/export-state.ts';
+import { type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import {
   type ExportState,
   NO_PRIOR_LOADS,
   type StoredReceiptFacts,
   type StoredReceipts,
 } from '../../extract/receipt.ts';
-import { parseState, StateError } from '../../extract/state.ts';
-import { isStreamName, STREAM_NAMES, type StreamName } from '../../targets/records/property-names.ts';
 import type { ConfiguredStream } from '../protocol/input.ts';
+import { isStreamName, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
 export const SYNC_ID = 'sync_id';

@@ -1,13 +1,13 @@
-import type { Day } from '../../base/days.ts';
-import { codeOf } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
-import { literal } from '../../cells/types/sql.ts';
-import type { Engine } from '../../engine/session/engine.ts';
-import { pathLiteral } from '../../engine/session/quote.ts';
-import type { StoredReceipt } from '../../table/receipts.ts';
-import { fingerprint, RECEIPT_KEY } from '../files/parquet-file.ts';
-import { describeFile } from '../files/rows.ts';
-import { receiptOf } from '../files/stored.ts';
+import type { Day } from '../../../base/days.ts';
+import { codeOf } from '../../../base/errors.ts';
+import { jsonOf } from '../../../base/json.ts';
+import { literal } from '../../../cells/types/sql.ts';
+import type { Engine } from '../../../engine/session/engine.ts';
+import { pathLiteral } from '../../../engine/session/quote.ts';
+import type { StoredReceipt } from '../../../table/receipts.ts';
+import { fingerprint, RECEIPT_KEY } from '../parquet-file.ts';
+import { describeFile } from '../rows.ts';
+import { receiptOf } from '../stored.ts';
 import { type FolderFile, filePath, schemaOf } from './state-file.ts';
 
 /** What a file of a day says of itself. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { forecastOf, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
+import { forecastOf, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
 import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 

@@ -1,12 +1,12 @@
-import validTable from '../../../schemas/files-state.table.validator';
-import type { Day } from '../../base/days.ts';
-import { VERSION } from '../../base/version.ts';
-import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
-import { parseState } from '../../extract/state.ts';
-import { FIRST_COLUMNS } from '../../table/columns.ts';
-import { receiptsOf } from '../../table/receipts.ts';
-import type { TableState } from '../../table/state.ts';
-import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
+import type { Day } from '../../../base/days.ts';
+import { VERSION } from '../../../base/version.ts';
+import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
+import { parseState } from '../../../extract/export-state.ts';
+import validTable from '../../../../schemas/files-state.table.validator';
+import { FIRST_COLUMNS } from '../../../table/columns.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import { receiptsOf } from '../../../table/receipts.ts';
+import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../stored.ts';
 import type { Action } from './protocol/entry.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so

@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../table/columns.ts';
-import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../table/report.ts';
+import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../table/place-report.ts';
 import { rescuedCells } from './rows/counts.ts';
 import type { Engine, Row } from './session/engine.ts';
 import { identifier } from './session/quote.ts';

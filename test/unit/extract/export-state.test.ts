@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
+import { parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { implausible } from '../../../src/extract/plausible.ts';
 import type { ExportState, RunFacts, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
-import { parseState, stateAfter } from '../../../src/extract/state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<StoredReceiptFacts> = {}): StoredReceiptFacts => ({

@@ -13,9 +13,9 @@ import {
   type RequestHashes,
   type RequestSettings,
 } from '../export-request.ts';
+import { checkState, isComplete, isUnread, parseState } from '../export-state.ts';
 import { implausible } from '../plausible.ts';
 import type { ExportState, PriorLoads, StoredReceipts } from '../receipt.ts';
-import { checkState, isComplete, isUnread, parseState } from '../state.ts';
 import { lastDayOver, lastDayOverFor, latestToday, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
 
 export type PlanSettings = RequestSettings &

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { DAY_MS } from '../../base/durations.ts';
-import { VERSION } from '../../base/version.ts';
-import type { TableState } from '../../table/state.ts';
-import type { Change } from '../files/format.ts';
-import { PARTITION_COLUMN } from '../files/rows.ts';
+import { DAY_MS } from '../../../base/durations.ts';
+import { VERSION } from '../../../base/version.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import type { Change } from '../format.ts';
+import { PARTITION_COLUMN } from '../rows.ts';
+import { stateActions } from './delta-state.ts';
 import { addOf, removeOf } from './file.ts';
 import type { Action, MetaData } from './protocol/entry.ts';
 import { type LogSnapshot, TABLE } from './protocol/snapshot.ts';
 import { protocolOf, schemaString } from './schema.ts';
-import { stateActions } from './state.ts';
 
 const APP_ID = 'dfinery-elt';
 /** The operation that the history of the table shows for a change. */

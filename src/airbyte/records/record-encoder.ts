@@ -1,8 +1,8 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
-import { cellFits, classify } from '../../cells/types/index.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
+import { cellFits, classify } from '../../cells/types/types.ts';
 import type { StreamName } from './property-names.ts';
 import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';

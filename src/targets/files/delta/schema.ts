@@ -1,8 +1,8 @@
-import { configError } from '../../base/errors.ts';
-import { DUCKDB_SCALARS } from '../../cells/types/type.ts';
-import { scalarOf } from '../../engine/conversions.ts';
-import type { TableState } from '../../table/state.ts';
-import { columnsOfFiles, PARTITION_COLUMN } from '../files/rows.ts';
+import { configError } from '../../../base/errors.ts';
+import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
+import { scalarOf } from '../../../engine/conversions.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import { columnsOfFiles, PARTITION_COLUMN } from '../rows.ts';
 import type { Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import validFolder from '../../../schemas/files-state.validator';
-import type { Day } from '../../base/days.ts';
-import { VERSION } from '../../base/version.ts';
-import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
-import type { DescribedColumn } from '../../engine/conversions.ts';
-import { parseState } from '../../extract/state.ts';
-import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import type { TableState } from '../../table/state.ts';
-import type { DayFile } from '../files/format.ts';
-import { columnsOfFiles, dayFolder } from '../files/rows.ts';
-import { changesOf, checked, columnsOf, parseJson, receiptOf, refuseNewer } from '../files/stored.ts';
+import validFolder from '../../../../schemas/files-state.validator';
+import type { Day } from '../../../base/days.ts';
+import { VERSION } from '../../../base/version.ts';
+import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
+import type { DescribedColumn } from '../../../engine/conversions.ts';
+import { parseState } from '../../../extract/export-state.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import { receiptsOf, type StoredReceipt } from '../../../table/receipts.ts';
+import type { RunRecord } from '../../../table/runs.ts';
+import type { DayFile } from '../format.ts';
+import { columnsOfFiles, dayFolder } from '../rows.ts';
+import { changesOf, checked, columnsOf, parseJson, receiptOf, refuseNewer } from '../stored.ts';
 
 /** The path of the file of a day, which never changes. */
 export const filePath = (day: Day): string => `${dayFolder(day)}/data.parquet`;

@@ -1,10 +1,10 @@
-import validStats from '../../../schemas/delta-log.stats.validator';
-import validNote from '../../../schemas/files-state.note.validator';
-import { typedColumns } from '../../table/columns.ts';
-import type { TableState } from '../../table/state.ts';
-import type { DayFile, NewFile } from '../files/format.ts';
-import { PARTITION_COLUMN } from '../files/rows.ts';
-import { checked, damagedError, parseJson } from '../files/stored.ts';
+import validStats from '../../../../schemas/delta-log.stats.validator';
+import validNote from '../../../../schemas/files-state.note.validator';
+import { typedColumns } from '../../../table/columns.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import type { DayFile, NewFile } from '../format.ts';
+import { PARTITION_COLUMN } from '../rows.ts';
+import { checked, damagedError, parseJson } from '../stored.ts';
 import { type Action, type Add, dayOfFile } from './protocol/entry.ts';
 import { TABLE } from './protocol/snapshot.ts';
 

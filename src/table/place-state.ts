@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
+import { stateAfter } from '../extract/export-state.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
-import { stateAfter } from '../extract/state.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
 import { type Receipts, receiptsOf } from './receipts.ts';
