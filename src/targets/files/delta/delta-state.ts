@@ -1,8 +1,8 @@
+import validTable from '../../../../schemas/files-state.table.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
 import { parseState } from '../../../extract/export-state.ts';
-import validTable from '../../../../schemas/files-state.table.validator';
 import { FIRST_COLUMNS } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
