@@ -1,18 +1,19 @@
 // Builds dist/: the three commands and the library (ES modules, packages left outside), the benchmarks where they are;
 // `npm run types` adds the type declarations.
 import { existsSync } from 'node:fs';
-import { chmod, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { build } from 'esbuild';
 import { LOADERS, REQUIRE_BANNER } from './connectors/bundle.mjs';
 import { validators } from './connectors/validator.mjs';
 
-const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'));
-const entryPoints = {
-  index: 'src/index.ts',
-  'bin/dfinery-elt': 'src/cli/main.ts',
-  'bin/source-dfinery': 'connectors/source-dfinery/main.ts',
-  'bin/destination-dfinery': 'connectors/destination-dfinery/main.ts',
+const { dependencies, engines } = JSON.parse(await readFile('package.json', 'utf8'));
+const commands = {
+  'dfinery-elt': 'src/cli/main.ts',
+  'source-dfinery': 'connectors/source-dfinery/main.ts',
+  'destination-dfinery': 'connectors/destination-dfinery/main.ts',
 };
+const entryPoints = { index: 'src/index.ts' };
+for (const [name, file] of Object.entries(commands)) entryPoints[`chunks/${name}`] = file;
 const benchmarks = {
   'bench/main': 'bench/main.ts',
   'bench/peers': 'bench/peers/main.ts',
@@ -58,4 +59,18 @@ await build({
   logLevel: 'warning',
   chunkNames: 'chunks/[name]-[hash]',
 });
-for (const bin of ['dfinery-elt', 'source-dfinery', 'destination-dfinery']) await chmod(`dist/bin/${bin}.js`, 0o755);
+const wanted = engines.node.replace('>=', '');
+const [major, minor] = wanted.split('.');
+await mkdir('dist/bin');
+for (const name of Object.keys(commands)) {
+  // An older Node must get this far: it would end with the stack trace of some package.
+  const text = `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major > ${major} || (major === ${major} && minor >= ${minor})) import('../chunks/${name}.js');
+else {
+  console.error('dfinery-elt needs Node ${wanted} or later, this is ' + process.versions.node + '.');
+  process.exitCode = 2;
+}
+`;
+  await writeFile(`dist/bin/${name}.js`, text, { mode: 0o755 });
+}

@@ -28,12 +28,25 @@ export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
 /**
+ * The text of a variable; an empty one counts as not set. Throws UserError for quotes around it, which Docker, kubectl and
+ * cmd.exe keep, and for a line end in anything but JSON.
+ */
+export function variableText(env: Env, name: string): string | undefined {
+  const text = env(name) || undefined;
+  if (text !== undefined && /^(["']).*\1$/s.test(text))
+    throw configError(`${name} is in quotes, which belong to its value here: remove the quotes.`);
+  if (text !== undefined && /[\r\n]/.test(text) && !/^\s*[[{]/.test(text))
+    throw configError(`${name} has a line end in its value: remove the line end.`);
+  return text;
+}
+
+/**
  * A secret from `NAME`, or from the file that `NAME_FILE` names, without one trailing line end. `name` is the variable
- * that gave it. An empty variable counts as not set. Throws UserError if both are set or the file cannot be read.
+ * that gave it. Throws UserError if both are set, if the file cannot be read, and as `variableText`.
  */
 export function secretFrom(env: Env, name: string): { readonly name: string; readonly text: string } | undefined {
   const fileName = `${name}_FILE`;
-  const [text, file] = [env(name) || undefined, env(fileName) || undefined];
+  const [text, file] = [variableText(env, name), variableText(env, fileName)];
   if (file === undefined) return text === undefined ? undefined : { name, text };
   if (text !== undefined) throw configError(`${name} and ${fileName} are both set, wanted one of them.`);
   try {

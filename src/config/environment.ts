@@ -1,4 +1,4 @@
-import { type Env, secretFrom } from '../base/env.ts';
+import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from './nearest.ts';
@@ -68,26 +68,31 @@ export function readEnvironment(schema: ConfigSchema, env: Env) {
 
 /** The text of a variable or of the file that it names, and the name of what gave it. */
 function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]) {
-  if (!property.airbyte_secret) {
-    const text = env(name) || undefined;
-    return text === undefined ? undefined : { name, text };
-  }
   try {
-    return secretFrom(env, name);
+    if (property.airbyte_secret) return secretFrom(env, name);
+    const text = variableText(env, name);
+    if (property.type === 'array' && text !== undefined && !isJsonArray(text)) checkNames(separated(text), name);
+    return text === undefined ? undefined : { name, text };
   } catch (error) {
     problems.push({ key, text: messageOf(error).replace(/\.$/, '') });
     return undefined;
   }
 }
 
+function checkNames(names: readonly string[], variable: string): void {
+  if (!names.some((name) => /^["']|["']$/.test(name))) return;
+  throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);
+}
+
 function typedValue(text: string, type: string | undefined): unknown {
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
-  if (type === 'array') return text.trimStart().startsWith('[') ? json(text, Array.isArray) : separated(text);
+  if (type === 'array') return isJsonArray(text) ? json(text, Array.isArray) : separated(text);
   if (type === 'object') return json(text, isObject);
   return text;
 }
 
+const isJsonArray = (text: string): boolean => text.trimStart().startsWith('[');
 const separated = (text: string): string[] => text.split(',').map((part) => part.trim());
 
 function json(text: string, fits: (value: unknown) => boolean): unknown {

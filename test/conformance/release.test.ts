@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,6 +16,18 @@ interface Job {
   readonly permissions?: Readonly<Record<string, string>>;
   readonly steps: readonly { readonly run?: string; readonly uses?: string }[];
 }
+
+/** A preload that makes this Node look older. */
+const OLD_NODE =
+  "data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'18.20.8'}})";
+
+it.each(Object.values(bin))('%s says on an older Node which one it needs, before it loads anything', (path) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', OLD_NODE, path, 'spec'], {
+    cwd: join(import.meta.dirname, '../..'),
+    encoding: 'utf8',
+  });
+  expect([status, stdout, stderr]).toEqual([2, '', 'dfinery-elt needs Node 20.19 or later, this is 18.20.8.\n']);
+});
 
 describe('a release', () => {
   it('has one version, wherever it is written', () => {

@@ -58,7 +58,7 @@ describe('the environment as a configuration', () => {
     const given = {
       DFINERY_EVENTS: 'one, two,세 번째',
       DFINERY_PROPERTIES: '["with, comma", "b"]',
-      DFINERY_COLUMN_TYPES: '{"zip": "string"}',
+      DFINERY_COLUMN_TYPES: '{\n"zip": "string"}\n',
       DFINERY_LOOKBACK_DAYS: '3',
       DFINERY_TIMEZONE: '',
     };
@@ -76,6 +76,12 @@ describe('the environment as a configuration', () => {
     ['DFINERY_COLUMN_TYPES', 't0ken', 'wanted a JSON object'],
     ['DFINERY_EVENTS', '["t0ken"', 'wanted names with commas, or a JSON array'],
     ['DFINERY_EXPORT_TOKEN_FILE', 't0ken', 'cannot be read (ENOENT)'],
+    ['DFINERY_EVENTS', '"t0ken,two"', 'remove the quotes'],
+    ['DFINERY_COLUMNS_DROP', "phone, 't0ken'", 'remove the quotes'],
+    ['DFINERY_COLUMNS_DROP', 't0ken",phone', 'remove the quotes'],
+    ['DFINERY_EXPORT_TOKEN', "'t0ken'", 'remove the quotes'],
+    ['DFINERY_SERVICE_ID', 't0ken\n', 'remove the line end'],
+    ['DFINERY_EXPORT_TOKEN', 't0ken\r', 'remove the line end'],
   ])('refuses %s=%j by its name, without its value', (name, value, sentence) => {
     expect(refusal({ [name]: value })).toContain(name);
     expect(refusal({ [name]: value })).toContain(sentence);
