@@ -13,6 +13,8 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
+  /** Hash of the filters with which it was requested, as the state has it (`RequestHashes.filters`). */
+  readonly filters: string;
   /** Rows of the download, before suppression and *Neighbours*. */
   readonly rows: number;
   /** Rows left out because the person asked to be forgotten. */
@@ -26,6 +28,8 @@ export interface Receipt {
   readonly invalid_utf8: number;
   /** Instant (ISO, UTC) at which the download was verified. */
   readonly verified_at: string;
+  /** `file` if it came from a file that the user gave, and not from the service. */
+  readonly source?: 'file';
 }
 
 /** The results of a scan that readers of the file need. */
@@ -102,6 +106,8 @@ export interface RunFacts {
 
 /** What a place stores of a receipt, as far as plans and states need it. */
 export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+  /** Hash of the filters; a stream of records does not know that of each day. */
+  readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
   readonly rows_stored?: number | undefined;
   /** True if the rows of the day were removed by `prune` or by a user. */

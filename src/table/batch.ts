@@ -105,8 +105,8 @@ export interface StoredRows {
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
   readonly facts: RunFacts;
-  /** Time of the commit (ms since 1970). */
-  readonly now: number;
+  /** Instant of the commit, by `nextChange`. */
+  readonly changedAt: string;
 }
 
 /** The result of a commit. */
@@ -127,13 +127,12 @@ export const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], col
 export function finishBatch(
   before: TableState,
   { isFirst, columns, days }: PlannedBatch,
-  { rowsByDay, rescued, facts, now }: StoredRows,
+  { rowsByDay, rescued, facts, changedAt }: StoredRows,
 ): { readonly state: TableState; readonly commit: Commit } {
   const receipts = days.map(({ download }) => download.receipt);
   const changing = days.map(({ download, incoming }) => ({ day: download.receipt.day, columns: incoming.columns }));
-  const changedAt = new Date(now).toISOString();
   const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
-  const state = applyBatch(before, { columns, changes, receipts, rowsByDay, facts });
+  const state = applyBatch(before, { columns, changes, receipts, rowsByDay, facts, changedAt });
   const commit = {
     days: receipts.map(({ day }) => day),
     rows: receipts.reduce((sum, { day }) => sum + (rowsByDay.get(day) ?? 0), 0),

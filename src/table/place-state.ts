@@ -4,7 +4,7 @@ import { stateAfter } from '../extract/export-state.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
-import { type Receipts, receiptsOf } from './receipts.ts';
+import { type Receipts, receiptsOf, withRows } from './receipts.ts';
 import type { RunRecord } from './runs.ts';
 
 /** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
@@ -43,16 +43,19 @@ export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
   /** Rows that are there after the commit: of its days, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
   readonly facts: RunFacts;
+  /** Instant of the commit, by `nextChange`. */
+  readonly changedAt: string;
 }
 
 export function applyBatch(before: TableState, batch: StoredBatch): TableState {
   const { rowsByDay } = batch;
-  const kept = [...before.receipts.values()].map((receipt) => ({
+  const kept = withRows(before.receipts, rowsByDay, batch.changedAt);
+  const added = batch.receipts.map((receipt) => ({
     ...receipt,
-    rows_stored: rowsByDay.get(receipt.day) ?? receipt.rows_stored,
+    rows_stored: rowsByDay.get(receipt.day) ?? 0,
+    changed_at: batch.changedAt,
   }));
-  const added = batch.receipts.map((receipt) => ({ ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0 }));
-  const receipts = receiptsOf([...kept, ...added]);
+  const receipts = receiptsOf([...kept.values(), ...added]);
   return {
     ...before,
     columns: batch.columns.map(storedColumn),

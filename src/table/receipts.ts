@@ -5,6 +5,11 @@ import type { DayDownload, Receipt } from '../extract/receipt.ts';
 export interface StoredReceipt extends Receipt {
   /** Rows of the day that are now in the place: without suppressed rows, and without those of a neighbouring day. */
   readonly rows_stored: number;
+  /**
+   * Instant (ISO, UTC) of the last commit that added, replaced, re-typed or removed rows of the day. It is later than
+   * that of every commit before: whoever has read the place up to an instant finds the rest by it.
+   */
+  readonly changed_at: string;
   /** True if the rows of the day were removed since, by `prune` or by a user. */
   readonly pruned?: true;
 }
@@ -33,21 +38,28 @@ export function removedDays(receipts: Receipts, counted: ReadonlyMap<Day, number
 export const daysBefore = (receipts: Receipts, before: Day): Day[] =>
   [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0).map(({ day }) => day);
 
+/** The `changed_at` of a commit at `now` (ms): later than all of the place, also if its clock was set back. */
+export function nextChange(receipts: Receipts, now: number): string {
+  const latest = Math.max(0, ...[...receipts.values()].map(({ changed_at }) => Date.parse(changed_at)));
+  return new Date(Math.max(now, latest + 1)).toISOString();
+}
+
 /** The receipts after the rows of some days are gone. */
-export function withPruned(receipts: Receipts, days: readonly Day[]): Receipts {
+export function withPruned(receipts: Receipts, days: readonly Day[], changed_at: string): Receipts {
   const gone = new Set(days);
   return receiptsOf(
     [...receipts.values()].map((receipt) =>
-      gone.has(receipt.day) ? { ...receipt, rows_stored: 0, pruned: true as const } : receipt,
+      gone.has(receipt.day) ? { ...receipt, rows_stored: 0, changed_at, pruned: true as const } : receipt,
     ),
   );
 }
 
 /** The receipts after other rows of some days are gone. `rows`: rows that are left, by day. */
-export const withRows = (receipts: Receipts, rows: ReadonlyMap<Day, number>): Receipts =>
-  receiptsOf(
-    [...receipts.values()].map((receipt) => ({
-      ...receipt,
-      rows_stored: rows.get(receipt.day) ?? receipt.rows_stored,
-    })),
+export function withRows(receipts: Receipts, rows: ReadonlyMap<Day, number>, changed_at: string): Receipts {
+  return receiptsOf(
+    [...receipts.values()].map((receipt) => {
+      const left = rows.get(receipt.day) ?? receipt.rows_stored;
+      return left === receipt.rows_stored ? receipt : { ...receipt, rows_stored: left, changed_at };
+    }),
   );
+}

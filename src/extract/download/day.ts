@@ -232,6 +232,7 @@ class DayDownloader {
       to_date: to,
       requested_at: new Date(sentAt).toISOString(),
       is_over: this.#day <= lastDayOver(sentAt),
+      filters: this.#run.plan.hashes.filters,
       rows: rowCount(files),
       suppressed: sum((file) => file.scan.suppressed),
       bytes: sum((file) => file.bytes),

@@ -6,7 +6,7 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { daysBefore, withPruned, withRows } from '../../table/receipts.ts';
+import { daysBefore, nextChange, withPruned, withRows } from '../../table/receipts.ts';
 import type { Pruned, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { foreignTables, rewriteDuckDb, withCopy } from './rewrite.ts';
@@ -34,9 +34,10 @@ export function pruneDuckDb(options: EngineOptions & { readonly execute: boolean
   return writing(options, async (engine, state) => {
     const { days, rows } = prunedOf(state, before);
     if (days.length === 0) return { days, rows };
+    const changedAt = nextChange(state.receipts, options.clock.now());
     await engine.transaction(async () => {
       await engine.run(`DELETE FROM events WHERE event_date IN (${days.map((day) => `DATE ${literal(day)}`)})`);
-      await writeState(engine, state, { ...state, receipts: withPruned(state.receipts, days) });
+      await writeState(engine, state, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
     });
     await engine.joinRowGroups();
     return { days, rows };
@@ -65,7 +66,8 @@ async function removeRows(engine: Engine, state: TableState, condition: string):
   const gone = await rowsByDay(engine, `events WHERE ${condition}`);
   const left = new Map([...gone].map(([day, n]) => [day, (state.receipts.get(day)?.rows_stored ?? n) - n]));
   const removed = await engine.run(`DELETE FROM events WHERE ${condition}`);
-  await writeState(engine, state, { ...state, receipts: withRows(state.receipts, left) });
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  await writeState(engine, state, { ...state, receipts: withRows(state.receipts, left, changedAt) });
   return removed;
 }
 

@@ -31,15 +31,18 @@ export const DAYS = {
     to_date: ['to_date', 'DATE'],
     requested_at: ['requested_at', 'TIMESTAMPTZ'],
     is_over: ['is_over', 'BOOLEAN'],
+    filters: ['filters', 'VARCHAR'],
     rows: ['rows', 'BIGINT'],
     suppressed: ['suppressed', 'BIGINT'],
     rows_stored: ['rows_stored', 'BIGINT'],
+    changed_at: ['changed_at', 'TIMESTAMPTZ'],
     pruned: ['pruned', 'BOOLEAN'],
     bytes: ['bytes', 'BIGINT'],
     sha256: ['sha256', 'VARCHAR'],
     exports: ['exports', 'INTEGER'],
     invalid_utf8: ['invalid_utf8', 'BIGINT'],
     verified_at: ['verified_at', 'TIMESTAMPTZ'],
+    source: ['source', 'VARCHAR'],
   },
 } satisfies RecordTable;
 

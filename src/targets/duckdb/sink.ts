@@ -30,7 +30,7 @@ import type { Rules } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { newState, type TableState } from '../../table/place-state.ts';
-import { currentDownloads } from '../../table/receipts.ts';
+import { currentDownloads, nextChange } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -81,8 +81,8 @@ export class DuckDbSink implements Sink {
       const days = currentDownloads(state.receipts, batch);
       if (days.length === 0) return NOTHING_STORED;
       const planned = planBatch(state, days, this.#options);
-      const now = clock.now();
-      const store = () => storeBatch(engine, { before, state, planned, facts, now });
+      const changedAt = nextChange(state.receipts, clock.now());
+      const store = () => storeBatch(engine, { before, state, planned, facts, changedAt });
       const done = await engine.transaction(store, signal).catch((error: unknown) => {
         throw isOfTable(error) ? alteredError(engine.file, error) : error;
       });
@@ -148,11 +148,11 @@ interface Storing {
   readonly state: TableState;
   readonly planned: PlannedBatch;
   readonly facts: RunFacts;
-  readonly now: number;
+  readonly changedAt: string;
 }
 
 /** Stores a batch. Called inside a transaction. */
-async function storeBatch(engine: Engine, { before, state, planned, facts, now }: Storing) {
+async function storeBatch(engine: Engine, { before, state, planned, facts, changedAt }: Storing) {
   const { columns } = planned;
   if (before === undefined) await createTables(engine, columns, state.timezone);
   const isMade = before === undefined || (await alterEvents(engine, columns, zoneOf(planned.timezone)));
@@ -166,7 +166,7 @@ async function storeBatch(engine: Engine, { before, state, planned, facts, now }
     rowsByDay: new Map([...days, ...shared.before].map((day) => [day, rowsByDayAfter.get(day) ?? 0])),
     rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inBatch})`),
     facts,
-    now,
+    changedAt,
   });
   await writeState(engine, state, stored.state);
   if (isMade || columns.some((column) => column.type !== column.before)) {

@@ -14,7 +14,7 @@ import type { ColumnChange } from '../../table/changes.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { noTableError } from '../failures.ts';
 import { createEvents } from './alter.ts';
@@ -82,17 +82,18 @@ export async function readStored(engine: Engine): Promise<Stored | undefined> {
     `SELECT timezone, CAST(state AS VARCHAR) AS state, CAST(suppression AS VARCHAR) AS suppression FROM ${STATE}`,
   );
   const receipts = receiptsOf(
-    (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, ...receipt }) => ({
+    (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, source, ...receipt }) => ({
       ...receipt,
       v: 1,
       ...(pruned && { pruned }),
+      ...(source && { source }),
     })),
   );
   const removed = removedDays(receipts, await rowsByDay(engine, 'events'));
   const read = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
-    receipts: withPruned(receipts, removed),
+    receipts: withPruned(receipts, removed, nextChange(receipts, engine.options.clock.now())),
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),

@@ -14,7 +14,7 @@ import {
 import { logChanges } from '../../table/changes.ts';
 import type { PlannedColumn, Rules } from '../../table/column-plan.ts';
 import { newState, type TableState } from '../../table/place-state.ts';
-import { currentDownloads, type StoredReceipt } from '../../table/receipts.ts';
+import { currentDownloads, nextChange, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
@@ -104,12 +104,13 @@ class FilesSink implements Sink {
     const downloads = currentDownloads(before.receipts, batch);
     const planned = planBatch(before, downloads, this.#options);
     const { engine } = this.#place;
-    const written = await engine.transaction(() => this.#write(planned, before), signal);
+    const changedAt = nextChange(before.receipts, this.#options.clock.now());
+    const written = await engine.transaction(() => this.#write(planned, before, changedAt), signal);
     const { state, commit } = finishBatch(before, planned, {
       rowsByDay: new Map(written.rows),
       rescued: await this.#rescued(planned, written.added),
       facts,
-      now: this.#options.clock.now(),
+      changedAt,
     });
     if (downloads.length === 0) return commit;
     await this.#place.commit({ kind: 'load', state, ...written });
@@ -118,7 +119,7 @@ class FilesSink implements Sink {
   }
 
   /** Writes the files of the days, and those that a change of types or a neighbouring day makes necessary. */
-  async #write(planned: PlannedBatch, before: TableState) {
+  async #write(planned: PlannedBatch, before: TableState, changedAt: string) {
     const place = this.#place;
     const stored = place.log.snapshot?.files ?? new Map<Day, DayFile>();
     const rows = new Map<Day, number>();
@@ -127,14 +128,14 @@ class FilesSink implements Sink {
     const after = { columns: planned.columns, timezone: planned.timezone ?? null, receipts: before.receipts };
     const reduced = new Set<Day>();
     for (const day of planned.days) {
-      let file = await this.#writeDay(planned, day);
+      let file = await this.#writeDay(planned, day, changedAt);
       if (day.download.mayShareRows && file !== undefined) {
-        file = await this.#withoutRowsOfNext(file, day, stored, planned);
+        file = await this.#withoutRowsOfNext(file, day, stored, planned, changedAt);
         const previous = file && stored.get(addDays(file.day, -1));
         const lost = file && previous && (await this.#countShared(previous, file, planned));
         if (file !== undefined && previous !== undefined && lost !== undefined && lost > 0) {
           const without = shared(file.local, planned);
-          const rest = await place.rewrite(previous, after, { without, lost });
+          const rest = await place.rewrite(previous, after, { without, lost, changedAt });
           if (rest !== undefined) added.push(rest);
           rows.set(previous.day, rest?.rows ?? 0);
           reduced.add(previous.day);
@@ -154,7 +155,7 @@ class FilesSink implements Sink {
     return { added, removed, rows };
   }
 
-  async #writeDay(planned: PlannedBatch, day: PlannedDay): Promise<NewFile | undefined> {
+  async #writeDay(planned: PlannedBatch, day: PlannedDay, changedAt: string): Promise<NewFile | undefined> {
     const { engine, log } = this.#place;
     const rows = rowsIn([day]);
     const written: NewFile[] = [];
@@ -163,7 +164,7 @@ class FilesSink implements Sink {
       const isWanted = ({ key, group }: PlannedColumn) => log.isUniform || group === 'system' || filled.has(key);
       const columns = planned.columns.filter(isWanted);
       const query = selectRows(typed, { ...planned, columns }, FILE_COLUMNS);
-      written.push(await this.#place.write(query, rows, receiptOf(day, rows)));
+      written.push(await this.#place.write(query, rows, receiptOf(day, rows, changedAt)));
     });
     checkRowCount([day], written[0]?.rows ?? 0, this.#place.name);
     return written[0];
@@ -175,6 +176,7 @@ class FilesSink implements Sink {
     day: PlannedDay,
     stored: ReadonlyMap<Day, DayFile>,
     planned: PlannedBatch,
+    changedAt: string,
   ): Promise<NewFile | undefined> {
     const next = stored.get(addDays(file.day, 1));
     if (next === undefined) return file;
@@ -184,7 +186,7 @@ class FilesSink implements Sink {
     const rows = file.rows - lost;
     if (rows === 0) return undefined;
     const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
-    return this.#place.write(query, rows, receiptOf(day, rows));
+    return this.#place.write(query, rows, receiptOf(day, rows, changedAt));
   }
 
   async #countShared(previous: DayFile, { local }: NewFile, planned: PlannedBatch): Promise<number> {
@@ -200,9 +202,10 @@ class FilesSink implements Sink {
   }
 }
 
-const receiptOf = ({ download: { receipt } }: PlannedDay, rows: number): StoredReceipt => ({
+const receiptOf = ({ download: { receipt } }: PlannedDay, rows: number, changed_at: string): StoredReceipt => ({
   ...receipt,
   rows_stored: rows,
+  changed_at,
 });
 
 /** The columns by which neighbouring days are compared. */

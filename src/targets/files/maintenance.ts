@@ -12,7 +12,7 @@ import {
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import type { TargetReport } from '../../table/place-report.ts';
-import { daysBefore, withPruned } from '../../table/receipts.ts';
+import { daysBefore, nextChange, withPruned } from '../../table/receipts.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';
@@ -114,7 +114,8 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
     place.log.exclusively(async () => {
       const { days, removed, rows } = planned(place);
       const { state } = place.snapshot;
-      const after = { ...state, receipts: withPruned(state.receipts, days) };
+      const changedAt = nextChange(state.receipts, options.clock.now());
+      const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
       if (days.length > 0) await place.commit({ kind: 'prune', state: after, removed, added: [] });
       return { days, rows };
     }),

@@ -9,7 +9,7 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { withRows } from '../../table/receipts.ts';
+import { nextChange, withRows } from '../../table/receipts.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
   type Change,
@@ -159,17 +159,18 @@ async function changeWithout(place: FilesPlace, { lookup: { condition }, from }:
     const query = `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${from} WHERE ${condition}`;
     if (place.log.notesKeys) await engine.run(`COPY (${query}) TO ${literal(keys)} (FORMAT json)`);
   }
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
   const removed: DayFile[] = [];
   const added: NewFile[] = [];
   const rows = new Map<Day, number>();
   for (const [day, count] of lost) {
     const file = files.get(day);
     if (file === undefined) continue;
-    const rest = await place.rewrite(file, state, { without: condition, lost: count });
+    const rest = await place.rewrite(file, state, { without: condition, lost: count, changedAt });
     removed.push(file);
     if (rest !== undefined) added.push(rest);
     rows.set(day, rest?.rows ?? 0);
   }
-  const after = { ...state, receipts: withRows(state.receipts, rows) };
+  const after = { ...state, receipts: withRows(state.receipts, rows, changedAt) };
   return { kind: 'purge', state: after, removed, added, ...(place.log.notesKeys && lost.size > 0 && { keys }) };
 }

@@ -155,7 +155,11 @@ export class FilesPlace {
   async rewrite(
     file: DayFile,
     state: Pick<TableState, 'columns' | 'timezone' | 'receipts'>,
-    { without, lost = 0 }: { readonly without?: string; readonly lost?: number } = {},
+    {
+      without,
+      lost = 0,
+      changedAt,
+    }: { readonly without?: string; readonly lost?: number; readonly changedAt?: string } = {},
   ): Promise<NewFile | undefined> {
     const receipt = state.receipts.get(file.day);
     const rows = file.rows - lost;
@@ -167,7 +171,11 @@ export class FilesPlace {
     const kept = columnsOfFiles(state).filter(({ name }) => this.log.isUniform || there.has(name));
     const where = without === undefined ? '' : ` WHERE NOT coalesce(${without}, false)`;
     const query = `SELECT ${kept.map(({ name }) => identifier(name)).join(', ')} FROM (${all})${where}`;
-    const written = await this.write(query, rows, { ...receipt, rows_stored: rows });
+    const written = await this.write(query, rows, {
+      ...receipt,
+      rows_stored: rows,
+      ...(changedAt !== undefined && { changed_at: changedAt }),
+    });
     if (written.rows === rows) return written;
     throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${rows}`);
   }

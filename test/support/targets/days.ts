@@ -43,6 +43,7 @@ export class Days {
       to_date: day,
       requested_at: new Date(requestedAt).toISOString(),
       is_over: true,
+      filters: HASH,
       rows: files.reduce((sum, file) => sum + file.rows, 0),
       suppressed: 0,
       bytes: text.length,

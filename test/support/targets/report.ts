@@ -49,6 +49,7 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   to_date: day,
   requested_at: `${addDays(day, 2)}T03:00:00.000Z`,
   is_over: true,
+  filters: '',
   rows: 1_000 + Number(day.slice(8)),
   rows_stored: 1_000,
   bytes: 250_000,
@@ -57,6 +58,7 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   suppressed: 0,
   invalid_utf8: 0,
   verified_at: `${addDays(day, 2)}T03:00:01.000Z`,
+  changed_at: `${addDays(day, 2)}T03:00:02.000Z`,
 });
 
 const CHANGES: TableState['changes'] = [

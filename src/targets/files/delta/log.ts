@@ -12,7 +12,7 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { isRetyped, type PlannedColumn } from '../../../table/column-plan.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
-import { withPruned } from '../../../table/receipts.ts';
+import { nextChange, withPruned } from '../../../table/receipts.ts';
 import type { RunRecord } from '../../../table/runs.ts';
 import {
   type Change,
@@ -228,6 +228,7 @@ class DeltaLog implements FilesLog {
     const receipts = withPruned(
       state.receipts,
       gone.map(({ day }) => day),
+      nextChange(state.receipts, this.#options.clock.now()),
     );
     return { state: { ...state, receipts }, files };
   }

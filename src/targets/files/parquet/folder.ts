@@ -16,7 +16,7 @@ import { makeFolders } from '../../../fs/private-folder.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { newState, type TableState } from '../../../table/place-state.ts';
-import { receiptsOf, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import { nextChange, receiptsOf, type StoredReceipt, withPruned, withRows } from '../../../table/receipts.ts';
 import type { RunRecord } from '../../../table/runs.ts';
 import {
   type Change,
@@ -238,6 +238,7 @@ class FolderLog implements FilesLog {
     const all = withPruned(
       receiptsOf(receipts.values()),
       pruned.map(({ day }) => day),
+      nextChange(receipts, this.#options.clock.now()),
     );
     this.damaged = damaged;
     this.#found = { state: withDamaged({ ...state, receipts: all }, damaged), files, isAhead };
@@ -318,7 +319,7 @@ class FolderLog implements FilesLog {
     const found = this.#found;
     if (found === undefined) return;
     const files = new Map(found.files);
-    const receipts = new Map(found.state.receipts);
+    const left = new Map<Day, number>();
     for (const file of found.files.values()) {
       const path = this.#path(file.path);
       const isGone = `coalesce(_key IN (${keysOf(note, file.day)}), false)`;
@@ -330,10 +331,11 @@ class FolderLog implements FilesLog {
         await storage.remove([file.path]);
         files.delete(file.day);
       }
-      const receipt = receipts.get(file.day);
-      if (receipt !== undefined) receipts.set(file.day, { ...receipt, rows_stored: rows });
+      left.set(file.day, rows);
     }
-    await this.#store({ state: { ...found.state, receipts: receiptsOf(receipts.values()) }, files });
+    const changedAt = nextChange(found.state.receipts, this.#options.clock.now());
+    const receipts = withRows(found.state.receipts, left, changedAt);
+    await this.#store({ state: { ...found.state, receipts }, files });
     this.#options.logger.warn('parquet.purged', `${this.#options.place}: a purge that was killed is finished now.`);
   }
 }
