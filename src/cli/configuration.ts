@@ -10,7 +10,14 @@ import { type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
 import { type LocalConfig, parseLocalConfig } from '../config/local.ts';
 import { objectOf, unknownKeys } from '../config/parse.ts';
-import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import {
+  parseSourceConfig,
+  parseSourceKeys,
+  parseSourceSettings,
+  type SettingKey,
+  type SourceConfig,
+  type SourceSettings,
+} from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import type { PlaceOptions } from '../targets/contract.ts';
 import type { Context } from './context.ts';
@@ -21,45 +28,86 @@ export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchem
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What the file and the environment say, not yet checked. The environment wins. */
-interface Given {
-  /** The values outside of `erasure`. */
+export type LocalSourceConfig = SourceConfig & LocalConfig;
+
+/** What the file and the environment say, read once; each command has the parts checked that it needs. */
+export class Configuration {
+  /** The values outside of `erasure`. The environment wins. */
   readonly values: Values;
   readonly erasure: Values;
   /** The variable that gave a key. */
   readonly names: ReadonlyMap<string, string>;
   /** Where a key may be written, for messages. */
-  readonly place: string;
+  readonly file: string;
+  readonly #context: Context;
+
+  /** Reads `path` (default: dfinery.json here) and the environment. Throws for unknown keys. */
+  constructor(path: string | undefined, context: Context) {
+    const { env, redactor } = context;
+    const isFile = path !== undefined || existsSync(CONFIG_FILE);
+    const file = path ?? CONFIG_FILE;
+    const { erasure: inner = {}, ...outer } = isFile ? objectOf(readJsonFile(file, 'the configuration file')) : {};
+    if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
+    const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
+    const given = [outer, inner, source.values, local.values, erasure.values];
+    for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, given)) redactor.add(secret);
+    const unknown = [
+      ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), outer),
+      ...unknownKeys(
+        Object.keys(erasureSchema.properties).filter((key) => !SERVICE_KEYS.includes(key)),
+        inner,
+      ).map((key) => `erasure.${key}`),
+    ];
+    if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
+    const folder = dirname(resolve(file));
+    this.#context = context;
+    this.values = { ...withPaths(outer, folder), ...source.values, ...local.values };
+    this.erasure = { ...withPaths(inner, folder), ...erasure.values };
+    this.names = new Map([...source.names, ...local.names, ...erasure.names]);
+    this.file = isFile ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
+  }
+
+  /** All that a sync needs. */
+  source(): LocalSourceConfig {
+    this.require(sourceSchema.required);
+    const { config } = parseSourceConfig(pick(this.values, sourceSchema), () => undefined, this.names);
+    return { ...config, ...this.local() };
+  }
+
+  /** The same without the way to the service, which a plan does not need. */
+  settings(): SourceSettings & LocalConfig {
+    this.require(['service_id']);
+    const { config } = parseSourceSettings(pick(this.values, sourceSchema), this.names);
+    return { ...config, ...this.local() };
+  }
+
+  /** Some settings: the others may be missing or wrong. */
+  part<K extends SettingKey>(...keys: readonly K[]): Pick<SourceSettings, K> {
+    return parseSourceKeys(keys, pick(this.values, sourceSchema), this.names).config;
+  }
+
+  /** What every work with a place is given. */
+  local(): LocalConfig {
+    return parseLocalConfig(pick(this.values, localSchema), this.names).config;
+  }
+
+  placeOptions(): PlaceOptions {
+    const { env, clock, logger, signal } = this.#context;
+    return { ...this.local(), env, clock, logger, signal };
+  }
+
+  /** Throws a configuration failure that names each missing key with its variable. */
+  require(keys: readonly string[], given = this.values, file = this.file): void {
+    const missing = keys.filter((key) => (given[key] ?? '') === '');
+    if (missing.length === 0) return;
+    const names = missing.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);
+    const [verb, them] = missing.length === 1 ? ['is', 'it'] : ['are', 'them'];
+    throw configError(`${missing.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${file}.`);
+  }
 }
 
-/** Reads the file and the environment. Throws for unknown keys. */
-export function readConfiguration(path: string | undefined, { env, redactor }: Context): Given {
-  const isFile = path !== undefined || existsSync(CONFIG_FILE);
-  const file = path ?? CONFIG_FILE;
-  const { erasure: inner = {}, ...outer } = isFile ? objectOf(readJsonFile(file, 'the configuration file')) : {};
-  if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
-  const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
-  for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, outer, inner)) redactor.add(secret);
-  const known = Object.keys({ ...sourceSchema.properties, ...localSchema.properties });
-  const unknown = [
-    ...unknownKeys(known, outer),
-    ...unknownKeys(
-      Object.keys(erasureSchema.properties).filter((key) => !SERVICE_KEYS.includes(key)),
-      inner,
-    ).map((key) => `erasure.${key}`),
-  ];
-  if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
-  const folder = dirname(resolve(file));
-  return {
-    values: { ...withPaths(outer, folder), ...source.values, ...local.values },
-    erasure: { ...withPaths(inner, folder), ...erasure.values },
-    names: new Map([...source.names, ...local.names, ...erasure.names]),
-    place: isFile ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`,
-  };
-}
-
-/** The secrets of a file, of which no message may show one, whatever else is wrong with the file. */
-const secretsIn = ({ properties }: ConfigSchema, ...given: readonly Values[]): Secret[] =>
+/** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
+const secretsIn = ({ properties }: ConfigSchema, given: readonly Values[]): Secret[] =>
   Object.entries(properties)
     .filter(([, { airbyte_secret }]) => airbyte_secret)
     .flatMap(([key]) => given.map((values) => values[key]))
@@ -83,48 +131,14 @@ function withPaths(given: Values, folder: string): Values {
   };
 }
 
-/** Throws a configuration failure that names each missing key with its variable. */
-export function requireKeys(keys: readonly string[], given: Values, place: string): void {
-  const missing = keys.filter((key) => (given[key] ?? '') === '');
-  if (missing.length === 0) return;
-  const names = missing.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);
-  const [verb, them] = missing.length === 1 ? ['is', 'it'] : ['are', 'them'];
-  throw configError(`${missing.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${place}.`);
-}
-
 const pick = (given: Values, { properties }: ConfigSchema): Values =>
   Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(properties, key)));
 
-export type LocalSourceConfig = SourceConfig & LocalConfig;
-
-function sourceOf({ values, names }: Given, { redactor }: Context): LocalSourceConfig {
-  const { config, secrets } = parseSourceConfig(pick(values, sourceSchema), () => undefined, names);
-  for (const secret of secrets) redactor.add(secret);
-  return { ...config, ...parseLocalConfig(pick(values, localSchema), names).config };
-}
-
-/** The source configuration, from the environment over `path` (default: dfinery.json here). */
-export function loadSourceConfig(path: string | undefined, context: Context): LocalSourceConfig {
-  const given = readConfiguration(path, context);
-  requireKeys(sourceSchema.required, given.values, given.place);
-  return sourceOf(given, context);
-}
-
-/** The values of required keys for a command that calls no service. */
-const OFFLINE = { base_url: 'https://host', service_id: '-', export_token: '-' };
-
-/** The same for a command that calls no service: nothing is required. */
-export function loadOfflineConfig(path: string | undefined, context: Context): LocalSourceConfig {
-  const given = readConfiguration(path, context);
-  return sourceOf({ ...given, values: { ...OFFLINE, ...given.values } }, context);
-}
-
-/** What every work with a place is given: from the configuration, and from the process. */
-export const placeOptions = ({ config }: { readonly config: string | undefined }, context: Context): PlaceOptions =>
-  targetSettings(loadOfflineConfig(config, context), context);
-
 /** What a target is given of a configuration, and of the process. */
-export function targetSettings(config: LocalSourceConfig, { env, clock, logger, signal }: Context) {
+export function targetSettings(
+  config: Pick<SourceSettings, 'timezone' | 'columnTypes' | 'schemaMode'> & LocalConfig,
+  { env, clock, logger, signal }: Context,
+) {
   const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode } = config;
   const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
   return { ...place, timezone, columnTypes, schemaMode, env, clock, logger, signal };

@@ -7,7 +7,7 @@ import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { places, targetNamed, text, type ValuesOf } from './command.ts';
-import { loadOfflineConfig, readConfiguration, requireKeys } from './configuration.ts';
+import { Configuration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
@@ -31,12 +31,13 @@ export type ErasureSetup = ReturnType<typeof loadErasure>;
  * requests needs the token. What only reads places needs no service either, unless there is a ledger.
  */
 export function loadErasure(path: string | undefined, needs: 'token' | 'service' | 'places', context: Context) {
-  const { values, erasure, names, place } = readConfiguration(path, context);
+  const configuration = new Configuration(path, context);
+  const { values, erasure, names, file } = configuration;
   const service = Object.fromEntries(['base_url', 'service_id'].map((key) => [key, values[key] ?? erasure[key]]));
   const given = { ...erasure, ...service };
   const isOffline = needs === 'places' && erasure.ledger_dir === undefined;
-  requireKeys(isOffline ? [] : ['base_url', 'service_id'], given, place);
-  if (needs === 'token') requireKeys(['import_token'], given, `the object erasure of ${place}`);
+  configuration.require(isOffline ? [] : ['base_url', 'service_id'], given);
+  if (needs === 'token') configuration.require(['import_token'], given, `the object erasure of ${file}`);
   const { config, secrets } = parseErasureConfig(
     { import_token: '-', ...given, ...(isOffline && { base_url: 'https://host', service_id: '-' }) },
     names,
@@ -47,7 +48,11 @@ export function loadErasure(path: string | undefined, needs: 'token' | 'service'
 
 /** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
 export function loadPrivacy(path: string | undefined, context: Context) {
-  const { hashKey, suppressionFile: file, suppressionKey: key } = loadOfflineConfig(path, context);
+  const {
+    hashKey,
+    suppressionFile: file,
+    suppressionKey: key,
+  } = new Configuration(path, context).part('columnsHash', 'hashKey', 'suppressionFile', 'suppressionKey');
   return {
     hashKey: hashKey && new HashKey(hashKey),
     suppression: file === undefined || key === undefined ? undefined : { file, key },

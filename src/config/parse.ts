@@ -47,7 +47,7 @@ function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<str
   return Object.fromEntries(fields) as ValuesOf<S>;
 }
 
-const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+export const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The problems of `base_url` and of the token, which `tokenKey` holds. The schema reports values of a wrong type. */
 export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
@@ -84,6 +84,8 @@ interface Definition<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly valid: Validator;
   configOf(values: ValuesOf<S>): C;
+  /** The keys that must be there; default: those of the schema. */
+  readonly required?: readonly string[];
   /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
   problems?(filled: Readonly<Record<string, unknown>>): readonly Problem[];
 }
@@ -93,7 +95,7 @@ interface Definition<S extends ConfigSchema, C> {
  * gave keys already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
-  { schema, valid, configOf, problems = () => [] }: Definition<S, C>,
+  { schema, valid, configOf, required = schema.required, problems = () => [] }: Definition<S, C>,
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
@@ -105,7 +107,8 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
   // The validation also fills in the defaults.
-  const mismatches = schemaProblems(valid, filled);
+  const isRequired = ({ key, isMissing }: Problem) => isMissing !== true || required.includes(key) || key.includes('.');
+  const mismatches = schemaProblems(valid, filled).filter(isRequired);
   const named = new Set(mismatches.map(({ key }) => key.split('.')[0]));
   const further = problems(filled).filter(({ key }) => !named.has(key));
   refuse('the configuration is not usable', [...mismatches, ...further], names);

@@ -8,6 +8,8 @@ import type { SchemaError, Validator } from '../base/validator.ts';
 export interface Problem {
   readonly key: string;
   readonly text: string;
+  /** True if the key is required, and not there. */
+  readonly isMissing?: boolean;
 }
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -36,7 +38,7 @@ export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     const isMissing = error.keyword === 'required';
-    return { key, text: isMissing ? `${key} is missing` : `${key} is not usable, wanted ${wanted(error)}` };
+    return { key, isMissing, text: isMissing ? `${key} is missing` : `${key} is not usable, wanted ${wanted(error)}` };
   });
 }
 

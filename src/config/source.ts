@@ -7,7 +7,7 @@ import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/type
 import { isZoneName } from '../cells/types/zone.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
-import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
+import { camelCase, type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
@@ -16,12 +16,17 @@ export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 /** Converts what the schema cannot express: types narrower than a text, and values that become others. */
-function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
+function settingsOf({
+  baseUrl: _url,
+  exportToken: _token,
+  eventsConditionType,
+  propertiesConditionType,
+  ...values
+}: ValuesOf<typeof schema>) {
   const types = Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   const columnTypes: ReadonlyMap<string, ColumnType> = new Map(types);
   return {
     ...values,
-    baseUrl: cleanBaseUrl(values.baseUrl),
     eventsCondition: conditionOf(eventsConditionType, values.events),
     propertiesCondition: conditionOf(propertiesConditionType, values.properties),
     toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
@@ -35,6 +40,12 @@ function configOf({ eventsConditionType, propertiesConditionType, ...values }: V
   };
 }
 
+const configOf = (values: ValuesOf<typeof schema>) => ({
+  ...settingsOf(values),
+  baseUrl: cleanBaseUrl(values.baseUrl),
+  exportToken: values.exportToken,
+});
+
 /** Names of columns are the same text however their marks are composed. */
 const nfc = (name: string): string => name.normalize('NFC');
 
@@ -45,12 +56,36 @@ const conditionOf = (given: string | undefined, names: readonly string[]): NameC
 
 /** The source's configuration: frozen, every default filled in. */
 export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
+/** All of it but the way to the service. */
+export type SourceSettings = Readonly<ReturnType<typeof settingsOf>>;
 
 export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
 ): ParsedConfig<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, env, names);
+
+/** The settings for a command that sends nothing; address and token may be missing. */
+export const parseSourceSettings = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<SourceSettings> =>
+  parseConfig(
+    { schema, valid, configOf: settingsOf, problems, required: ['service_id'] },
+    value,
+    () => undefined,
+    names,
+  );
+
+export type SettingKey = Exclude<keyof SourceSettings & keyof ValuesOf<typeof schema>, 'serviceId'>;
+
+/** The settings that a command needs: the others may be missing or wrong. */
+export function parseSourceKeys<K extends SettingKey>(
+  keys: readonly K[],
+  values: Readonly<Record<string, unknown>>,
+  names: ReadonlyMap<string, string>,
+): ParsedConfig<Pick<SourceSettings, K>> {
+  const wanted = new Set<string>(keys);
+  const part = Object.fromEntries(Object.entries(values).filter(([key]) => wanted.has(camelCase(key))));
+  return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, () => undefined, names);
+}
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');

@@ -44,7 +44,11 @@ export function extractDeps(
 }
 
 /** The columns that a configuration drops or hashes; undefined if it lists none. */
-export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): ColumnEdits | undefined {
+export function editsOf({
+  columnsDrop,
+  columnsHash,
+  hashKey,
+}: Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits | undefined {
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 

@@ -2,7 +2,7 @@ import { checkService, type ProbeKind, type ProbeVerdict } from '../../airbyte/s
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { defineCommand } from '../command.ts';
-import { loadSourceConfig } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
 const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
@@ -29,7 +29,7 @@ export const command = defineCommand({
   examples: ['check', 'check --config staging.json'],
   page: 'configuration.md',
   async run({ config: path }, context) {
-    const config = loadSourceConfig(path, context);
+    const config = new Configuration(path, context).source();
     const { verdict, sentence, code } = await checkSource(config, context);
     return { result: verdict, lines: [sentence], exit: code };
   },

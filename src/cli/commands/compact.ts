@@ -2,7 +2,7 @@ import { internalError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand, placeArguments } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
@@ -12,7 +12,7 @@ export const command = defineCommand({
   async run({ target, place, ...values }, context) {
     const { compact } = await target.maintenance();
     if (compact === undefined) throw internalError(`${target.name} has no compact.`);
-    const work = compact(place, placeOptions(values, context));
+    const work = compact(place, new Configuration(values.config, context).placeOptions());
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

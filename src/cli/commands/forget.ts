@@ -11,7 +11,7 @@ import type { PurgeRequest } from '../../erasure/place.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import {
   checkedWord,
@@ -109,7 +109,7 @@ function purgeOf(values: Values, setup: ErasureSetup, context: Context) {
   if (places.length === 0) return undefined;
   const { suppressed, maxPeople, allowShared } = values;
   const search = suppressed ? { column: undefined, mapping: undefined } : searchOf(values, setup);
-  const options = placeOptions(values, context);
+  const options = new Configuration(values.config, context).placeOptions();
   const request: PurgeRequest = {
     places,
     column: search.column,

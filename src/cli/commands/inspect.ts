@@ -10,7 +10,7 @@ import type { ColumnType } from '../../cells/types/type.ts';
 import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/session.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
-import { loadOfflineConfig, pinnedTypes } from '../configuration.ts';
+import { Configuration, pinnedTypes } from '../configuration.ts';
 import { tableLines } from '../table.ts';
 
 export const command = defineCommand({
@@ -21,9 +21,9 @@ export const command = defineCommand({
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'days-and-types.md',
   async run({ file, schema, config: path }, context) {
-    const config = loadOfflineConfig(path, context);
-    const edits = editsOf(config);
-    const { timezone } = config;
+    const config = new Configuration(path, context);
+    const { timezone, ...lists } = config.part('timezone', 'columnsDrop', 'columnsHash', 'hashKey', 'columnTypes');
+    const edits = editsOf(lists);
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireSystem: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);

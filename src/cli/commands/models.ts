@@ -1,7 +1,7 @@
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { defineCommand, placeArguments } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
@@ -9,7 +9,7 @@ export const command = defineCommand({
   page: 'look-at-the-data.md',
   async run({ place: file, config }, context) {
     const { clock, signal } = context;
-    const { lockWaitMs } = placeOptions({ config }, context);
+    const { lockWaitMs } = new Configuration(config, context).placeOptions();
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
     const names = await writeModels({ file, lockWaitMs, clock, signal });
     const lines = MODELS.map(({ grain, parameters }, i) =>

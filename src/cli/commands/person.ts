@@ -5,7 +5,7 @@ import { showPeople } from '../../erasure/person.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { loadErasure, loadPrivacy, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
 
 export const command = defineCommand({
@@ -32,7 +32,7 @@ export const command = defineCommand({
         places,
         ...search,
         hashKey: loadPrivacy(values.config, context).hashKey,
-        options: placeOptions(values, context),
+        options: new Configuration(values.config, context).placeOptions(),
         settings: setup,
         async write(line) {
           if (file === undefined) context.terminal.result(line);

@@ -15,7 +15,7 @@ import {
   placeWords,
   type ValuesOf,
 } from '../command.ts';
-import { loadSourceConfig, targetSettings } from '../configuration.ts';
+import { Configuration, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { tableLines } from '../table.ts';
 
@@ -42,7 +42,7 @@ export async function showPlan(
   values: Values,
   context: Context,
 ): Promise<Outcome> {
-  const config = loadSourceConfig(values.config, context);
+  const config = new Configuration(values.config, context).settings();
   const stateful = STATEFUL_TARGETS.find((one) => one === target);
   const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
   const now = context.clock.now();

@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
 import { defineCommand, flag, required, STORED_PLACE, wordOption } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
@@ -22,7 +22,10 @@ export const command = defineCommand({
   async run({ target, place, olderThan, execute, ...values }, context) {
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
-    const work = maintenance.prune(place, before, { ...placeOptions(values, context), execute });
+    const work = maintenance.prune(place, before, {
+      ...new Configuration(values.config, context).placeOptions(),
+      execute,
+    });
     const { days, rows } = await during(`Pruning ${place}`, work, context);
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
     const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };

@@ -1,7 +1,7 @@
 import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { defineCommand, required, STORED_PLACE, text } from '../command.ts';
-import { loadOfflineConfig, placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
@@ -14,9 +14,10 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
   async run({ target, place, output, ...values }, context) {
-    const { historyDays } = loadOfflineConfig(values.config, context);
+    const configuration = new Configuration(values.config, context);
+    const { historyDays } = configuration.part('historyDays');
     const maintenance = await target.maintenance();
-    const work = maintenance.report(place, placeOptions(values, context));
+    const work = maintenance.report(place, configuration.placeOptions());
     const found = await during(`Reading ${place}`, work, context);
     const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays };
     const page = reportPage(found, options);

@@ -5,7 +5,7 @@ import { implausible } from '../../extract/plausible.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { defineCommand, STORED_PLACE } from '../command.ts';
-import { loadOfflineConfig, placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { daysLeftOf } from '../report/days.ts';
 
 export const command = defineCommand({
@@ -13,11 +13,12 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
+    const configuration = new Configuration(values.config, context);
     const maintenance = await target.maintenance();
-    const state = await maintenance.readState(place, placeOptions(values, context));
+    const state = await maintenance.readState(place, configuration.placeOptions());
     if (state === undefined)
       throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
-    const { historyDays } = loadOfflineConfig(values.config, context);
+    const { historyDays } = configuration.part('historyDays');
     const status = statusOf(state);
     const { cursor } = status;
     const left = cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), historyDays);

@@ -13,7 +13,7 @@ import {
   text,
   type ValuesOf,
 } from '../command.ts';
-import { loadSourceConfig, pinnedTypes, targetSettings } from '../configuration.ts';
+import { Configuration, pinnedTypes, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
 import { notificationOf, notify } from '../run/notify.ts';
@@ -99,7 +99,7 @@ async function reportRun(
 }
 
 async function load({ target, place, schema, config: path, ...values }: Values, context: Context): Promise<LoadResult> {
-  const config = loadSourceConfig(path, context);
+  const config = new Configuration(path, context).source();
   const stdout = context.terminal.stdout ?? process.stdout;
   const options = {
     ...targetSettings(config, context),

@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import { defineCommand, STORED_PLACE } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { Configuration } from '../configuration.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   page: 'operations.md',
   async run({ target, place, ...values }, context) {
     const maintenance = await target.maintenance();
-    const work = maintenance.verify(place, placeOptions(values, context));
+    const work = maintenance.verify(place, new Configuration(values.config, context).placeOptions());
     const { differences, warnings } = await during(`Verifying ${place}`, work, context);
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const isSame = differences.length === 0;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { loadSourceConfig, placeOptions, readConfiguration } from '../../../src/cli/configuration.ts';
+import { Configuration } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
@@ -38,14 +38,17 @@ function write(value: unknown, name = 'some/dfinery.json'): string {
   return join(folder, name);
 }
 
-const refusal = (value: unknown) => refusalOf(() => loadSourceConfig(write(value), contextFor()));
+const refusal = (value: unknown) => refusalOf(() => new Configuration(write(value), contextFor()).source());
 
 describe('the configuration of the command line', () => {
   it('comes from the file, over which the environment wins', () => {
     const file = write({ ...SERVICE, timezone: null, lock_wait: '5m' });
-    const config = loadSourceConfig(file, contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }));
+    const config = new Configuration(
+      file,
+      contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }),
+    ).source();
     expect(config).toMatchObject({ serviceId: 'from-environment', events: ['a'], lockWaitMs: 300_000 });
-    expect(loadSourceConfig(undefined, contextFor(REQUIRED)).serviceId).toBe('from-environment');
+    expect(new Configuration(undefined, contextFor(REQUIRED)).source().serviceId).toBe('from-environment');
   });
 
   it('takes relative paths as relative to the file', () => {
@@ -54,8 +57,8 @@ describe('the configuration of the command line', () => {
       { target: 'delta', place: 's3://bucket/x' },
     ];
     const file = write({ ...SERVICE, spool_dir: 'spool', erasure: { ledger_dir: '../ledger', places } });
-    expect(placeOptions({ config: file }, contextFor()).spoolDir).toBe(join(folder, 'some/spool'));
-    expect(readConfiguration(file, contextFor()).erasure).toEqual({
+    expect(new Configuration(file, contextFor()).local().spoolDir).toBe(join(folder, 'some/spool'));
+    expect(new Configuration(file, contextFor()).erasure).toEqual({
       ledger_dir: join(folder, 'ledger'),
       places: [
         { target: 'duckdb', place: join(folder, 'some/events.duckdb') },
@@ -76,6 +79,21 @@ describe('the configuration of the command line', () => {
     );
   });
 
+  it.each([
+    ['status duckdb none.duckdb', 'holds nothing yet'],
+    ['verify duckdb none.duckdb', 'holds no table'],
+    ['report duckdb none.duckdb -o -', 'holds no table'],
+    ['prune duckdb none.duckdb --older-than 1d', 'holds no table'],
+  ])('needs no service and no key for what only reads a place: %s', async (line, sentence) => {
+    const file = write({ suppression_file: 'list', columns_hash: ['member'] });
+    expect((await run({}, `${line} --config ${file}`)).stderr).toContain(sentence);
+  });
+
+  it('needs no token for a plan', async () => {
+    const file = write({ service_id: 'x', start_date: '2026-01-01' });
+    expect((await run({}, `plan --config ${file}`)).code).toBe(0);
+  });
+
   it.each<[string, unknown, string]>([
     ['an unknown key', { ...SERVICE, lookbackdays: 1 }, 'unknown keys: lookbackdays (did you mean lookback_days?).'],
     ['a key of an earlier version', { ...SERVICE, window_days: 1 }, 'unknown keys: window_days.'],
@@ -93,7 +111,7 @@ describe('the configuration of the command line', () => {
 
   it('refuses a file that is not UTF-8', () => {
     writeFileSync(join(folder, 'cp949.json'), Buffer.from('{"service_id":"\xb0\xa1"}', 'latin1'));
-    expect(refusalOf(() => loadSourceConfig('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
+    expect(refusalOf(() => new Configuration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
   });
 
   it.each(['plan', 'check', 'discover', 'sync parquet x', 'verify duckdb x'])(
