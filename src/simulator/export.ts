@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
-import { isObject } from '../base/json.ts';
-import { csvOf } from './data/csv.ts';
-import { type NameFilter, type RowQuery, ZONE_HOURS } from './data/dataset.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import { chunksOf, eventLines, profileLines } from './data/csv.ts';
+import { allows, type NameFilter, type RowQuery, ZONE_HOURS } from './data/dataset.ts';
+import { PROFILE_PROPERTIES } from './data/profiles.ts';
 import { type Exchange, fail, retryAfter } from './exchange.ts';
 import type { Service } from './service.ts';
 
@@ -12,8 +13,26 @@ const MESSAGES: Readonly<Record<number, string>> = {
   429: 'too_many_api_requests',
 };
 
-/** Serves one export: token, service, limits, body, data, in that order. */
-export async function serveExport(exchange: Exchange): Promise<void> {
+/** Serves an export of events. */
+export const serveExport = (exchange: Exchange): Promise<void> =>
+  serve(exchange, 'export', ({ service, body }) => {
+    const query = readExportRequest(body, service);
+    return typeof query === 'string' ? query : eventLines(service.dataset, query);
+  });
+
+/** Serves an export of profiles, which counts against the same limits. */
+export const serveProfiles = (exchange: Exchange): Promise<void> =>
+  serve(exchange, 'profiles', ({ service, body }) => {
+    const columns = isObject(body) ? profileColumns(body) : undefined;
+    return columns === undefined ? 'invalid_parameter' : profileLines(service.dataset, columns);
+  });
+
+/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may give the reason for a refusal. */
+async function serve(
+  exchange: Exchange,
+  operation: 'export' | 'profiles',
+  linesOf: (exchange: Exchange) => Iterable<string> | string,
+): Promise<void> {
   const { service, res, req } = exchange;
   const { scenario, limits, clock } = service;
   const isToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
@@ -24,16 +43,16 @@ export async function serveExport(exchange: Exchange): Promise<void> {
   if (!limits.export.take()) return fail(exchange, 429, 'too_many_api_requests', limits.export.headers());
   service.runningExports++;
   res.once('close', () => service.runningExports--);
-  const given = service.answerOf('export');
+  const given = service.answerOf(operation);
   await clock.sleep(given?.latency_ms ?? 0, exchange.closed);
   if (given?.status !== undefined) {
     const headers = { ...limits.export.headers(), ...retryAfter(given.retry_after_s) };
     return fail(exchange, given.status, MESSAGES[given.status] ?? 'unknown_error', headers);
   }
-  const query = readExportRequest(exchange.body, service);
-  if (typeof query === 'string') return fail(exchange, 400, query, limits.export.headers());
+  const lines = linesOf(exchange);
+  if (typeof lines === 'string') return fail(exchange, 400, lines, limits.export.headers());
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });
-  for (const chunk of csvOf(service.dataset, query)) {
+  for (const chunk of chunksOf(lines)) {
     if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
   }
   res.end();
@@ -53,6 +72,15 @@ function readExportRequest(body: unknown, service: Service): RowQuery | string {
   if (!isDate(from) || !isDate(to) || to < from) return 'invalid_parameter';
   if (from < addDays(today, -history_days)) return 'exceed_date_range_limit';
   return { from, last: to_date_inclusive ? to : addDays(to, -1), events, properties, now };
+}
+
+/** The columns of an export of profiles; undefined if the request is not valid. */
+function profileColumns(body: JsonObject): readonly string[] | undefined {
+  const properties = readFilter(body.properties, body.properties_condition_type);
+  const identities = readFilter([], body.identities_condition_type ?? 'all');
+  if (properties === undefined || identities === undefined) return undefined;
+  const chosen = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
+  return ['df_unified_id', 'df_external_id', ...chosen].sort();
 }
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 
-/** The limits of the two operations: the cycle as the headers name it, and its length. */
+/** The limits of the two groups of operations: the cycle as the headers name it, and its length. */
 export const CYCLES = { export: { cycle: '1h', ms: 3_600_000 }, delete: { cycle: '1m', ms: 60_000 } } as const;
 
-/** Counts the requests of one operation in cycles, each of which begins with its first request. */
+/** Counts the requests of one group in cycles, each of which begins with its first request. */
 export class RequestLimit {
   readonly #clock: Clock;
   readonly #most: number | undefined;

@@ -3,7 +3,7 @@ import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 
-export type Operation = 'export' | 'delete';
+export type Operation = 'export' | 'profiles' | 'delete';
 
 /** An answer in place of the usual one. Without `status` and `code` it is the usual one, late. */
 export interface Answer {

@@ -4,13 +4,14 @@ import { configError, messageOf } from '../base/errors.ts';
 import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
 import { type Exchange, fail } from './exchange.ts';
-import { serveExport } from './export.ts';
+import { serveExport, serveProfiles } from './export.ts';
 import type { Service } from './service.ts';
 
 const LOOPBACK = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
 const OPERATIONS: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
   '/api/v1/export/event': serveExport,
+  '/api/v1/export/userprofile': serveProfiles,
   '/api/v1/identities/delete': serveDelete,
 };
 

@@ -8,9 +8,10 @@ export class Service {
   readonly scenario: Scenario;
   readonly clock: Clock;
   readonly dataset: Dataset;
-  readonly limits: Readonly<Record<Operation, RequestLimit>>;
+  /** An export of profiles counts as an export. */
+  readonly limits: Readonly<Record<'export' | 'delete', RequestLimit>>;
   runningExports = 0;
-  readonly #count = { export: 0, delete: 0 };
+  readonly #count = { export: 0, profiles: 0, delete: 0 };
 
   constructor(scenario: Scenario, clock: Clock) {
     this.scenario = scenario;

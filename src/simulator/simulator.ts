@@ -1,5 +1,5 @@
-// This folder: the embedded service, which shares no code with its client: both operations on loopback, with made-up
-// events, for the demo and the command `simulate`.
+// This folder: the embedded service, which shares no code with its client: its operations on loopback, with made-up
+// events and profiles, for the demo and the command `simulate`.
 
 import { type Clock, systemClock } from '../base/clock.ts';
 import { parseScenario, type Scenario } from './scenario.ts';

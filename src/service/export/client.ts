@@ -1,4 +1,4 @@
-// This folder: the export operation: one request, its answer, and what the answer means.
+// This folder: the exports of events and of profiles: one request, its answer, and what the answer means.
 
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
@@ -8,11 +8,12 @@ import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { type BodyFault, bodyProblem, bytesOf, snippet } from '../http/body.ts';
 import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { type RawAnswer, Transport } from '../http/transport.ts';
+import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
+import { type ProfileRequest, type ProfileService, profilePost } from './profiles.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -45,8 +46,8 @@ interface Exchange {
   readonly close: () => Promise<void>;
 }
 
-/** The export operation over HTTP: one request and its answer; the caller retries. */
-export class ExportClient implements ExportService {
+/** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
+export class ExportClient implements ExportService, ProfileService {
   readonly #options: ExportClientOptions;
   readonly #transport: Transport;
   sent = 0;
@@ -62,9 +63,18 @@ export class ExportClient implements ExportService {
     await this.#options.quota?.close();
   }
 
-  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { serviceId, exportToken, clock, quota } = this.#options;
-    const post = exportPost(request, serviceId, exportToken);
+  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    const { serviceId, exportToken } = this.#options;
+    return this.#export(exportPost(request, serviceId, exportToken), signal);
+  }
+
+  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    const { serviceId, exportToken } = this.#options;
+    return this.#export(profilePost(request, serviceId, exportToken), signal);
+  }
+
+  async #export(post: Post, signal: AbortSignal): Promise<ExportAnswer> {
+    const { clock, quota } = this.#options;
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: RawAnswer | undefined;

@@ -69,12 +69,7 @@ export function exportPost(request: ExportRequest, serviceId: string, token: Sec
   const { events, properties } = request;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),
-    headers: {
-      Authorization: `Bearer ${headerText(token, 'export_token')}`,
-      'Content-Type': 'application/json',
-      'Accept-Encoding': 'gzip',
-      'User-Agent': 'dfinery-elt',
-    },
+    headers: exportHeaders(token),
     body: JSON.stringify({
       ...(events.length > 0 && { events }),
       events_condition_type: request.eventsCondition,
@@ -85,3 +80,10 @@ export function exportPost(request: ExportRequest, serviceId: string, token: Sec
     }),
   };
 }
+
+export const exportHeaders = (token: Secret): Post['headers'] => ({
+  Authorization: `Bearer ${headerText(token, 'export_token')}`,
+  'Content-Type': 'application/json',
+  'Accept-Encoding': 'gzip',
+  'User-Agent': 'dfinery-elt',
+});

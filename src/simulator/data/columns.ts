@@ -32,7 +32,7 @@ function columnOf([name, values, part]: Definition): Column {
   return { name, salt: hashText(name), text, ...USUAL, ...part };
 }
 
-const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
+export const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
 
 /** Generates one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
@@ -62,7 +62,7 @@ const amount: Generator = (_row, h) => {
 };
 
 const twoDigits = (n: number) => String(n).padStart(2, '0');
-const birthday: Generator = (_row, h) =>
+export const birthday = (h: number): string =>
   `${1940 + ((h >>> 8) % 75)}-${twoDigits(1 + ((h >>> 15) % 12))}-${twoDigits(1 + ((h >>> 20) % 28))}`;
 
 /** Generates whole numbers on one day, numbers with a fraction on the next, text on the third. */
@@ -70,6 +70,8 @@ const level: Generator = (row, h) => {
   const turn = ((row.plan.number % 3) + 3) % 3;
   return turn === 0 ? String(h % 10) : turn === 1 ? `${h % 10}.25` : pick(['silver', 'gold', '7', '다이아'], h);
 };
+
+export const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, user))}`;
 
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');
@@ -143,7 +145,7 @@ const SURVEY = { events: maskOf('설문 응답', 'survey, "second" page', 'df_si
 const ITEM = { grain: 'item', events: ITEM_EVENTS } as const;
 
 const SYSTEM: readonly Definition[] = [
-  ['df_unified_id', ({ user }, _h, { seed }) => `u${hex8(mix(seed, user))}`],
+  ['df_unified_id', ({ user }, _h, { seed }) => unifiedId(user, seed)],
   ['df_api_version', (_row, h) => (h % 7 === 0 ? 'v2' : 'v1')],
   ['df_server_datetime', stamp('server')],
   ['df_correction_datetime', stamp('correction')],
@@ -185,7 +187,7 @@ const CUSTOM: readonly Definition[] = [
   ['age', number(14, 70), { events: maskOf('df_sign_up', 'df_login'), fill: 180 }],
   ['score', ['0.1', '12.5', '-3', '99.99', '1.0E10', '0'], { fill: 30 }],
   ['big_id', (_row, h) => `900719925474${String(h % 10_000_000).padStart(7, '0')}`, { fill: 25 }],
-  ['birthday', birthday, { ...SIGN_UP, fill: 200 }],
+  ['birthday', (_row, h) => birthday(h), { ...SIGN_UP, fill: 200 }],
   ['first_seen_at', (row) => new Date(row.occurred).toISOString(), { fill: 20 }],
   ['tags', orNull(...LISTS), { fill: 50 }],
   ['sizes', orNull('[1,2,3]', '[240]', '[]', '[9007199254740993]'), { fill: 20 }],

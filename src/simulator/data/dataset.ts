@@ -2,6 +2,7 @@ import { type Day, daysOf } from '../../base/days.ts';
 import { COLUMNS, type Column, memberNumber } from './columns.ts';
 import { type DayPlan, EVENT_KINDS, eventAt, planDay, type Row, varied, ZONE_HOURS } from './event.ts';
 import { hashText, mix } from './hash.ts';
+import { profileOf } from './profiles.ts';
 
 export { ZONE_HOURS };
 
@@ -29,7 +30,7 @@ interface DatasetOptions {
 
 const USERS = 2_000;
 
-const allows = ({ condition, names }: NameFilter, name: string): boolean =>
+export const allows = ({ condition, names }: NameFilter, name: string): boolean =>
   condition === 'all' || names.has(name) === (condition === 'include');
 
 /** The data of all exports. It holds no row: each row is computed when it is requested. */
@@ -43,10 +44,17 @@ export class Dataset {
     this.#seed = hashText(options.seed);
   }
 
-  /** Removes all events of the user with this external id, if there is one. */
+  /** Removes the profile and all events of the user with this external id, if there is one. */
   deleteProfile(externalId: string): void {
     const user = Number(externalId);
     if (memberNumber(user) === externalId) this.#deletedUsers.add(user);
+  }
+
+  /** The profile of each user, as it is now. */
+  *profiles(): Generator<Readonly<Record<string, string>>> {
+    for (let user = 0; user < USERS; user++) {
+      if (!this.#deletedUsers.has(user)) yield profileOf(user, this.#seed);
+    }
   }
 
   /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { isDay } from '../../../src/base/days.ts';
 
 /** Holds requests and answers to spec/openapi.yaml. Both functions give one sentence a problem; none means valid. */
-export type OperationId = 'exportEvents' | 'deleteProfile';
+export type OperationId = 'exportEvents' | 'exportProfiles' | 'deleteProfile';
 type Json = Record<string, unknown>;
 
 const ROOT = 'openapi';
@@ -100,9 +100,9 @@ function csvProblems(media: Json, body: unknown): string[] {
   const required = media['x-csv-required-columns'];
   if (!Array.isArray(required)) return [];
   const names = String(body).split(/\r?\n/, 1)[0].split(',');
-  const oneOf = media['x-csv-one-of-columns'] as string[];
+  const oneOf = media['x-csv-one-of-columns'] as string[] | undefined;
   const missing = required.filter((name) => !names.includes(name)).map((name) => `column ${name} is missing`);
-  return oneOf.filter((name) => names.includes(name)).length === 1
+  return oneOf === undefined || oneOf.filter((name) => names.includes(name)).length === 1
     ? missing
     : [...missing, `not exactly one of the columns ${oneOf.join(', ')}`];
 }
