@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json' };
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { type ColumnType, isColumnType } from '../cells/types/type.ts';
@@ -69,14 +69,14 @@ export class Configuration {
 
   /** All that a sync needs. */
   source(): LocalSourceConfig {
-    this.require(sourceSchema.required);
+    this.#require(sourceSchema.required);
     const { config } = parseSourceConfig(pick(this.values, sourceSchema), () => undefined, this.names);
     return { ...config, ...this.local() };
   }
 
   /** The same without the way to the service, which a plan does not need. */
   settings(): SourceSettings & LocalConfig {
-    this.require(['service_id']);
+    this.#require(['service_id']);
     const { config } = parseSourceSettings(pick(this.values, sourceSchema), this.names);
     return { ...config, ...this.local() };
   }
@@ -96,13 +96,16 @@ export class Configuration {
     return { ...this.local(), env, clock, logger, signal };
   }
 
-  /** Throws a configuration failure that names each missing key with its variable. */
-  require(keys: readonly string[], given = this.values, file = this.file): void {
-    const missing = keys.filter((key) => (given[key] ?? '') === '');
-    if (missing.length === 0) return;
-    const names = missing.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);
-    const [verb, them] = missing.length === 1 ? ['is', 'it'] : ['are', 'them'];
-    throw configError(`${missing.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${file}.`);
+  #require(keys: readonly string[]): void {
+    const missing = keys.filter((key) => (this.values[key] ?? '') === '');
+    if (missing.length > 0) throw this.missing(missing);
+  }
+
+  /** The failure that a configuration lacks keys: names each with its variable. */
+  missing(keys: readonly string[], file = this.file): UserError {
+    const names = keys.map((key) => `${variableOf(key)}${key.endsWith('_token') ? ' (or …_FILE)' : ''}`);
+    const [verb, them] = keys.length === 1 ? ['is', 'it'] : ['are', 'them'];
+    return configError(`${keys.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${file}.`);
   }
 }
 

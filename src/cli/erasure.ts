@@ -1,14 +1,15 @@
 import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
+import type { Secret } from '../base/secrets.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import { parseErasureConfig } from '../config/erasure.ts';
+import { type ErasureConfig, parseErasureConfig } from '../config/erasure.ts';
+import type { ServiceName } from '../erasure/ledger/ledger.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { places, targetNamed, text, type ValuesOf } from './command.ts';
-import { Configuration } from './configuration.ts';
-import type { Context } from './context.ts';
+import type { Configuration } from './configuration.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -23,36 +24,32 @@ export const PEOPLE_OPTIONS = {
 
 type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
 
-/** What dfinery.json and the environment say about erasures. */
-export type ErasureSetup = ReturnType<typeof loadErasure>;
+/** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
+export function erasureOf({ values, erasure, names }: Configuration): ErasureConfig {
+  const { base_url = erasure.base_url, service_id = erasure.service_id } = values;
+  return parseErasureConfig({ ...erasure, base_url, service_id }, names).config;
+}
 
-/**
- * Reads the object `erasure` of dfinery.json, with the service of the same file; the environment wins. Only what sends
- * requests needs the token. What only reads places needs no service either, unless there is a ledger.
- */
-export function loadErasure(path: string | undefined, needs: 'token' | 'service' | 'places', context: Context) {
-  const configuration = new Configuration(path, context);
-  const { values, erasure, names, file } = configuration;
-  const service = Object.fromEntries(['base_url', 'service_id'].map((key) => [key, values[key] ?? erasure[key]]));
-  const given = { ...erasure, ...service };
-  const isOffline = needs === 'places' && erasure.ledger_dir === undefined;
-  configuration.require(isOffline ? [] : ['base_url', 'service_id'], given);
-  if (needs === 'token') configuration.require(['import_token'], given, `the object erasure of ${file}`);
-  const { config, secrets } = parseErasureConfig(
-    { import_token: '-', ...given, ...(isOffline && { base_url: 'https://host', service_id: '-' }) },
-    names,
-  );
-  for (const secret of secrets) context.redactor.add(secret);
-  return { ...config, onRejected: 'continue' as const };
+/** The service whose profiles are deleted. Throws UserError if the configuration lacks it. */
+export function serviceOf({ service }: ErasureConfig, configuration: Configuration): ServiceName {
+  const { values, erasure } = configuration;
+  if (service !== undefined) return service;
+  throw configuration.missing(['base_url', 'service_id'].filter((key) => (values[key] ?? erasure[key] ?? '') === ''));
+}
+
+/** The token of the deletions. Throws UserError if the configuration lacks it. */
+export function importTokenOf({ importToken }: ErasureConfig, configuration: Configuration): Secret {
+  if (importToken !== undefined) return importToken;
+  throw configuration.missing(['import_token'], `the object erasure of ${configuration.file}`);
 }
 
 /** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
-export function loadPrivacy(path: string | undefined, context: Context) {
+export function privacyOf(configuration: Configuration) {
   const {
     hashKey,
     suppressionFile: file,
     suppressionKey: key,
-  } = new Configuration(path, context).part('columnsHash', 'hashKey', 'suppressionFile', 'suppressionKey');
+  } = configuration.part('columnsHash', 'hashKey', 'suppressionFile', 'suppressionKey');
   return {
     hashKey: hashKey && new HashKey(hashKey),
     suppression: file === undefined || key === undefined ? undefined : { file, key },
@@ -60,7 +57,7 @@ export function loadPrivacy(path: string | undefined, context: Context) {
 }
 
 /** The places of the options, else of the configuration. */
-export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureSetup): StoredPlace[] {
+export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig): StoredPlace[] {
   const named = given.length > 0 ? given : setup.places.map(({ target, place }) => [target, place] as const);
   const all = named.map(([kind, path]): StoredPlace => ({ target: targetNamed(kind, STATEFUL_TARGETS, '--in'), path }));
   const names = all.map(placeName);
@@ -70,7 +67,7 @@ export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureSetup)
 }
 
 /** How people are found in the places: by one of the two. Throws UserError if neither is given. */
-export function searchOf({ byColumn, mapping }: Pick<Values, 'byColumn' | 'mapping'>, setup: ErasureSetup) {
+export function searchOf({ byColumn, mapping }: Pick<Values, 'byColumn' | 'mapping'>, setup: ErasureConfig) {
   if (byColumn !== undefined && mapping !== undefined) throw configError('Give --by-column or --mapping, not both.');
   const column = mapping === undefined ? (byColumn ?? setup.byColumn) : undefined;
   if (column !== undefined || mapping !== undefined) return { column, mapping };

@@ -4,25 +4,32 @@ import { isObject } from '../base/json.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 
-const configOf = ({ places, ...values }: ValuesOf<typeof schema>) => ({
+/** The keys that only some commands need. */
+type ServiceKey = 'baseUrl' | 'serviceId' | 'importToken';
+type Values = ValuesOf<typeof schema>;
+
+const configOf = ({ places, baseUrl, serviceId, ...values }: Omit<Values, ServiceKey> & Partial<Values>) => ({
   ...values,
-  baseUrl: cleanBaseUrl(values.baseUrl),
+  /** The service whose profiles are deleted, if both keys are set. */
+  service: baseUrl === undefined || serviceId === undefined ? undefined : { baseUrl: cleanBaseUrl(baseUrl), serviceId },
   places: placesIn(places),
 });
 
 /** The schema has checked each entry. */
 const placesIn = (places: unknown): readonly { readonly target: string; readonly place: string }[] =>
-  (Array.isArray(places) ? places : []).flatMap((one: unknown) =>
-    isObject(one) ? [{ target: String(one.target), place: String(one.place) }] : [],
+  (Array.isArray(places) ? places : []).flatMap((place: unknown) =>
+    isObject(place) ? [{ target: String(place.target), place: String(place.place) }] : [],
   );
 
 /** The object `erasure` of dfinery.json with the service: frozen, every default filled in. */
 export type ErasureConfig = Readonly<ReturnType<typeof configOf>>;
 
-/** `names`: the environment variables that gave keys. */
+/**
+ * Service and token may be missing: a proof and `person` do without. `names`: the environment variables that gave keys.
+ */
 export const parseErasureConfig = (value: unknown, names?: ReadonlyMap<string, string>): ParsedConfig<ErasureConfig> =>
   parseConfig(
-    { schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') },
+    { schema, valid, configOf, required: [], problems: (filled) => serviceProblems(filled, 'import_token') },
     value,
     () => undefined,
     names,

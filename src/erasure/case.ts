@@ -29,12 +29,11 @@ export interface ErasureOptions {
   readonly read: (list: DeletionList) => Promise<void>;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
-  readonly deleter: ProfileDeleter;
+  /** Undefined: no request is sent. */
+  readonly deleter: ProfileDeleter | undefined;
   readonly purge?: PurgeRequest | undefined;
   /** File with the columns external_id and df_unified_id. */
   readonly mapping?: string | undefined;
-  /** True if no request is sent. */
-  readonly isPurgeOnly?: boolean;
   /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
@@ -97,7 +96,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
 /** What is known before anything is sent or removed. Throws UserError for what makes the execution impossible. */
 async function planErasure(options: ErasureOptions) {
-  const { settings, io, consent, isPurgeOnly = false } = options;
+  const { settings, io, consent, deleter } = options;
   const began = io.clock.now();
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
   const list = new DeletionList();
@@ -116,7 +115,7 @@ async function planErasure(options: ErasureOptions) {
         counts: list.counts,
         wanted: wanted.length,
         doneBefore: doneBefore.length,
-        isPurgeOnly,
+        isPurgeOnly: deleter === undefined,
         guard,
         places: purge?.reports ?? [],
         warnings: [...before, ...(purge?.warnings ?? [])],
@@ -136,11 +135,11 @@ async function planErasure(options: ErasureOptions) {
 
 /** Whom the service is asked for, and whom the ledger knows as deleted; `memory` says so. */
 function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
-  const { isPurgeOnly, isAgain, settings } = options;
+  const { deleter, isAgain, settings } = options;
   const wanted: ListedId[] = [];
   const doneBefore: ListedId[] = [];
   const times: number[] = [];
-  for (const listed of isPurgeOnly ? [] : ids) {
+  for (const listed of deleter === undefined ? [] : ids) {
     const known = isAgain ? undefined : ledger.remembered(listed.id);
     const isLater = listed.requestedAt !== undefined && known !== undefined && listed.requestedAt > known.at;
     if (known?.outcome === 'done' && !isLater) {
@@ -196,12 +195,12 @@ function consentHash(
   suppressed: SuppressionVersion | undefined,
   options: ErasureOptions,
 ): string {
-  const { settings, purge, isPurgeOnly = false, isAgain = false } = options;
+  const { settings, deleter, purge, isAgain = false } = options;
   const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
   return sha256([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list.digest, isPurgeOnly, isAgain],
+    [list.digest, deleter === undefined, isAgain],
     [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, suppressed?.head ?? null],
     [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
   ]);
@@ -214,7 +213,7 @@ async function requestAll(
 ): Promise<Requested> {
   for (const listed of doneBefore) listed.decision = 'done';
   for (const listed of doneBefore) onDecided(listed);
-  if (wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
+  if (deleter === undefined || wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
   return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
 }
 

@@ -10,7 +10,8 @@ export interface PersonOptions extends Pick<PurgeRequest, 'places' | 'column' | 
   /** File with the columns external_id and df_unified_id. */
   readonly mapping: string | undefined;
   readonly options: PlaceOptions;
-  readonly settings: LedgerSettings;
+  /** Undefined: nothing is kept. */
+  readonly ledger: LedgerSettings | undefined;
   write(line: string): Promise<void>;
 }
 
@@ -19,7 +20,7 @@ export interface PersonOptions extends Pick<PurgeRequest, 'places' | 'column' | 
  * `access` in the ledger before anything is shown. Throws UserError.
  */
 export async function showPeople(request: PersonOptions): Promise<{ readonly ids: number; readonly rows: number }> {
-  const { places, column, hashKey, options, settings, write } = request;
+  const { places, column, hashKey, options, write } = request;
   const { logger, clock, signal } = options;
   const list = new DeletionList();
   for await (const row of request.rows) list.add(row);
@@ -33,10 +34,12 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
     const { warnings } = await (await target.people()).find(path, query, options);
     for (const warning of warnings) logger.warn('person.missed', warning);
   }
-  const ledger = await Ledger.open(settings, { clock, isPlan: false });
-  const names = places.map(placeName);
-  await ledger.begin(0, names);
-  await ledger.writeAll(listed.map(({ id }) => ({ kind: 'access', id: ledger.key.idHash(id), places: names })));
+  if (request.ledger !== undefined) {
+    const ledger = await Ledger.open(request.ledger, { clock, isPlan: false });
+    const names = places.map(placeName);
+    await ledger.begin(0, names);
+    await ledger.writeAll(listed.map(({ id }) => ({ kind: 'access', id: ledger.key.idHash(id), places: names })));
+  }
   let rows = 0;
   for (const place of places) {
     const people = await place.target.people();

@@ -2,6 +2,7 @@ import { secretFrom } from '../../base/env.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
+import type { ErasureConfig } from '../../config/erasure.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { isProved, proofLines, proveErasure } from '../../erasure/ledger/proof.ts';
@@ -15,13 +16,14 @@ import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import {
   checkedWord,
-  type ErasureSetup,
-  loadErasure,
-  loadPrivacy,
+  erasureOf,
+  importTokenOf,
   PEOPLE_OPTIONS,
   placesOf,
+  privacyOf,
   rowsOf,
   searchOf,
+  serviceOf,
 } from '../erasure.ts';
 import { failureOf } from '../failure.ts';
 import { during } from '../run/progress.ts';
@@ -74,12 +76,15 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   }
   const isPurgeOnly = purgeOnly || suppressed;
-  const setup = loadErasure(values.config, isPurgeOnly ? 'service' : 'token', context);
-  const purge = purgeOf(values, setup, context);
+  const configuration = new Configuration(values.config, context);
+  const setup = erasureOf(configuration);
+  const service = serviceOf(setup, configuration);
+  const importToken = isPurgeOnly ? undefined : importTokenOf(setup, configuration);
+  const purge = purgeOf(values, setup, configuration, context);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
-  const settings = { ...setup, reason };
+  const settings = { ...setup, ...service, onRejected: 'continue' as const, reason };
   const rows = suppressed ? undefined : rowsOf(values, setup.requestedAtField);
-  const deleter = new DeletionClient({ ...setup, clock, env });
+  const deleter = importToken && new DeletionClient({ ...setup, ...service, importToken, clock, env });
   try {
     const work = runErasure({
       settings,
@@ -88,7 +93,6 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
       deleter,
       purge: purge?.request,
       mapping: purge?.mapping,
-      isPurgeOnly,
       isAgain: again,
       async read(list) {
         for await (const row of rows ?? []) {
@@ -100,20 +104,20 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
     const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
     return outcomeOf(await during(what, work, context), context);
   } finally {
-    await deleter.close();
+    await deleter?.close();
   }
 }
 
-function purgeOf(values: Values, setup: ErasureSetup, context: Context) {
+function purgeOf(values: Values, setup: ErasureConfig, configuration: Configuration, context: Context) {
   const places = placesOf(values, setup);
   if (places.length === 0) return undefined;
   const { suppressed, maxPeople, allowShared } = values;
   const search = suppressed ? { column: undefined, mapping: undefined } : searchOf(values, setup);
-  const options = new Configuration(values.config, context).placeOptions();
+  const options = configuration.placeOptions();
   const request: PurgeRequest = {
     places,
     column: search.column,
-    ...loadPrivacy(values.config, context),
+    ...privacyOf(configuration),
     isSuppressed: suppressed,
     maxPeople,
     allowsShared: allowShared,
@@ -158,7 +162,7 @@ async function verdictOn(path: string, values: Values, context: Context): Promis
 /** The key of the ledger where one is configured; a ledger may also be verified where no service is. */
 function keyOf({ config }: Values, context: Context) {
   try {
-    return loadErasure(config, 'places', context).ledgerKey;
+    return erasureOf(new Configuration(config, context)).ledgerKey;
   } catch (error) {
     if (config !== undefined) throw error;
     const { text: key } = secretFrom(context.env, 'DFINERY_LEDGER_KEY') ?? {};
@@ -169,13 +173,15 @@ function keyOf({ config }: Values, context: Context) {
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
 async function proofOf(values: Values, context: Context): Promise<Outcome> {
   const { proof: id, proofFile, column, head } = values;
-  const setup = loadErasure(values.config, 'service', context);
+  const configuration = new Configuration(values.config, context);
+  const setup = erasureOf(configuration);
+  const service = serviceOf(setup, configuration);
   if (setup.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new DeletionList();
   const given = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of rowsOf(given, undefined)) list.add(row);
-  const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service: setup, head });
+  const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service, head });
   const lines = proofLines(proof, id === undefined);
   return { result: proof, lines, exit: isProved(proof) ? EXIT.done : EXIT.failed };
 }

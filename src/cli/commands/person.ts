@@ -6,7 +6,7 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { loadErasure, loadPrivacy, PEOPLE_OPTIONS, placesOf, rowsOf, searchOf } from '../erasure.ts';
+import { erasureOf, PEOPLE_OPTIONS, placesOf, privacyOf, rowsOf, searchOf, serviceOf } from '../erasure.ts';
 
 export const command = defineCommand({
   options: {
@@ -19,7 +19,8 @@ export const command = defineCommand({
   ],
   page: 'erasure.md',
   async run(values, context) {
-    const setup = loadErasure(values.config, 'places', context);
+    const configuration = new Configuration(values.config, context);
+    const setup = erasureOf(configuration);
     const places = placesOf(values, setup);
     if (places.length === 0) throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
     const search = searchOf(values, setup);
@@ -31,9 +32,9 @@ export const command = defineCommand({
         rows: list,
         places,
         ...search,
-        hashKey: loadPrivacy(values.config, context).hashKey,
-        options: new Configuration(values.config, context).placeOptions(),
-        settings: setup,
+        hashKey: privacyOf(configuration).hashKey,
+        options: configuration.placeOptions(),
+        ledger: setup.ledgerDir === undefined ? undefined : { ...setup, ...serviceOf(setup, configuration) },
         async write(line) {
           if (file === undefined) context.terminal.result(line);
           else await onDisk(path, file.writeFile(`${line}\n`));
