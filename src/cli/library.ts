@@ -31,7 +31,7 @@ export interface Configuration {
   readonly on_implausible?: 'fail' | 'warn';
   readonly max_concurrent_exports?: number;
   readonly column_types?: Readonly<Record<string, string>>;
-  readonly schema_mode?: 'evolve' | 'freeze' | 'fail';
+  readonly schema_mode?: 'evolve' | 'freeze';
   readonly suppression_file?: string;
   readonly suppression_key?: string;
   readonly columns_drop?: readonly string[];

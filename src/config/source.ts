@@ -13,7 +13,7 @@ import type { Problem } from './problems.ts';
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
 export type NameCondition = 'all' | 'include' | 'exclude';
-export type SchemaMode = 'evolve' | 'freeze' | 'fail';
+export type SchemaMode = 'evolve' | 'freeze';
 
 /** Converts what the schema cannot express: types narrower than a text, and values that become others. */
 function settingsOf({

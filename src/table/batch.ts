@@ -42,7 +42,7 @@ export function planBatch(
   const incoming = batch.map(({ files }) => incomingColumns(files));
   const all = incomingColumns(batch.flatMap(({ files }) => files)).columns;
   const columns =
-    isFirst && rules.schemaMode !== 'evolve' && batch.length > 1
+    isFirst && rules.schemaMode === 'freeze' && batch.length > 1
       ? planFirst(
           stored,
           [incoming[0].columns, incomingColumns(batch.slice(1).flatMap(({ files }) => files)).columns],
@@ -59,7 +59,7 @@ export function planBatch(
   return { isFirst, columns, days, timezone: rules.timezone };
 }
 
-/** Under `freeze` and `fail` the first day of a place gives the schema for the days after it. */
+/** Under `freeze` the first day of a place gives the schema for the days after it. */
 function planFirst(
   stored: readonly StoredColumn[],
   [first, others]: readonly IncomingColumns['columns'][],

@@ -46,8 +46,8 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 }
 
 /**
- * Plans the names of new columns, and the types of all. `isFirst`: nothing was committed yet, so that `freeze` and
- * `fail` compare with a pinned schema alone. Throws UserError under `fail`.
+ * Plans the names of new columns, and the types of all. `isFirst`: nothing was committed yet, so that `freeze`
+ * compares with a pinned schema alone.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
@@ -109,7 +109,7 @@ function planColumn(
   const batchForms = incoming?.forms ?? 0;
   const { type, fixed, hasValues, isNew } = typeAfter(column, incoming, rules);
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
-  const planned = {
+  return {
     ...column,
     key,
     before: column.type,
@@ -121,11 +121,6 @@ function planColumn(
     isRefused: hasValues && isNew && rules.schemaMode === 'freeze',
     shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
-  if (rules.schemaMode === 'fail' && hasValues) {
-    const { isClean } = readingOf(planned, batchForms, { asInstants, isText: column.type === 'string' });
-    refuseChange(planned, { isNew, isClean });
-  }
-  return planned;
 }
 
 /** How the cells of a column, in files with these forms, become values. */
@@ -224,21 +219,3 @@ function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, {
 const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';
 const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
-
-function refuseChange(
-  { source, before, type, fixed, shape }: PlannedColumn,
-  { isNew, isClean }: { readonly isNew: boolean; readonly isClean: boolean },
-): void {
-  const wouldChange = before !== null && type !== before && fixed === undefined;
-  if (!isNew && !wouldChange && isClean) return;
-  const what = isNew
-    ? 'is new'
-    : wouldChange
-      ? `of type ${before} would become ${type}`
-      : `of type ${type} has a cell that does not fit`;
-  const is = shape === undefined ? '' : ` (first such cell has the shape ${shape})`;
-  throw configError(
-    `column ${source} ${what}${is} and schema_mode is fail: change the schema or column_types, or use evolve.`,
-    { where: { column: source } },
-  );
-}

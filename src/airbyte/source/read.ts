@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { configError, transientError, UserError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayResult } from '../../extract/download/day.ts';
@@ -147,12 +147,6 @@ class Reader {
     }
     const cells = [...rescued].map(([name, count]) => `${name} (${count})`).join(', ');
     if (cells === '') return;
-    if (this.#config.schemaMode === 'fail') {
-      throw configError(
-        `${day} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the ` +
-          "source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.",
-      );
-    }
     const without = streams.filter(({ records }) => !Object.hasOwn(records.properties, RESCUED));
     const text =
       without.length === 0

@@ -130,16 +130,6 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     ]);
   });
 
-  it('end the run under fail, with what came before kept', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]], { schemaMode: 'fail' });
-    const loading = place.load([[place.of(D2, [{ id: 'b', m: 'new' }])]], { schemaMode: 'fail' });
-    await expect(loading).rejects.toMatchObject({
-      kind: 'config',
-      message: expect.stringContaining('schema_mode is fail'),
-    });
-    expect(await place.keys()).toEqual([`${D1} a`]);
-  });
-
   it('are recorded with the day that changed them', async () => {
     await place.load([
       [place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x' }]), place.of(D3, [{ id: 'c' }])],
