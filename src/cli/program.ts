@@ -4,6 +4,7 @@
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
+import { folderWithoutModes } from '../fs/permissions.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
@@ -12,6 +13,8 @@ import { type CommandValues, parseCommandLine } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
 const COMPLETION = new Set(['completion', '--get-yargs-completions']);
+
+const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
@@ -60,6 +63,8 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     else if (values.json === true) context.terminal.result(JSON.stringify(result));
     return exit;
   } finally {
+    const folder = folderWithoutModes();
+    if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
     await held?.release();
   }
 }

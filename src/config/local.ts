@@ -6,7 +6,7 @@ import { type ParsedConfig, parseConfig, type ValuesOf } from './parse.ts';
 
 const configOf = ({ lockWait, retention, memoryLimit, spoolDir }: ValuesOf<typeof schema>) => ({
   memoryLimit,
-  lockWaitMs: parseDuration(lockWait) ?? 30_000,
+  lockWaitMs: parseDuration(lockWait) ?? 90_000,
   retentionMs: parseDuration(retention) ?? DAY_MS,
   spoolDir: spoolDir ?? tmpdir(),
 });

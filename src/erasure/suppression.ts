@@ -13,7 +13,7 @@ import type { Suppression, SuppressionVersion } from '../cells/columns/row-filte
 import { OWNER_FILE, syncFolder } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
-import { makeFolders } from '../fs/private-folder.ts';
+import { makeFolders } from '../fs/permissions.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person. Purges append to it, and never change a line. Downloads leave out the rows of these people.

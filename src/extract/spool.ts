@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { acquireLease, isLeased, type Lease, leaseOf } from '../fs/lock.ts';
-import { isPrivateFolder, makeFolders } from '../fs/private-folder.ts';
+import { isPrivateFolder, makeFolders } from '../fs/permissions.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */

@@ -3,7 +3,6 @@
 
 import { randomBytes } from 'node:crypto';
 import {
-  chmodSync,
   closeSync,
   openSync,
   readSync,
@@ -20,6 +19,7 @@ import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
+import { setMode } from './permissions.ts';
 
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
@@ -108,7 +108,7 @@ function replaceSmallFile(path: string, text: string, mode: number): void {
   try {
     writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
     // The umask must not decide the mode.
-    chmodSync(temporary, mode);
+    setMode(temporary, mode);
     renameSync(temporary, path);
   } finally {
     rmSync(temporary, { force: true });
@@ -182,8 +182,9 @@ export function removeIfThere(path: string): void {
   }
 }
 
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path, 'r');
+/** Windows syncs only what is open for writing, Linux opens a folder only for reading. */
+async function syncFile(path: string, flags: 'r+' | 'r' = 'r+'): Promise<void> {
+  const file = await open(path, flags);
   try {
     await file.sync();
   } finally {
@@ -194,7 +195,7 @@ async function syncFile(path: string): Promise<void> {
 /** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
   try {
-    await syncFile(path);
+    await syncFile(path, 'r');
   } catch (error) {
     if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
   }

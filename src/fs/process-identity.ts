@@ -24,9 +24,12 @@ export const OWN_IDENTITY: ProcessIdentity = {
   started: statusOf('self')?.started ?? '',
 };
 
-/** Tells whether a process lives, as far as that can be proved from here. */
+/**
+ * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only the
+ * host is compared, and an id in use may be that of a later process.
+ */
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
-  if (space === '' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
+  if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!exists(pid)) return 'dead';
   const found = statusOf(String(pid));
   if (found === undefined || started === '') return 'unknown';

@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs';
-import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import {
@@ -12,7 +12,7 @@ import {
   temporaryPathOf,
 } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import { checkWritable, makeFolders } from '../fs/private-folder.ts';
+import { checkWritable, makeFolders, setMode } from '../fs/permissions.ts';
 import { compareBytes } from '../table/names.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
@@ -69,7 +69,7 @@ export class DiskStorage implements Storage {
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
       const stored = this.#withFolders(path);
-      await chmod(file, OWNER_FILE);
+      setMode(file, OWNER_FILE);
       await moveFile(file, stored).catch((error) => {
         if (codeOf(error) !== 'EXDEV') throw error;
         return copyAcross(file, stored);

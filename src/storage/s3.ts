@@ -10,7 +10,7 @@ import { configError, messageOf, transientError, type UserError } from '../base/
 import { printable } from '../base/printable.ts';
 import { attempted } from '../base/retry.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
-import { makeFolders } from '../fs/private-folder.ts';
+import { makeFolders } from '../fs/permissions.ts';
 import { type BucketAccess, beginPage, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
 import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';

@@ -1,15 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  lstatSync,
-  readdirSync,
-  realpathSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chownSync, existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
@@ -17,6 +7,7 @@ import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { nameTemporary, OWNER_FILE, PERMISSIONS, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
+import { setMode } from '../../fs/permissions.ts';
 
 export const REWRITING = '.rewriting';
 
@@ -121,7 +112,7 @@ export function copyOwner(file: string, copy: string): void {
       );
     }
   }
-  chmodSync(copy, mode & PERMISSIONS);
+  setMode(copy, mode & PERMISSIONS);
 }
 
 /** Storage version that DuckDB 1.2 and all later versions read. */
@@ -150,7 +141,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
   try {
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(columns)})`);
     await connection.run('DETACH making');
-    chmodSync(making, OWNER_FILE);
+    setMode(making, OWNER_FILE);
     await nameTemporary(making, file, { mayRename: true });
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(making, file), { cause: error });

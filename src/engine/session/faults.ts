@@ -14,6 +14,8 @@ import { COMMITTED_IS_KEPT, diskError, diskFull } from '../../fs/disk-failure.ts
  * message in its text.
  */
 const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
+/** DuckDB's messages about a file that another process has open: on Linux and macOS, and on Windows. */
+const LOCKED = /Could not set lock on file|File is already open in|being used by another process/;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
 const DAMAGED_PARQUET =
@@ -22,7 +24,7 @@ const DAMAGED_PARQUET =
 /** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
   {
-    match: /Could not set lock on file/,
+    match: LOCKED,
     make: (file, first) =>
       transientError(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
   },
@@ -95,7 +97,7 @@ export function engineError(thrown: unknown, file: string): UserError {
 }
 
 export function isLocked(thrown: unknown): boolean {
-  return /Could not set lock on file/.test(messageOf(thrown));
+  return LOCKED.test(messageOf(thrown));
 }
 
 /** Thrown if a scanned file gives other rows than the scan saw. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError } from '../../base/errors.ts';
-import { holdPrivateUmask } from '../../fs/private-folder.ts';
+import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { attach } from './attach.ts';
 import {
   checkDatabasePath,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
 import { createFile } from '../../fs/atomic-file.ts';
-import { isTrustedOwner } from '../../fs/private-folder.ts';
+import { isTrustedOwner } from '../../fs/permissions.ts';
 
 const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;

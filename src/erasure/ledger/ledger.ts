@@ -11,7 +11,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { OWNER_FILE, syncFolder } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
+import { isTrustedOwner, makeFolders } from '../../fs/permissions.ts';
 import { givenOrStoredKey, LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
 import { LEDGER_FILE, readLedger } from './read.ts';

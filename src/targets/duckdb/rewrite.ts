@@ -21,7 +21,7 @@ export const rewriteDuckDb = (options: EngineOptions): Promise<RewriteResult> =>
   withCopy(options, async (engine, path) => {
     const rows = await engine.count('events');
     const bytesBefore = statSync(engine.file).size;
-    await moveFile(path, engine.file);
+    await replaceDatabase(engine, path);
     return { rows, rowsRemoved: 0, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 
@@ -58,6 +58,19 @@ export async function withCopy<T>(
   } catch (error) {
     throw diskError(error, { what: file, path: file, consequence: 'nothing was changed' });
   }
+}
+
+/**
+ * Puts a copy in the place of the file, which is open and so keeps writers away. Windows renames nothing over an open
+ * file: there it is closed first, and a file that somebody wrote to meanwhile stays.
+ */
+async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
+  if (process.platform === 'win32') {
+    const { mtimeMs } = statSync(engine.file);
+    await engine.close();
+    if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
+  }
+  await moveFile(copy, engine.file);
 }
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */

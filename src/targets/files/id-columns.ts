@@ -4,7 +4,7 @@ import { literal } from '../../cells/types/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { pathLiteral } from '../../engine/session/quote.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
-import { makeFolders } from '../../fs/private-folder.ts';
+import { makeFolders } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** Bytes of the end of a file that are read first: they hold the footer, and of a small file everything. */

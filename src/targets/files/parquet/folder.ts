@@ -12,7 +12,7 @@ import { pathLiteral } from '../../../engine/session/quote.ts';
 import { nameDays } from '../../../extract/plan/calendar.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
-import { makeFolders } from '../../../fs/private-folder.ts';
+import { makeFolders } from '../../../fs/permissions.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { newState, type TableState } from '../../../table/place-state.ts';

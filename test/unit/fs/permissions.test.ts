@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { holdPrivateUmask, isPrivateFolder, makeFolders } from '../../../src/fs/private-folder.ts';
+import { holdPrivateUmask, isPrivateFolder, makeFolders } from '../../../src/fs/permissions.ts';
 
 let dir: string;
 let path: string;

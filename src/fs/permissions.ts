@@ -1,7 +1,7 @@
-import { constants, lstatSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, constants, lstatSync, mkdirSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { configError } from '../base/errors.ts';
+import { dirname, resolve } from 'node:path';
+import { codeOf, configError } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
 
 const OWNER_FOLDER = 0o700;
@@ -11,6 +11,22 @@ const OTHERS = 0o077;
 export function isTrustedOwner(uid: number): boolean {
   const own = process.getuid?.();
   return own === undefined || own === 0 || uid === own || uid === 0;
+}
+
+const WITHOUT_MODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+let withoutModes: string | undefined;
+
+/** The first folder in which this process could set no mode; undefined if there was none. */
+export const folderWithoutModes = (): string | undefined => withoutModes;
+
+/** Sets the mode of a file of this user, where the file system keeps modes: SMB, exFAT and others do not. */
+export function setMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode);
+  } catch (error) {
+    if (!WITHOUT_MODES.has(codeOf(error) ?? '')) throw error;
+    withoutModes ??= resolve(dirname(path));
+  }
 }
 
 /** Throws a configuration failure for a folder whose files cannot be replaced or removed. */

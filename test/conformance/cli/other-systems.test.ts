@@ -1,0 +1,54 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
+
+const PRELOAD = join(import.meta.dirname, '../../support/processes/other-system.cjs');
+const WANTED = { from: daysBack(7), to: daysBack(2) };
+
+let fixture: CliFixture;
+beforeEach(async () => {
+  fixture = await CliFixture.start();
+});
+afterEach(() => fixture.close());
+
+const runOn = (system: string, argv: readonly string[]) =>
+  fixture.start(argv, { SYSTEM: system, NODE_OPTIONS: `--require=${PRELOAD}` }).ended;
+
+it.for(STATEFUL_TARGETS.flatMap(({ name }) => ['windows', 'share'].map((system) => ({ name, system }))))(
+  'loads $name where files behave as on $system, and loads it again',
+  async ({ name, system }) => {
+    const place = join(fixture.dir, name);
+    const argv = fixture.syncInto(name, place, {});
+    const first = await runOn(system, argv);
+    const second = await runOn(system, [...argv, '--full-refresh']);
+    for (const { code, stdout, stderr } of [first, second]) {
+      expect(code, stderr).toBe(0);
+      expect(JSON.parse(stdout).rows).toBe(fixture.sim.countRows(WANTED));
+    }
+    expect(first.stderr.match(/keeps no modes/g) ?? []).toHaveLength(system === 'share' ? 1 : 0);
+  },
+);
+
+it('compacts a DuckDB file where no open file can be replaced', async () => {
+  expect((await fixture.sync()).code).toBe(0);
+  const { code, stderr } = await runOn('windows', ['compact', 'duckdb', fixture.file]);
+  expect(code, stderr).toBe(0);
+  expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
+});
+
+it('without /proc, a lock of this host is free once no process has the id of its owner', async () => {
+  const place = join(fixture.dir, 'lake');
+  mkdirSync(join(place, '_dfinery'), { recursive: true });
+  const lock = join(place, '_dfinery', 'lock');
+  const argv = fixture.syncInto('parquet', place, { lock_wait: '10ms' });
+  writeFileSync(lock, ownerText({ space: '', started: '' }));
+  expect(await runOn('macos', argv)).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('is in use by process'),
+  });
+  writeFileSync(lock, ownerText({ pid: DEAD_PID, space: '', started: '' }));
+  expect((await runOn('macos', argv)).code).toBe(0);
+});
