@@ -155,8 +155,11 @@ describe('a day that has fewer rows than are stored', () => {
     expect(fixture.events('day.fewer_rows')).toHaveLength(1);
   });
 
-  it('keeps the stored rows and ends with exit 3 if two downloads differ; other days are loaded', async () => {
-    await again(onDay('2026-01-19', (nth) => ({ body: without(nth) })));
+  it.each([
+    [1, 2],
+    [3, 1],
+  ])('keeps the stored rows if downloads lack %i and %i: exit 3, other days are loaded', async (first, second) => {
+    await again(onDay('2026-01-19', (nth) => ({ body: without(nth === 1 ? first : second) })));
     fixture.clock.time += 24 * HOUR;
     const failure = await fixture.failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
@@ -208,6 +211,18 @@ describe('a day that is not over', () => {
     expect(fixture.target.state?.from_date).toBe('2026-01-21');
   });
 
+  it('stays open if its download began before it was over, however late that ends', async () => {
+    const waitsAWhile = () => {
+      fixture.clock.time += 2 * HOUR;
+      return { body: (csv: string) => csv };
+    };
+    start({ fault: onDay('2026-01-20', waitsAWhile) });
+    fixture.clock.time = at('2026-01-21T11:00:00Z');
+    await fixture.run(SETTINGS);
+    expect(fixture.target.receipts.get('2026-01-20')).toMatchObject({ rows: 4, is_over: false });
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
+  });
+
   it('is counted as open if the caller named it', async () => {
     await start().run(SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
     expect(fixture.counts.openDays).toEqual(['2026-01-20']);
@@ -246,6 +261,14 @@ describe('a day that is too large', () => {
     expect(target.state?.from_date).toBe('2026-01-20');
     const parts = fixture.service.requests.filter(({ events }) => events.length > 0);
     expect(parts.at(-1)?.eventsCondition).toBe('exclude');
+  });
+
+  it('is requested without the events that the user excludes', async () => {
+    const left = ['df_refund', 'left_out'].flatMap((name) => steadyRows('2026-01-17', '2026-01-17', 2, name));
+    start({ rows: [...many, ...left], most });
+    await fixture.run({ ...SETTINGS, events: ['df_refund', 'left_out'], eventsCondition: 'exclude' });
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
+    expect(fixture.target.days.get('2026-01-17')?.join()).not.toMatch(/df_refund|left_out/);
   });
 
   it('asks the place for the names that it knows', async () => {
@@ -311,6 +334,18 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
     await fixture.run(settings);
     expect(fixture.counts.gaps).toEqual([]);
+    expect(fixture.target.state?.gaps).toHaveLength(10);
+  });
+
+  it('decide the exit code, also beside a day that failed: run again cannot bring them back', async () => {
+    const settings = await late({});
+    const fault = onDay('2026-02-10', { refuse: 'retry' });
+    fixture.service.settings = { ...fixture.service.settings, fault };
+    expect(await fixture.failure(settings)).toMatchObject({
+      exitCode: 4,
+      message: expect.stringContaining('2026-01-20'),
+    });
+    expect(fixture.events('day.failed')).toMatchObject([{ fields: { day: '2026-02-10' } }]);
   });
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {
