@@ -104,6 +104,10 @@ describe('a read that fails', () => {
       failure_type: 'config_error',
       message: expect.stringMatching(/2026-01-15 to 2026-01-16.*on_gap/),
     });
+    // No day after the lost ones is read, after which they would be noticed.
+    const all = await fixture.read(catalog, saved, { history_days: 3, end_date: '2026-01-16' });
+    expect(readProblems(all, catalog)).toEqual([]);
+    expect([all.code, all.statuses('events').at(-1)]).toEqual([1, 'INCOMPLETE']);
     const warned = await fixture.read(catalog, saved, { history_days: 3, on_gap: 'warn' });
     expect(readProblems(warned, catalog)).toEqual([]);
     expect(warned.statuses('events').at(-1)).toBe('COMPLETE');

@@ -44,6 +44,23 @@ describe('dropped and hashed columns', () => {
     ]);
   });
 
+  it('hide no person from the suppression list, wherever the id stands', () => {
+    const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
+    const isListed = (_: string, bytes: Uint8Array, start: number, end: number) =>
+      Buffer.from(bytes.subarray(start, end)).toString() === 'u1';
+    const scanner = new Scanner({
+      requireSystem: false,
+      edits,
+      dropRows: { columns: ['df_unified_id'], drops: isListed },
+    });
+    const { result, written } = scanIn(scanner, Buffer.from('gone,df_unified_id,n\nx,u1,1\ny,u2,2\nu1,u3,3\n'));
+    expect(readBack(written).slice(1)).toEqual([
+      [KEY.hashOf('u2'), '2'],
+      [KEY.hashOf('u3'), '3'],
+    ]);
+    expect(result.suppressed).toBe(1);
+  });
+
   it('include the text null of a column that is not an item’s', () => {
     expect(edited([], ['who'], 'who\nnull\n').rows[1]).toEqual([KEY.hashOf('null')]);
   });

@@ -137,6 +137,16 @@ describe('a sync', () => {
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
   });
 
+  it('stops at a 404 without a code, which is no word about an ID: base_url is probably wrong', async () => {
+    setup.answer = (_, response) => json(response, 'Not Found', 404);
+    const output = await setup.write([record('a'), record('b'), state(1)]);
+    expect([output.code, setup.server.ids().length, statsOf(output).length]).toEqual([1, 1, 0]);
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'config_error',
+      message: expect.stringMatching(/base_url/),
+    });
+  });
+
   it('refuses a withdrawn request, and the row before it', async () => {
     const rows = [record('a'), record('b'), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)];
     const output = await setup.write(rows);

@@ -48,6 +48,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     const [a, b, c] = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
     await place.load([[place.shared(D1, [a, b])], [place.shared(D2, [b, c])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
+    await agrees();
     await place.load([[place.shared(D1, [a, b])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
     expect((await place.state())?.receipts.get(D1)).toMatchObject({ rows: 2, rows_stored: 1 });
