@@ -5,7 +5,11 @@
 export type ErrorKind = 'config' | 'transient' | 'system';
 
 /** The command line's exit codes (0 is success). Connectors use them only to distinguish a success from a failure. */
-export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
+export const EXIT = {
+  ...{ done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 },
+  /** Those of a shell for SIGINT and SIGTERM. */
+  ...{ interrupted: 130, terminated: 143 },
+} as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** Exit codes from the least to the most severe; after the least severe failure a later run may succeed. */

@@ -14,7 +14,7 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
-    return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
+    return { exit: exitOf(signal.reason ?? error), message, log: (logger) => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
@@ -26,6 +26,12 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   }
   const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
+}
+
+/** The process ends by the signal itself, which a shell shows as this code. */
+function exitOf(reason: unknown): ExitCode {
+  if (!(reason instanceof Stopped)) return EXIT.later;
+  return reason.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
 }
 
 /** The message of an error; names its day and its attempt if the message itself does not. */

@@ -9,7 +9,7 @@ import { OutputQueue } from '../base/output-queue.ts';
 import { printable } from '../base/printable.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import { truncate } from './table.ts';
+import { truncate, widthOf } from './table.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
@@ -22,6 +22,7 @@ export interface Terminal {
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable;
   readonly interactive: boolean;
+  /** The width of the results; infinite where they go to no terminal. */
   readonly columns: number;
 }
 
@@ -41,70 +42,122 @@ const DEFAULT_COLUMNS = 80;
 /** A terminal that has no size has 0 columns: that of a container or of a job that no window belongs to. */
 export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
 
-/**
- * Opens both streams of this process. A result is written after the notes before it, in case both are the same stream.
- */
-export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
-  const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
-  const stdout = openOutputStream(1);
-  const results = new OutputQueue(stdout, droppedLine);
-  const notes = new OutputQueue(openOutputStream(2), droppedLine);
-  const within = (ms: number, work: Promise<void>) => Promise.race([work, clock.sleep(ms)]);
-  let isNoteReaderBlocked = false;
-  const afterNotes = async (ms: number) => {
-    if (isNoteReaderBlocked || notes.isEmpty) return;
-    isNoteReaderBlocked = true;
+/** The line below all others of a terminal, such as a bar. */
+export class StatusLine {
+  readonly #columns: () => number;
+  #text = '';
+
+  constructor(columns: () => number) {
+    this.#columns = columns;
+  }
+
+  /** What shows another text in its place. */
+  replaced(line: string): string {
+    // Some columns are left free: a full line would wrap, and so would the ^C that a terminal shows.
+    const text = line === '' ? '' : truncate(line, this.#columns() - FREE_COLUMNS);
+    const before = this.#text;
+    this.#text = text;
+    return text === before ? '' : `${this.#cleared(before)}${text}`;
+  }
+
+  /** What shows a line of text above it. */
+  above(line: string): string {
+    return this.#text === '' ? `${line}\n` : `${this.#cleared(this.#text)}${line}\n${this.#text}`;
+  }
+
+  /** A window that was made narrower shows the text in several rows. */
+  #cleared(text: string): string {
+    const rows = Math.ceil(widthOf(text) / this.#columns());
+    return `\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`;
+  }
+}
+
+/** The results after the notes that came before them, in case both are the same stream. */
+class OrderedOutput {
+  readonly stdout = openOutputStream(1);
+  readonly #clock: Clock;
+  readonly #results = new OutputQueue(this.stdout, droppedLine);
+  readonly #notes = new OutputQueue(openOutputStream(2), droppedLine);
+  #isNoteReaderBlocked = false;
+  #inOrder: Promise<void> = Promise.resolve();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  result(line: string): void {
+    this.#inOrder = this.#inOrder
+      .then(() => this.#afterNotes(READER_WAIT_MS))
+      .then(() => this.#results.add(`${line}\n`, 'kept'));
+  }
+
+  note(text: string, importance: 'debug' | 'log' | 'kept'): void {
+    this.#notes.add(text, importance);
+  }
+
+  async drain(signal: AbortSignal): Promise<void> {
+    await this.#within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, this.#inOrder);
+    await this.#afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);
+    const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+    const written = this.#results.drain().catch(refuseLoss);
+    await Promise.race([written, stopped.then(() => this.#clock.sleep(STOPPING_WAIT_MS))]);
+  }
+
+  async #afterNotes(ms: number): Promise<void> {
+    if (this.#isNoteReaderBlocked || this.#notes.isEmpty) return;
+    this.#isNoteReaderBlocked = true;
     const unblock = () => {
-      isNoteReaderBlocked = false;
+      this.#isNoteReaderBlocked = false;
     };
-    await within(
+    await this.#within(
       ms,
-      notes.drain().then(unblock, () => {}),
+      this.#notes.drain().then(unblock, () => {}),
     );
-  };
-  let inOrder: Promise<void> = Promise.resolve();
+  }
+
+  #within(ms: number, work: Promise<void>): Promise<void> {
+    return Promise.race([work, this.#clock.sleep(ms)]);
+  }
+}
+
+const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
+
+/** Opens both streams of this process. */
+export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
+  const output = new OrderedOutput(clock);
   const interactive = isatty(2) && env('TERM') !== 'dumb';
   const hasColours = interactive && !env('NO_COLOR');
-  const columns = () => (isatty(2) ? columnsOf(process.stderr) : DEFAULT_COLUMNS);
-  let status = '';
-  /** The line, in place of the status, which is drawn again below it. */
-  const above = (line: string) => (status === '' ? `${line}\n` : `${CLEAR_LINE}${line}\n${status}`);
+  const status = new StatusLine(() => columnsOf(process.stderr));
   const show = (line = '') => {
-    // One column is left free: a full line would wrap.
-    const shown = interactive && line !== '' ? truncate(line, columns() - 1) : '';
-    if (shown === status) return;
-    status = shown;
-    notes.add(`${CLEAR_LINE}${shown}`, 'kept');
+    const shown = interactive ? status.replaced(line) : '';
+    if (shown !== '') output.note(shown, 'kept');
   };
   return {
     result(line, on) {
-      if (on === 'stderr') return notes.add(above(line), 'kept');
+      if (on === 'stderr') return output.note(status.above(line), 'kept');
       show();
-      inOrder = inOrder.then(() => afterNotes(READER_WAIT_MS)).then(() => results.add(`${line}\n`, 'kept'));
+      output.result(line);
     },
     note(line, level) {
       const colour = hasColours && level !== undefined ? COLOURS[level] : undefined;
       const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-      notes.add(above(text), level === 'debug' ? 'debug' : 'log');
+      output.note(status.above(text), level === 'debug' ? 'debug' : 'log');
     },
     status: show,
-    stdout,
+    stdout: output.stdout,
     interactive,
     get columns() {
-      return columns();
+      return isatty(1) ? columnsOf(process.stdout) : Number.POSITIVE_INFINITY;
     },
     async drain(signal) {
       show();
-      await within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, inOrder);
-      await afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);
-      const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-      await Promise.race([results.drain().catch(refuseLoss), stopped.then(() => clock.sleep(STOPPING_WAIT_MS))]);
+      await output.drain(signal);
     },
   };
 }
 
-/** Goes to the begin of the line and empties it. */
-const CLEAR_LINE = '\r\u001b[K';
+/** Columns that a status leaves free at the end of its line. */
+const FREE_COLUMNS = 3;
 /** Colours of log lines: dim, yellow, red. */
 const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };
 
@@ -158,7 +211,7 @@ export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat,
   return ({ level, event, message, fields }) => {
     const time = new Date(now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });
-    const line = format === 'json' ? json() : `${time.slice(11, 19)} ${MARKS[level]} ${message}`;
+    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${MARKS[level]} ${message}`;
     terminal.note(line, level);
   };
 }

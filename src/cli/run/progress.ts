@@ -62,12 +62,13 @@ export async function during<T>(what: string, work: Promise<T>, { terminal, cloc
   }
 }
 
-/** Full for days that are stored, half for those that are asked for. */
+/** Full for days that are stored, half for those that are requested. */
 function barOf({ days, planned, exports }: ProgressState): string {
   const columns = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
   const stored = columns(days);
   const asked = Math.max(stored, columns(exports));
-  return '█'.repeat(stored) + '▒'.repeat(asked - stored) + '░'.repeat(BAR_COLUMNS - asked);
+  const bar = '█'.repeat(stored) + '▒'.repeat(asked - stored) + '░'.repeat(BAR_COLUMNS - asked);
+  return asked === stored ? bar : `${bar} ▒ requested ·`;
 }
 
 function factsOf(

@@ -55,7 +55,11 @@ export class ExportClient implements ExportService, ProfileService {
   constructor(options: ExportClientOptions) {
     const { baseUrl, clock, onConnect, env = systemEnv } = options;
     this.#options = options;
-    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
+    const countSent = () => {
+      this.sent++;
+      onConnect?.();
+    };
+    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect: countSent });
   }
 
   async close(): Promise<void> {
@@ -63,12 +67,12 @@ export class ExportClient implements ExportService, ProfileService {
     await this.#options.quota?.close();
   }
 
-  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     const { serviceId, exportToken } = this.#options;
     return this.#export(exportPost(request, serviceId, exportToken), signal);
   }
 
-  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
+  async exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
     const { serviceId, exportToken } = this.#options;
     return this.#export(profilePost(request, serviceId, exportToken), signal);
   }
@@ -84,7 +88,6 @@ export class ExportClient implements ExportService, ProfileService {
       permit?.release();
     };
     try {
-      this.sent++;
       answer = await idleTimeout.waitFor(this.#transport.send(post, idleTimeout.signal));
       const { status, headers } = answer;
       const outcome = await this.#outcome(answer, { signal, idleTimeout, close }).catch((error: unknown) =>

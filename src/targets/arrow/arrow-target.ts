@@ -1,3 +1,5 @@
+import { WriteStream } from 'node:tty';
+import { configError } from '../../base/errors.ts';
 import type { Target } from '../contract.ts';
 
 const STDOUT = '-';
@@ -8,6 +10,9 @@ export const arrow: Target = {
   placeName: 'file',
   isStdout: (place) => place === STDOUT,
   async open(place, options) {
+    if (place === STDOUT && options.stdout instanceof WriteStream) {
+      throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
+    }
     const out = place === STDOUT ? options.stdout : place;
     return {
       // A file gets its name once it is complete; without a pinned schema nothing is sent before the last day.

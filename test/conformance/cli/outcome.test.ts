@@ -103,7 +103,7 @@ describe.concurrent('how a run ends', () => {
       [],
       'down.duckdb',
     );
-    expect(summaryIn(down)).toMatchObject({ days: 0 });
+    expect(summaryIn(down)).toMatchObject({ days: 0, exports: 0 });
     const file = join(fixture.dir, 'gap.duckdb');
     const argv = [
       'sync',

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
@@ -42,7 +43,8 @@ describe.concurrent('a stopped run', () => {
         expect([ended.code, ended.signal]).toEqual([null, signal]);
         // Its own watch ends it after 4.5 s without another word: what it says, it said in time.
         expect(ended.stderr).toContain(`stopped by ${signal}`);
-        expect(summaryIn(ended)).toMatchObject({ days: 2, next_from_date: daysBack(5) });
+        const exit = 128 + constants.signals[signal];
+        expect(summaryIn(ended)).toMatchObject({ days: 2, next_from_date: daysBack(5), exit });
         await holdsWholeDays(fixture, 2);
         const next = await fixture.sync();
         expect(next.code, next.stderr).toBe(0);

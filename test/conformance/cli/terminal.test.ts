@@ -18,7 +18,7 @@ function screenOf(output: string, columns: number): string[] {
       lines.push('');
       at = 0;
     } else if (part === '\r') at -= at % columns;
-    else if (part === '\u001b[K') lines[lines.length - 1] = line.slice(0, at);
+    else if (part === '\u001b[J') lines[lines.length - 1] = line.slice(0, at);
     else if (!part.startsWith('\u001b')) lines[lines.length - 1] = line.slice(0, at) + part + line.slice(++at);
   }
   return lines;
@@ -36,8 +36,17 @@ describe.runIf(existsSync('/usr/bin/script'))('a terminal', () => {
     const screen = screenOf(stdout, columns);
     expect(screen.filter((line) => /[█▒░]/.test(line))).toEqual([]);
     expect(screen.filter((line) => /cells? not of its type, kept as text in _rescued$/.test(line))).not.toEqual([]);
-    for (const line of screen.slice(0, -2)) expect(line).toMatch(/^\d\d:\d\d:\d\d [ !] .*[^ ]$/);
+    for (const line of screen.slice(0, -2)) expect(line).toMatch(/^\d\d:\d\d:\d\dZ [ !] .*[^ ]$/);
     expect(JSON.parse(screen.at(-2) ?? '')).toMatchObject({ exit: 0 });
+  });
+
+  it('is refused as the reader of an Arrow stream', async () => {
+    fixture = await CliFixture.start();
+    const words = ['bash', '-c', IN_TERMINAL, 'bash', '80'];
+    const { code, stdout } = await fixture.startWords(words, fixture.syncInto('arrow', '-', {}), { TERM: 'xterm' })
+      .ended;
+    expect([code, stdout]).toEqual([2, expect.stringContaining('stdout is a terminal')]);
+    expect(fixture.sim.requests()).toEqual([]);
   });
 
   it('shows no colours under NO_COLOR, and a pipe gets none', async () => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createLogger } from '../../../src/base/log.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import { createProgress } from '../../../src/cli/run/progress.ts';
-import { columnsOf } from '../../../src/cli/terminal.ts';
+import { columnsOf, StatusLine } from '../../../src/cli/terminal.ts';
 
 /** What is told 100 s after the begin of a run of 31 days. */
 function toldOf(days: number, { waitingUntil, interactive = false }: { waitingUntil?: number; interactive?: boolean }) {
@@ -24,11 +24,19 @@ function toldOf(days: number, { waitingUntil, interactive = false }: { waitingUn
 it('tells of stored days and of exports, in a log and below it', () => {
   const facts = '13 of 31 days stored · 2 min 18 s left · 20 exports, 914.6 MB · 191,666 rows · 9.1 MB/s';
   expect(toldOf(13, {})).toEqual([facts]);
-  expect(toldOf(13, { interactive: true })).toEqual([`█████▒▒▒░░░░ ${facts}`]);
+  expect(toldOf(13, { interactive: true })).toEqual([`█████▒▒▒░░░░ ▒ requested · ${facts}`]);
 });
 
 it('says how long it waits for the service', () => {
   expect(toldOf(13, { waitingUntil: 160_000 })[0]).toMatch(/^13 of 31 days stored · waiting 1 min for the service · /);
+});
+
+it('a bar leaves room for ^C, and goes whole from a window that was made narrower', () => {
+  let columns = 80;
+  const status = new StatusLine(() => columns);
+  expect(status.replaced('█'.repeat(100))).toBe(`\r\u001b[J${'█'.repeat(76)}…`);
+  columns = 30;
+  expect(status.above('a line')).toMatch(/^\r\u001b\[2A\u001b\[Ja line\n/);
 });
 
 it.each([
