@@ -1,17 +1,5 @@
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
-import {
-  civilSeconds,
-  DAY,
-  FIELDS,
-  HOUR,
-  MICROS,
-  MINUTE,
-  MONTH,
-  OFFSET,
-  SECOND,
-  setCivil,
-  YEAR,
-} from '../types/calendar.ts';
+import { CivilTime } from '../types/calendar.ts';
 import {
   type CellForms,
   DATE,
@@ -62,6 +50,8 @@ export class Columns {
   readonly #last: Times;
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #text = new CellText();
+  /** The time of the last cell with one. */
+  readonly #time = new CivilTime();
   readonly #ids = new IdHashes();
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
@@ -121,12 +111,12 @@ export class Columns {
   }
 
   #examine(bytes: Uint8Array, start: number, end: number, column: number, row: number): void {
-    const bits = classify(bytes, start, end, this.#zone);
+    const bits = classify(bytes, start, end, this.#zone, this.#time);
     const had = this.#forms[column];
     if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
-    this.#addTime(column, this.#wallClock(civilSeconds(), bits), FIELDS[MICROS]);
+    this.#addTime(column, this.#wallClock(bits), this.#time.micros);
   }
 
   #addTime(column: number, second: number, micro: number): void {
@@ -138,9 +128,10 @@ export class Columns {
   }
 
   /** The time of a cell by the zone's wall clock; of a later one the last second that a text without a zone has. */
-  #wallClock(seconds: number, bits: CellForms): number {
+  #wallClock(bits: CellForms): number {
+    const { seconds, offset } = this.#time;
     if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
-    const utc = seconds - FIELDS[OFFSET];
+    const utc = seconds - offset;
     return Math.min(utc + this.#zone.offsetAt(utc), END_OF_INSTANTS - 1);
   }
 
@@ -195,9 +186,10 @@ function setTime({ seconds, micros }: Times, column: number, second: number, mic
 
 /** `2026-01-02T03:04:05.678`, with six digits if there are micros. */
 function isoText({ seconds, micros }: Times, column: number): string {
-  setCivil(seconds[column]);
-  const day = [pad(FIELDS[YEAR], 4), pad(FIELDS[MONTH], 2), pad(FIELDS[DAY], 2)].join('-');
-  const clock = [pad(FIELDS[HOUR], 2), pad(FIELDS[MINUTE], 2), pad(FIELDS[SECOND], 2)].join(':');
+  const time = new CivilTime();
+  time.seconds = seconds[column];
+  const day = [pad(time.year, 4), pad(time.month, 2), pad(time.day, 2)].join('-');
+  const clock = [pad(time.hour, 2), pad(time.minute, 2), pad(time.second, 2)].join(':');
   const fraction = pad(micros[column], 6);
   return `${day}T${clock}.${fraction.endsWith('000') ? fraction.slice(0, 3) : fraction}`;
 }

@@ -1,22 +1,150 @@
-import { COLON, DOT, HYPHEN, NINE, SPACE, ZERO } from '../../base/ascii.ts';
+import { COLON, DOT, HYPHEN, NINE, SPACE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
-
-/** The fields that `parseTime` reads: one shared array, so that no cell costs an object. */
-export const FIELDS = new Int32Array(8);
-export const YEAR = 0;
-export const MONTH = 1;
-export const DAY = 2;
-export const HOUR = 3;
-export const MINUTE = 4;
-export const SECOND = 5;
-export const MICROS = 6;
-/** The cell's UTC offset in seconds. */
-export const OFFSET = 7;
 
 export const DAY_SECONDS = 86_400;
 const MAX_OFFSET_HOURS = 15;
+const PLUS = 0x2b;
 
-// `daysFromCivil` and `setCivil` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
+/**
+ * A date and time by a wall clock, read from a cell or made of seconds. One object serves many cells, so that no cell
+ * costs an object. Seconds count from 1970-01-01 00:00 of the same wall clock.
+ */
+export class CivilTime {
+  year = 0;
+  month = 0;
+  day = 0;
+  hour = 0;
+  minute = 0;
+  second = 0;
+  micros = 0;
+  /** The cell's UTC offset in seconds. */
+  offset = 0;
+  /** The day of the last `seconds` and its number, kept because the cells of one export share few days. */
+  #lastDay = 0;
+  #lastDays = 0;
+
+  get seconds(): number {
+    const day = (this.year << 9) | (this.month << 5) | this.day;
+    if (day !== this.#lastDay) {
+      this.#lastDay = day;
+      this.#lastDays = daysFromCivil(this.year, this.month, this.day);
+    }
+    return this.#lastDays * DAY_SECONDS + this.hour * 3600 + this.minute * 60 + this.second;
+  }
+
+  /** Sets everything but micros and offset. */
+  set seconds(seconds: number) {
+    const days = Math.floor(seconds / DAY_SECONDS);
+    const rest = seconds - days * DAY_SECONDS;
+    this.#setDays(days);
+    this.hour = (rest / 3600) | 0;
+    this.minute = ((rest / 60) | 0) % 60;
+    this.second = rest % 60;
+  }
+
+  /**
+   * Reads a date or datetime and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0 if the text
+   * is none, or no such day or time exists.
+   */
+  read(bytes: Uint8Array, start: number, end: number): CellForms {
+    const length = end - start;
+    if (length < 10) return 0;
+    const year = two(bytes, start) * 100 + two(bytes, start + 2);
+    if (year < 1 || two(bytes, start) < 0 || two(bytes, start + 2) < 0) return 0;
+    this.year = year;
+    const separator = bytes[start + 4];
+    if (separator === DOT) return this.#readDot(bytes, start + 5, end);
+    if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
+    if (!this.#setDay(two(bytes, start + 5), two(bytes, start + 8))) return 0;
+    if (length > 10) return this.#readClock(bytes, start + 10, end);
+    this.#setClock(0, 0, 0);
+    return DATE;
+  }
+
+  /** Reads `M.d H:mm`, with one or two digits for M, d and H. */
+  #readDot(bytes: Uint8Array, start: number, end: number): CellForms {
+    const monthEnd = start + digitsAt(bytes, start);
+    const day = monthEnd + 1;
+    const dayEnd = day + digitsAt(bytes, day);
+    const hour = dayEnd + 1;
+    const hourEnd = hour + digitsAt(bytes, hour);
+    if (bytes[monthEnd] !== DOT || bytes[dayEnd] !== SPACE || bytes[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
+    if (!this.#setDay(oneOrTwo(bytes, start), oneOrTwo(bytes, day))) return 0;
+    return this.#setClock(oneOrTwo(bytes, hour), two(bytes, hourEnd + 1), 0) ? DATETIME_DOT : 0;
+  }
+
+  /** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
+  #readClock(bytes: Uint8Array, start: number, end: number): CellForms {
+    if (end - start < 9 || (bytes[start] !== SPACE && bytes[start] !== UPPER_T)) return 0;
+    if (bytes[start + 3] !== COLON || bytes[start + 6] !== COLON) return 0;
+    if (!this.#setClock(two(bytes, start + 1), two(bytes, start + 4), two(bytes, start + 7))) return 0;
+    const hasFraction = bytes[start + 9] === DOT && start + 9 < end;
+    const i = hasFraction ? this.#readFraction(bytes, start + 10, end) : start + 9;
+    if (i === end) return DATETIME_DASH;
+    return i > 0 && this.#readOffset(bytes, i, end) ? DATETIME_OFFSET : 0;
+  }
+
+  /** Reads one to six digits; returns the index behind them, or -1. */
+  #readFraction(bytes: Uint8Array, start: number, end: number): number {
+    let micros = 0;
+    let i = start;
+    for (let scale = 100_000; i < end && bytes[i] >= ZERO && bytes[i] <= NINE; scale /= 10, i++) {
+      if (scale < 1) return -1;
+      micros += (bytes[i] - ZERO) * scale;
+    }
+    this.micros = micros;
+    return i === start ? -1 : i;
+  }
+
+  #readOffset(bytes: Uint8Array, start: number, end: number): boolean {
+    const length = end - start;
+    this.offset = 0;
+    if (bytes[start] === UPPER_Z) return length === 1;
+    if ((bytes[start] !== PLUS && bytes[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
+    if (length === 6 && bytes[start + 3] !== COLON) return false;
+    const hours = two(bytes, start + 1);
+    const minutes = two(bytes, end - 2);
+    if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
+    this.offset = (hours * 3600 + minutes * 60) * (bytes[start] === HYPHEN ? -1 : 1);
+    return true;
+  }
+
+  /** True if the day exists. */
+  #setDay(month: number, day: number): boolean {
+    if (month < 1 || month > 12 || day < 1) return false;
+    if (day > 28 && day > daysIn(this.year, month)) return false;
+    this.month = month;
+    this.day = day;
+    return true;
+  }
+
+  /** True if the time exists. */
+  #setClock(hour: number, minute: number, second: number): boolean {
+    if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return false;
+    this.hour = hour;
+    this.minute = minute;
+    this.second = second;
+    this.micros = 0;
+    return true;
+  }
+
+  /** Sets the day that is so many days after 1970-01-01. */
+  #setDays(days: number): void {
+    const z = days + 719_468;
+    const era = Math.floor(z / 146_097);
+    const dayOfEra = z - era * 146_097;
+    const yearOfEra =
+      ((dayOfEra - ((dayOfEra / 1460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0;
+    const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0));
+    const shifted = ((5 * dayOfYear + 2) / 153) | 0;
+    const month = shifted < 10 ? shifted + 3 : shifted - 9;
+    this.year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
+    this.month = month;
+    this.day = dayOfYear - (((153 * shifted + 2) / 5) | 0) + 1;
+  }
+}
+
+// `daysFromCivil` and `#setDays` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
 // "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day; an era
 // has 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
 
@@ -30,126 +158,9 @@ function daysFromCivil(year: number, month: number, day: number): number {
   return era * 146_097 + dayOfEra - 719_468;
 }
 
-/** Sets the fields to the wall-clock time `seconds` after 1970-01-01 00:00; the micros stay. */
-export function setCivil(seconds: number): void {
-  const days = Math.floor(seconds / DAY_SECONDS);
-  const rest = seconds - days * DAY_SECONDS;
-  const z = days + 719_468;
-  const era = Math.floor(z / 146_097);
-  const dayOfEra = z - era * 146_097;
-  const yearOfEra =
-    ((dayOfEra - ((dayOfEra / 1460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0;
-  const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0));
-  const shifted = ((5 * dayOfYear + 2) / 153) | 0;
-  const month = shifted < 10 ? shifted + 3 : shifted - 9;
-  FIELDS[YEAR] = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  FIELDS[MONTH] = month;
-  FIELDS[DAY] = dayOfYear - (((153 * shifted + 2) / 5) | 0) + 1;
-  FIELDS[HOUR] = (rest / 3600) | 0;
-  FIELDS[MINUTE] = ((rest / 60) | 0) % 60;
-  FIELDS[SECOND] = rest % 60;
-}
-
-/** The day of the last `civilSeconds` and its result, kept because the cells of one export share few days. */
-let lastDay = 0;
-let lastDays = 0;
-
-/** The fields as seconds from 1970-01-01 00:00 of their own wall clock. */
-export function civilSeconds(): number {
-  const day = (FIELDS[YEAR] << 9) | (FIELDS[MONTH] << 5) | FIELDS[DAY];
-  if (day !== lastDay) {
-    lastDay = day;
-    lastDays = daysFromCivil(FIELDS[YEAR], FIELDS[MONTH], FIELDS[DAY]);
-  }
-  return lastDays * DAY_SECONDS + FIELDS[HOUR] * 3600 + FIELDS[MINUTE] * 60 + FIELDS[SECOND];
-}
-
-/**
- * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0
- * if the text is none, or no such day or time exists.
- */
-export function parseTime(bytes: Uint8Array, start: number, end: number): CellForms {
-  const length = end - start;
-  if (length < 10) return 0;
-  const year = two(bytes, start) * 100 + two(bytes, start + 2);
-  if (year < 1 || two(bytes, start) < 0 || two(bytes, start + 2) < 0) return 0;
-  FIELDS[YEAR] = year;
-  const separator = bytes[start + 4];
-  if (separator === DOT) return parseDot(bytes, start + 5, end);
-  if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
-  if (!setDay(two(bytes, start + 5), two(bytes, start + 8))) return 0;
-  if (length > 10) return parseClock(bytes, start + 10, end);
-  setClock(0, 0, 0);
-  return DATE;
-}
-
-/** Reads `M.d H:mm`, with one or two digits for M, d and H. */
-function parseDot(bytes: Uint8Array, start: number, end: number): CellForms {
-  const monthEnd = start + digitsAt(bytes, start);
-  const day = monthEnd + 1;
-  const dayEnd = day + digitsAt(bytes, day);
-  const hour = dayEnd + 1;
-  const hourEnd = hour + digitsAt(bytes, hour);
-  if (bytes[monthEnd] !== DOT || bytes[dayEnd] !== SPACE || bytes[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
-  if (!setDay(oneOrTwo(bytes, start), oneOrTwo(bytes, day))) return 0;
-  return setClock(oneOrTwo(bytes, hour), two(bytes, hourEnd + 1), 0) ? DATETIME_DOT : 0;
-}
-
-/** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
-function parseClock(bytes: Uint8Array, start: number, end: number): CellForms {
-  if (end - start < 9 || (bytes[start] !== SPACE && bytes[start] !== 0x54)) return 0;
-  if (bytes[start + 3] !== COLON || bytes[start + 6] !== COLON) return 0;
-  if (!setClock(two(bytes, start + 1), two(bytes, start + 4), two(bytes, start + 7))) return 0;
-  const i = bytes[start + 9] === DOT && start + 9 < end ? parseFraction(bytes, start + 10, end) : start + 9;
-  if (i === end) return DATETIME_DASH;
-  return i > 0 && parseOffset(bytes, i, end) ? DATETIME_OFFSET : 0;
-}
-
-/** Reads one to six digits; returns the index behind them, or -1. */
-function parseFraction(bytes: Uint8Array, start: number, end: number): number {
-  let micros = 0;
-  let i = start;
-  for (let scale = 100_000; i < end && bytes[i] >= ZERO && bytes[i] <= NINE; scale /= 10, i++) {
-    if (scale < 1) return -1;
-    micros += (bytes[i] - ZERO) * scale;
-  }
-  FIELDS[MICROS] = micros;
-  return i === start ? -1 : i;
-}
-
-function parseOffset(bytes: Uint8Array, start: number, end: number): boolean {
-  const length = end - start;
-  FIELDS[OFFSET] = 0;
-  if (bytes[start] === 0x5a) return length === 1;
-  if ((bytes[start] !== 0x2b && bytes[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
-  if (length === 6 && bytes[start + 3] !== COLON) return false;
-  const hours = two(bytes, start + 1);
-  const minutes = two(bytes, end - 2);
-  if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
-  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (bytes[start] === HYPHEN ? -1 : 1);
-  return true;
-}
-
-function setDay(month: number, day: number): boolean {
-  if (month < 1 || month > 12 || day < 1) return false;
-  if (day > 28 && day > daysIn(FIELDS[YEAR], month)) return false;
-  FIELDS[MONTH] = month;
-  FIELDS[DAY] = day;
-  return true;
-}
-
 function daysIn(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
-}
-
-function setClock(hour: number, minute: number, second: number): boolean {
-  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return false;
-  FIELDS[HOUR] = hour;
-  FIELDS[MINUTE] = minute;
-  FIELDS[SECOND] = second;
-  FIELDS[MICROS] = 0;
-  return true;
 }
 
 /** The value of two digits; negative for anything else. */

@@ -1,18 +1,5 @@
 import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../../base/ascii.ts';
-import {
-  civilSeconds,
-  DAY,
-  FIELDS,
-  HOUR,
-  MICROS,
-  MINUTE,
-  MONTH,
-  OFFSET,
-  parseTime,
-  SECOND,
-  setCivil,
-  YEAR,
-} from './calendar.ts';
+import { CivilTime } from './calendar.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { matches } from './sql.ts';
 import { codecOf } from './type.ts';
@@ -88,24 +75,24 @@ function sqlText(expr: string, zone: Zone | undefined): string {
   return `CASE WHEN ${isMeant} THEN ${text(wall)} ELSE ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z' END`;
 }
 
-/** Writes FIELDS as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
-function writeFields(out: Uint8Array, at: number, asInstants: boolean): number {
+/** Writes a time as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
+function writeTime(time: CivilTime, out: Uint8Array, at: number, asInstants: boolean): number {
   out[at] = QUOTE;
-  writeTwo(out, at + 1, (FIELDS[YEAR] / 100) | 0);
-  writeTwo(out, at + 3, FIELDS[YEAR] % 100);
+  writeTwo(out, at + 1, (time.year / 100) | 0);
+  writeTwo(out, at + 3, time.year % 100);
   out[at + 5] = HYPHEN;
-  writeTwo(out, at + 6, FIELDS[MONTH]);
+  writeTwo(out, at + 6, time.month);
   out[at + 8] = HYPHEN;
-  writeTwo(out, at + 9, FIELDS[DAY]);
+  writeTwo(out, at + 9, time.day);
   out[at + 11] = UPPER_T;
-  writeTwo(out, at + 12, FIELDS[HOUR]);
+  writeTwo(out, at + 12, time.hour);
   out[at + 14] = COLON;
-  writeTwo(out, at + 15, FIELDS[MINUTE]);
+  writeTwo(out, at + 15, time.minute);
   out[at + 17] = COLON;
-  writeTwo(out, at + 18, FIELDS[SECOND]);
+  writeTwo(out, at + 18, time.second);
   out[at + 20] = DOT;
-  let to = writeThree(out, at + 21, (FIELDS[MICROS] / MILLI) | 0);
-  if (FIELDS[MICROS] % MILLI !== 0) to = writeThree(out, to, FIELDS[MICROS] % MILLI);
+  let to = writeThree(out, at + 21, (time.micros / MILLI) | 0);
+  if (time.micros % MILLI !== 0) to = writeThree(out, to, time.micros % MILLI);
   if (asInstants) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;
@@ -122,6 +109,9 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
   return at + 3;
 }
 
+/** The time of the cell that `writeValue` writes. */
+const time = new CivilTime();
+
 /**
  * A cell of the form `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`; with a zone also one with a UTC
  * offset. With a zone its instant is one of the years 1 to 9999.
@@ -132,12 +122,12 @@ export const DATETIME_CODEC = codecOf({
   mixesSpellings: true,
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(bytes, start, end, out, at, zone) {
-    const form = parseTime(bytes, start, end);
+    const form = time.read(bytes, start, end);
     if (zone !== undefined) {
-      const wall = civilSeconds();
-      setCivil((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
+      const wall = time.seconds;
+      time.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - time.offset;
     }
-    return writeFields(out, at, zone !== undefined);
+    return writeTime(time, out, at, zone !== undefined);
   },
   isJson: false,
   sql: sqlChecked,

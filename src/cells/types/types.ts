@@ -3,7 +3,7 @@
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { internalError } from '../../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
-import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
+import { CivilTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
@@ -33,15 +33,21 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
 
 /**
  * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
- * quotes, not empty. After a date or datetime bit FIELDS holds its fields.
+ * quotes, not empty. After a date or datetime bit `time` is the cell's.
  */
-export function classify(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): CellForms {
+export function classify(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  zone: Zone | undefined,
+  time: CivilTime = new CivilTime(),
+): CellForms {
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
     const after = bytes[start + YEAR_DIGITS];
     if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
-      const form = parseTime(bytes, start, end);
-      if (form !== 0) return zone === undefined ? form : form | zoneForms(form, zone);
+      const form = time.read(bytes, start, end);
+      if (form !== 0) return zone === undefined ? form : form | zoneForms(form, time, zone);
     }
     return numberClass(bytes, start, end) || STRING;
   }
@@ -50,9 +56,8 @@ export function classify(bytes: Uint8Array, start: number, end: number, zone: Zo
 }
 
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
-function zoneForms(form: CellForms, zone: Zone): CellForms {
-  const seconds = civilSeconds();
-  const utc = form === DATETIME_OFFSET ? seconds - FIELDS[OFFSET] : zone.toUtc(seconds);
+function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
+  const utc = form === DATETIME_OFFSET ? time.seconds - time.offset : zone.toUtc(time.seconds);
   return isInstant(utc) ? 0 : DATETIME_BEYOND;
 }
 
