@@ -17,7 +17,7 @@ import {
 import { link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
-import { diskError } from './disk-failure.ts';
+import { cannotSync, diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { setMode } from './permissions.ts';
 
@@ -197,7 +197,7 @@ export async function syncFolder(path: string): Promise<void> {
   try {
     await syncFile(path, 'r');
   } catch (error) {
-    if (!CANNOT_SYNC.has(codeOf(error) ?? '')) throw error;
+    if (!cannotSync(error)) throw error;
   }
 }
 
@@ -205,5 +205,3 @@ const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTS
 
 /** True for the error of a file system without hard links for a second name. */
 export const hasNoLinks = (error: unknown): boolean => WITHOUT_LINKS.has(codeOf(error) ?? '');
-
-const CANNOT_SYNC: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);

@@ -36,6 +36,11 @@ export interface FailedPath {
   readonly remedy?: string;
 }
 
+const CANNOT_SYNC: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
+
+/** True for the error of a file system that cannot sync the names in a folder. */
+export const cannotSync = (error: unknown): boolean => CANNOT_SYNC.has(codeOf(error) ?? '');
+
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
 /** A system error about a path on disk, as a UserError that names it; anything without a code unchanged. */

@@ -1,7 +1,8 @@
-import { chmodSync, constants, lstatSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
+import { cannotSync } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 
 const OWNER_FOLDER = 0o700;
@@ -45,7 +46,8 @@ export function isPrivateFolder(path: string): boolean {
 }
 
 /**
- * Makes a folder and those above it for this user alone, as far as they are missing. Throws the system's error, and a
+ * Makes a folder and those above it for this user alone, as far as they are missing. Their names are synced to disk:
+ * else a power cut takes a folder with all that was synced in it. Throws the system's error, and a
  * configuration failure for an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
 export function makeFolders(path: string): void {
@@ -55,9 +57,22 @@ export function makeFolders(path: string): void {
   if (parent !== path) makeFolders(parent);
   try {
     mkdirSync(path, { mode: OWNER_FOLDER });
+    syncNames(parent);
   } catch (error) {
     // Another process was quicker.
     if (!isFolder(path)) throw error;
+  }
+}
+
+function syncNames(folder: string): void {
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(folder, 'r');
+    fsyncSync(descriptor);
+  } catch (error) {
+    if (!cannotSync(error)) throw error;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 

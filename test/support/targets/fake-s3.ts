@@ -55,6 +55,8 @@ export class FakeS3 {
   >();
   readonly requests: S3Request[] = [];
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
+  /** Called once a request was executed, before its answer is sent. */
+  onExecuted: (request: S3Request) => void = () => {};
   /** Bytes of objects that were sent. */
   downloaded = 0;
   /** Names of the header fields of each request. */
@@ -139,6 +141,7 @@ export class FakeS3 {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const answer = this.#answer(request, { ...requested, what, bucket, body: Buffer.concat(chunks) }, outcome);
+    if (answer.status < 300) this.onExecuted(noted);
     if (outcome === 'answer lost') return void request.socket.destroy();
     this.downloaded += what === 'GetObject' ? answer.body.length : 0;
     this.headers.push(Object.keys(request.headers));

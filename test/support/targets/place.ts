@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
@@ -31,7 +31,9 @@ export class Place extends Days {
     const target = STATEFUL_TARGETS.find((one) => one.name === name);
     if (target === undefined) throw new Error(`no target ${name}`);
     this.target = target;
-    const local = join(this.dir, name === 'duckdb' ? 'events.duckdb' : 'lake');
+    const folder = join(this.dir, 'place');
+    mkdirSync(folder);
+    const local = join(folder, name === 'duckdb' ? 'events.duckdb' : 'lake');
     this.place = bucket === undefined ? local : 's3://bucket/lake';
     this.root = local;
   }
@@ -113,8 +115,8 @@ export class Place extends Days {
     return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
   }
 
-  async purge(ids: readonly string[], column = 'member') {
-    const onFound = async () => undefined;
+  async purge(ids: readonly string[], column = 'member', onWritten = async () => {}) {
+    const onFound = () => onWritten().then(() => undefined);
     return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
   }
 
@@ -129,9 +131,7 @@ export class Place extends Days {
   /** Every file of the place, by its whole path. */
   files(): string[] {
     if (this.target.name === 'duckdb') {
-      return readdirSync(this.dir)
-        .filter((name) => name.startsWith('events.duckdb'))
-        .map((name) => join(this.dir, name));
+      return filesBelow(dirname(this.root));
     }
     return filesBelow(this.root);
   }

@@ -244,29 +244,4 @@ describe('a Delta table in a bucket', () => {
       message: expect.stringContaining('If-None-Match'),
     });
   });
-
-  it('is whole after a run that stopped at any request, and the next run repairs it', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
-    const good = new Map(s3.objects);
-    const isChange = ({ what }: { what: string }) => !/^(Head|Get|List)/.test(what);
-    const next = () => [place.of(D1, [{ id: 'a', n: 'text' }]), place.of(D2, [{ id: 'b' }])];
-    for (let at = 1; at < 12; at++) {
-      s3.objects.clear();
-      for (const [key, held] of good) s3.objects.set(key, held);
-      s3.reset();
-      const killed = new AbortController();
-      s3.outcomeOf = (request) => {
-        if (killed.signal.aborted) return 'cut';
-        if (!isChange(request) || s3.requests.filter(isChange).length < at) return 'normal';
-        killed.abort();
-        return 'answer lost';
-      };
-      await place.load([next()], { signal: killed.signal }).catch(() => undefined);
-      s3.outcomeOf = () => 'normal';
-      expect([[`${D1} a`], [`${D1} a`, `${D2} b`]]).toContainEqual(await place.keys());
-      await place.load([next()]);
-      expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
-      expect((await place.verify()).differences).toEqual([]);
-    }
-  }, 120_000);
 });
