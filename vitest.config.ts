@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import type { Reporter, TestModule, Vitest } from 'vitest/node';
 import { validatorModule } from './connectors/validator.mjs';
 
 /** Variables of the shell that would change a test: proxies, tokens, object stores, a Node that trusts any certificate. */
@@ -15,6 +16,25 @@ const FAULTS = [
   'test/conformance/{destination,source}/process.test.ts',
   'test/unit/erasure/forget-places.test.ts',
 ];
+
+/** Names the tests that left themselves out, in the form that `.ci/run` counts; not those that `-t` leaves out. */
+class SkippedTests implements Reporter {
+  #vitest: Vitest | undefined;
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest;
+  }
+
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    if (this.#vitest?.getGlobalTestNamePattern() !== undefined) return;
+    for (const { relativeModuleId, children } of modules) {
+      for (const test of children.allTests('skipped')) {
+        const { state, note = 'not on this system' } = { note: undefined, ...test.result() };
+        if (state === 'skipped') process.stdout.write(`${relativeModuleId}: skipped: ${test.fullName} (${note})\n`);
+      }
+    }
+  }
+}
 
 export default defineConfig({
   plugins: [
@@ -40,7 +60,7 @@ export default defineConfig({
     pool: 'forks',
     // Many tests wait for child processes: one worker a core, where the default leaves one core out.
     maxWorkers: '100%',
-    reporters: ['default'],
+    reporters: ['default', new SkippedTests()],
     projects: [
       // A worker keeps the modules that it has loaded for its next file: a third of the processor time.
       {

@@ -12,6 +12,7 @@ import { query } from '../../support/targets/query.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
+const NO_MOUNT = 'this user may not mount a file system';
 const DISK_TARGETS = STATEFUL_TARGETS.map(({ name }) => name);
 
 let fixture: CliFixture;
@@ -36,7 +37,7 @@ describe('a full disk', () => {
   it('of the spool: exit 3 naming the folder, the table stays whole, the next run continues', async (context) => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(SMALL_KIB);
-    if (disk === undefined) return context.skip();
+    if (disk === undefined) return context.skip(NO_MOUNT);
     const ended = await fixture.sync({ spool_dir: disk, max_concurrent_exports: 1 });
     expect(ended.code, ended.stderr).toBe(3);
     expect(ended.stderr).toMatch(
@@ -53,7 +54,7 @@ describe('a full disk', () => {
     async (target, context) => {
       fixture = await CliFixture.start({}, { rowsPerDay: 500 });
       const disk = smallDisk(target === 'duckdb' ? SMALL_KIB : 120);
-      if (disk === undefined) return context.skip();
+      if (disk === undefined) return context.skip(NO_MOUNT);
       const place = join(disk, target);
       const argv = fixture.syncInto(target, place, { max_concurrent_exports: 1 });
       const ended = await fixture.run(argv);
@@ -72,7 +73,7 @@ describe('a full disk', () => {
   it('of the summary file or a report: exit 3 naming the file, the table stays whole', async (context) => {
     fixture = await CliFixture.start();
     const disk = smallDisk(4);
-    if (disk === undefined) return context.skip();
+    if (disk === undefined) return context.skip(NO_MOUNT);
     writeFileSync(join(disk, 'filled'), 'x'.repeat(4_096));
     const [xcom, page] = [join(disk, 'xcom.json'), join(disk, 'report.html')];
     const ended = await fixture.run([...fixture.syncArgs(), '--xcom', xcom]);
@@ -180,7 +181,7 @@ describe('a disk that is mounted for reading alone', () => {
     async (target, context) => {
       fixture = await CliFixture.start();
       const disk = smallDisk(65_536);
-      if (disk === undefined) return context.skip();
+      if (disk === undefined) return context.skip(NO_MOUNT);
       const place = join(disk, target);
       const until = (end_date: string) => fixture.run(fixture.syncInto(target, place, { end_date }));
       const mountAgain = (how: string) => spawnSync('mount', ['-o', `remount,${how}`, disk]);

@@ -109,6 +109,7 @@ describe('the lock of an owner that is not here', () => {
   });
 });
 
+/** Without /proc nothing tells whether a process is alive. */
 describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine', () => {
   it('is taken over at once if that is dead, or if its number belongs to another one now', async () => {
     for (const dead of [DEAD, ownerText({ started: '1' })]) {
