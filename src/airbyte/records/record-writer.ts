@@ -3,7 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { headerColumns } from '../../cells/columns/groups.ts';
-import { type RowHandler, RowSource } from '../../cells/csv/row-source.ts';
+import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
 import { isItem } from '../../table/columns.ts';
@@ -112,18 +112,17 @@ async function eachRow(
   signal: AbortSignal,
   flush: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const handler: RowHandler = {
-    row(bytes, _start, { rows, tokenizer }) {
-      if (rows > 0) each(bytes, tokenizer);
-      return false;
-    },
+  const source = new RowSource();
+  const readRows = () => {
+    if (source.begin()) while (source.next()) if (source.rows > 1) each(source.bytes, source.tokenizer);
   };
-  const source = new RowSource(handler);
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     source.push(piece);
+    readRows();
     await flush();
   }
   source.finish();
+  readRows();
   await flush();
 }
 

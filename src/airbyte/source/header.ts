@@ -48,23 +48,13 @@ interface HeaderLine {
 
 /** The first line of a body, which is read no further. Throws a UserError if there is none. */
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
-  const found: { header?: readonly string[] } = {};
-  const source = new RowSource({
-    row(row, _start, { tokenizer }) {
-      found.header ??= readNames(row, tokenizer);
-      return false;
-    },
-  });
+  const source = new RowSource();
+  const reads = () => source.begin() && source.next();
   for await (const chunk of bytes) {
-    try {
-      source.push(chunk);
-    } catch (error) {
-      // The header is complete, so that an error behind it does not matter here.
-      if (found.header === undefined) throw error;
-    }
-    if (found.header !== undefined) return { header: found.header, isWhole: true };
+    source.push(chunk);
+    if (reads()) return { header: readNames(source.bytes, source.tokenizer), isWhole: true };
   }
   source.finish();
-  if (found.header === undefined) throw transientError('The export ended before its first line did.');
-  return { header: found.header, isWhole: source.finalNewline };
+  if (!reads()) throw transientError('The export ended before its first line did.');
+  return { header: readNames(source.bytes, source.tokenizer), isWhole: source.hasLineEnd };
 }

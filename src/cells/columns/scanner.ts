@@ -2,9 +2,10 @@
 // are dropped or hashed. `scanner.ts` does it while the export arrives.
 
 import { configError } from '../../base/errors.ts';
-import { otherEncoding, otherLineEnds, UnusableCsv } from '../csv/malformed.ts';
+import { otherEncoding, UnusableCsv } from '../csv/malformed.ts';
 import { DROP, RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
+import { type RowOutput, RowWriter } from '../csv/row-writer.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
@@ -18,8 +19,6 @@ const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((nam
 const LOWER_D = 0x64;
 /** The bit that makes an ASCII letter lower case. */
 const LOWER_BIT = 0x20;
-/** A name that is a whole header with another separator. */
-const OTHER_SEPARATOR = /([;\t|])df_unified_id|df_unified_id([;\t|])/;
 /** Number of cells, and share of rows, from which broken characters may mean another encoding. */
 const MIN_FOREIGN_CELLS = 10;
 const FOREIGN_CELLS_A_ROW = 0.05;
@@ -74,6 +73,9 @@ export interface ScanResult {
  */
 export class Scanner {
   readonly #source: RowSource;
+  /** Writes edited rows; undefined if nothing is edited. */
+  readonly #editor: RowEditor | undefined;
+  readonly #output: RowOutput;
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
   readonly #suppressed: SuppressedRows;
@@ -90,10 +92,14 @@ export class Scanner {
   /** Number of those of which most characters beyond ASCII were replaced. */
   #foreignCells = 0;
   #firstBad: CellPosition | undefined;
+  #longestRow = 0;
+  #outLength = 0;
 
   constructor(options: ScannerOptions) {
     this.#edits = options.edits;
-    this.#source = new RowSource(this, options, options.edits && new RowEditor(options.edits.key));
+    this.#source = new RowSource(options);
+    this.#editor = options.edits && new RowEditor(options.edits.key);
+    this.#output = this.#editor ?? new RowWriter();
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
     this.#suppressed = new SuppressedRows(options.dropRows);
@@ -109,56 +115,72 @@ export class Scanner {
     return Math.max(0, this.#source.rows - 1) - this.#suppressed.rows;
   }
 
-  /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
+  /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
   push(chunk: Uint8Array): Uint8Array[] {
-    return this.#source.push(chunk);
+    this.#source.push(chunk);
+    return this.#readRows();
   }
 
   /** Ends the body. Throws MalformedCsv if it is not complete. */
   finish(): ScanResult {
-    const tail = this.#source.finish();
-    this.#checkWhole();
-    const { longestRow, finalNewline, outLength } = this.#source;
+    this.#source.finish();
+    const tail = this.#readRows().map((part) => Buffer.from(part));
     const { rows } = this;
+    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
+      throw otherEncoding();
     const columns = this.#columns?.scans() ?? [];
     return {
       header: this.#header,
       columns,
       rows,
       suppressed: this.#suppressed.rows,
-      longestRow,
+      longestRow: this.#longestRow,
       hasDuplicateOrMissingIds: this.#columns?.hasDuplicateOrMissingIds(rows) ?? false,
-      finalNewline,
+      finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
-      outLength,
+      outLength: this.#outLength,
       eventNames: this.#columns?.eventNames() ?? [],
       ...(this.#edits && { listed: this.#listed }),
       tail,
     };
   }
 
-  /** Handles one row; a callback of RowSource, which nothing else may call. */
-  row(bytes: Buffer, start: number, source: RowSource): boolean {
+  /** Reads the rows that are whole; returns what is kept of them. */
+  #readRows(): Uint8Array[] {
+    const [source, output] = [this.#source, this.#output];
+    if (!source.begin()) return [];
+    output.begin(source.bytes, source.start);
+    while (source.next()) {
+      if (!this.#reads(source)) continue;
+      const length = output.keep(source.tokenizer, source.start);
+      if (length > this.#longestRow) this.#longestRow = length;
+      this.#outLength += length;
+    }
+    return output.finish();
+  }
+
+  /** Reads the current row; false if it is left out. */
+  #reads(source: RowSource): boolean {
+    const { bytes, start, tokenizer, rows } = source;
+    const repairs = source.takeRepairs();
     const columns = this.#columns;
-    if (columns === undefined) this.#open(bytes, start, source);
-    else if (this.#isHeader(bytes, source.tokenizer)) {
+    if (columns === undefined) this.#open(source, repairs.length > 0);
+    else if (this.#isHeader(bytes, tokenizer)) {
       // The body holds several exports, and nothing tells whether their rows are the same.
       throw source.malformed('header_again', start, 'an event', 'the header once more');
-    } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
-    if (source.isRepaired) this.#countBad(bytes, start, source);
-    source.editor?.edit(start, source.tokenizer, columns === undefined);
-    if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
+    } else if (this.#suppressed.has(bytes, tokenizer)) return false;
+    if (repairs.length > 0) this.#countBad(source, repairs);
+    this.#editor?.edit(start, tokenizer, columns === undefined);
+    if (columns !== undefined) columns.observe(bytes, tokenizer, rows);
     return true;
   }
 
-  #open(bytes: Buffer, start: number, source: RowSource): void {
-    const header = readNames(bytes, source.tokenizer);
+  #open(source: RowSource, isRepaired: boolean): void {
+    const { bytes, start, tokenizer } = source;
+    const header = readNames(bytes, tokenizer);
     if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
-    this.#checkFormat(header, start, source);
-    const missing = this.#requireSystem ? missingColumns(header) : [];
-    if (missing.length > 0) {
-      throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
-    }
+    if (isRepaired) throw otherEncoding();
+    if (this.#requireSystem) this.#checkSystem(header, source);
     this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
     this.#arrived = header;
     this.#header = header;
@@ -167,25 +189,17 @@ export class Scanner {
     this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone);
   }
 
-  /** Throws if the header shows another format, of which each download would be. */
-  #checkFormat(header: readonly string[], start: number, source: RowSource): void {
-    source.repairedIn(start, () => {
-      throw otherEncoding();
-    });
-    if (/^sep=/i.test(header[0]))
-      throw new UnusableCsv('a line sep= before its header', 'the header as the first line');
-    const separator = header.map((name) => OTHER_SEPARATOR.exec(name)).find((match) => match !== null);
-    if (separator) throw new UnusableCsv(`cells between ${JSON.stringify(separator[1] ?? separator[2])}`, 'commas');
-    if (this.#requireSystem && header.some((name) => name.includes('\r'))) throw otherLineEnds();
-  }
-
-  /** Throws if most of the text is no UTF-8, or if all rows lie in one line: values repeat, names hardly do. */
-  #checkWhole(): void {
-    const { rows, finalNewline } = this.#source;
-    if (this.#requireSystem && rows === 1 && !finalNewline && new Set(this.#header).size < this.#header.length)
-      throw new UnusableCsv('a single line, in which values repeat', 'a line for each row');
-    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
-      throw otherEncoding();
+  /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */
+  #checkSystem(header: readonly string[], source: RowSource): void {
+    const missing = missingColumns(header);
+    if (missing.length === missingColumns([]).length)
+      throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
+    // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
+    if (header.some((name) => name.includes('\r')))
+      throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
+    if (missing.length > 0) {
+      throw source.malformed('missing_columns', source.start, missing.join(', '), `${header.length} other columns`);
+    }
   }
 
   /** True for the header of another export in the same body: a system column has the name of one, in any case. */
@@ -199,7 +213,7 @@ export class Scanner {
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
     const { actions, kept, listed } = editHeader(header, edits);
-    this.#source.editor?.open(actions);
+    this.#editor?.open(actions);
     this.#actions = actions;
     this.#listed = listed;
     this.#header = kept.map(({ name }) => name);
@@ -207,20 +221,18 @@ export class Scanner {
     return kept.map(({ isHashed }) => isHashed);
   }
 
-  #countBad(bytes: Buffer, start: number, source: RowSource): void {
-    const { cells, used } = source.tokenizer;
-    let k = 0;
-    let counted = -1;
-    source.repairedIn(start, (index) => {
-      while (k < used && cells[k + 2] <= index) k += STRIDE;
-      if (k >= used || k === counted) return;
-      counted = k;
+  /** Counts the cells of the current row in which characters were replaced at these indices. */
+  #countBad({ bytes, rows, tokenizer: { cells, used } }: RowSource, repairs: readonly number[]): void {
+    let next = 0;
+    for (let k = 0; k < used; k += STRIDE) {
+      const before = next;
+      while (next < repairs.length && repairs[next] < cells[k + 2]) next++;
       const column = cells[k] >> COLUMN_SHIFT;
-      if (this.#actions[column] === DROP) return;
+      if (next === before || this.#actions[column] === DROP) continue;
       this.#badCells++;
       if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
-      this.#firstBad ??= { row: source.rows + 1, column: this.#arrived[column] };
-    });
+      this.#firstBad ??= { row: rows, column: this.#arrived[column] };
+    }
   }
 }
 

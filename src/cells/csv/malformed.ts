@@ -17,7 +17,7 @@ export type MalformedReason =
 export interface MalformedDetails {
   /** Number of the row, not of the line: the header is row 1. */
   readonly row: number;
-  /** Offset in the body as received. */
+  /** Offset in the body, in which U+FFFD counts for bytes that are no UTF-8. */
   readonly byte: number;
   readonly expected: string;
   readonly found: string;
@@ -82,19 +82,11 @@ export class MalformedCsv extends UserError {
 export class UnusableCsv extends UserError {
   override readonly name = 'UnusableCsv';
 
-  /** `found` and `wanted` are parts of the sentence: "The export has …: …". */
+  /** `found` and `wanted` are parts of the sentence: "The export has …, wanted …". */
   constructor(found: string, wanted: string) {
-    super(
-      'config',
-      `The export has ${found}, wanted ${wanted}: nothing of it was used, and it would be the same again.`,
-      {
-        internal: `unusable csv: ${found}`,
-      },
-    );
+    const sentence = `The export has ${found}, wanted ${wanted}: nothing of it was used, and it would be the same again.`;
+    super('config', sentence, { internal: `unusable csv: ${found}` });
   }
 }
-
-/** Other ends of lines: a CR is no part of any name. */
-export const otherLineEnds = () => new UnusableCsv('lines that end in CR alone or in CR CR LF', 'LF or CRLF');
 
 export const otherEncoding = () => new UnusableCsv('text in another encoding', 'UTF-8');

@@ -9,31 +9,18 @@ const MAX_BAD = 1 << 20;
 /** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
 const REPLACEMENT = [0xef, 0xbf, 0xbd];
 
-/** A place where U+FFFD stands for invalid bytes. */
-interface Repair {
-  /** Position in the repaired text, counted from its first byte. */
-  readonly position: number;
-  /** Number of bytes that it has added. */
-  readonly growth: number;
-}
-
-/**
- * Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. It
- * remembers where it had to put U+FFFD, and so the original offsets.
- */
+/** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
 export class RowBuffer {
   /** The bytes of [start, end) are there; `append` and `check` may replace the array. */
   bytes: Buffer = Buffer.alloc(START_BYTES);
   start = 0;
   end = 0;
-  #repairs: Repair[] = [];
-  /** Index of the first of them that `repairedIn` has not passed. */
-  #next = 0;
-  /** Position of byte 0 of the array, and of the first byte that was not checked yet. */
+  /** Indices at which U+FFFD stands for invalid bytes, in order; of rows that `takeRepairs` has not passed. */
+  #repairs: number[] = [];
+  /** Position of byte 0 of the array in the text. */
   #origin = 0;
+  /** Index of the first byte that was not checked yet. */
   #checked = 0;
-  /** Number of bytes that repairs have added before the remembered ones. */
-  #added = 0;
 
   get length(): number {
     return this.end - this.start;
@@ -41,10 +28,13 @@ export class RowBuffer {
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array): void {
-    if (this.start > 0) {
-      this.bytes.copyWithin(0, this.start, this.end);
-      this.#origin += this.start;
-      this.end -= this.start;
+    const { start } = this;
+    if (start > 0) {
+      this.bytes.copyWithin(0, start, this.end);
+      this.#origin += start;
+      this.#checked -= start;
+      this.#repairs = this.#repairs.map((index) => index - start);
+      this.end -= start;
       this.start = 0;
     }
     this.#grow(this.end + chunk.length + MARGIN);
@@ -52,7 +42,6 @@ export class RowBuffer {
     this.end += chunk.length;
   }
 
-  /** True if some of the current text was repaired. */
   get isRepaired(): boolean {
     return this.#repairs.length > 0;
   }
@@ -64,35 +53,22 @@ export class RowBuffer {
   /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
   check(last: boolean): number {
     const { bytes } = this;
-    const from = this.#checked - this.#origin;
+    const from = this.#checked;
     let end = last ? this.end : this.end - openTail(bytes, from, this.end);
     if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
-    this.#checked = this.#origin + end;
+    this.#checked = end;
     return end;
   }
 
-  /** The offset in the body as received of an index. */
+  /** The offset of an index in the body, in which U+FFFD counts for what it replaces. */
   offsetOf(index: number): number {
-    const position = this.#origin + index;
-    const before = this.#repairs.filter((repair) => repair.position < position);
-    return position - this.#added - growthOf(before);
+    return this.#origin + index;
   }
 
-  /** Calls `each` for the repaired indices of [start, end); ranges must come in order. */
-  repairedIn(start: number, end: number, each: (index: number) => void): void {
-    const repairs = this.#repairs;
-    while (this.#next < repairs.length && repairs[this.#next].position - this.#origin < end) {
-      const index = repairs[this.#next++].position - this.#origin;
-      if (index >= start) each(index);
-    }
-  }
-
-  /** Forgets the repairs before `index`. */
-  removeBefore(index: number): void {
-    const kept = this.#repairs.findIndex(({ position }) => position - this.#origin >= index);
-    const removed = this.#repairs.splice(0, kept < 0 ? this.#repairs.length : kept);
-    this.#added += growthOf(removed);
-    this.#next = Math.max(0, this.#next - removed.length);
+  /** Takes the repaired indices before `end`; each is taken once. */
+  takeRepairs(end: number): number[] {
+    const later = this.#repairs.findIndex((index) => index >= end);
+    return this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
   }
 
   /** A copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
@@ -105,7 +81,7 @@ export class RowBuffer {
         for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
         continue;
       }
-      this.#repairs.push({ position: this.#origin + start + to, growth: REPLACEMENT.length + good });
+      this.#repairs.push(start + to);
       out.set(REPLACEMENT, to);
       to += REPLACEMENT.length;
       i -= good;
@@ -129,8 +105,6 @@ export class RowBuffer {
     this.bytes = larger;
   }
 }
-
-const growthOf = (repairs: readonly Repair[]): number => repairs.reduce((sum, { growth }) => sum + growth, 0);
 
 /**
  * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.

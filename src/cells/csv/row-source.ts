@@ -1,6 +1,7 @@
 // This folder: from the bytes of CSV to rows and cells; nothing about types.
 //
-// Rows and cells are positions in one array of bytes, which hold until the next chunk. For each body, in this order:
+// Rows and cells are positions in one array of bytes, which hold until the next chunk. Whoever reads a body asks the
+// RowSource for one row after the other, and gives those that it keeps to a RowWriter or RowEditor:
 //
 //   chunk   RowBuffer      copies it behind the bytes of the last, incomplete row, and replaces invalid UTF-8
 //   row     RowTokenizer   lists the filled cells of the row; reads the bytes, writes none
@@ -16,26 +17,16 @@
 //   0 << 3                                  0      1     a
 //   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
 
-import { CR, LF, QUOTE } from '../../base/ascii.ts';
+import { LF, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
-import {
-  AT_MOST_COLUMNS,
-  BROKEN_ROW,
-  MalformedCsv,
-  type MalformedReason,
-  otherEncoding,
-  otherLineEnds,
-} from './malformed.ts';
+import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason, otherEncoding } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
-import type { RowEditor } from './row-editor.ts';
-import { type RowOutput, RowWriter } from './row-writer.ts';
-import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
-/** A malformed row that starts with this byte is a JSON message of the service about a failed export. */
-const BRACE = 0x7b;
+/** What a malformed row that starts with a brace is: a message of the service about a failed export. */
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 
 export interface RowLimits {
@@ -45,172 +36,162 @@ export interface RowLimits {
   readonly gatheredBytes?: number | undefined;
 }
 
-/** Receives the rows one after another; the first is the header. */
-export interface RowHandler {
-  /**
-   * Called with one whole row of the right width, from byte `start` of `bytes`; `source.tokenizer` lists its cells.
-   * Returns false to leave the row out of what is written. Nothing of it may be kept, since the bytes are overwritten.
-   */
-  row(bytes: Buffer, start: number, source: RowSource): boolean;
-}
+const NO_REPAIRS: readonly number[] = [];
 
 /**
- * Splits a body, cut into chunks anywhere, into whole rows, checks their form, and returns the bytes to keep: with LF
- * ends, valid UTF-8, no BOM, no blank lines at the end, and quotes around a cell with a bare CR. Otherwise the bytes
- * are unchanged, except by an editor.
+ * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
+ * the last (`finish`), `begin` says whether there is work. Then `next` goes to one row after the other:
+ * `for (source.push(chunk); source.begin(); ) while (source.next()) …`
  */
 export class RowSource {
-  /** Number of whole rows so far, with the header; during `RowHandler.row` without the current one. */
+  /** Number of whole rows so far, with the header; so also the number of the current row. */
   rows = 0;
-  /** Length of the longest row written, with its line end (bytes). */
-  longestRow = 0;
-  /** Number of bytes of all rows written. */
-  outLength = 0;
-  /** False if the last row had no line end. */
-  finalNewline = false;
-  readonly #handler: RowHandler;
+  /** First byte of the current row in `bytes`; `tokenizer` lists its cells. They hold until the next call. */
+  start = 0;
+  /** False if the current row has no line end. */
+  hasLineEnd = false;
+  readonly tokenizer: RowTokenizer = new RowTokenizer();
   readonly #maxRowBytes: number;
   readonly #gatheredBytes: number;
   readonly #buffer = new RowBuffer();
-  readonly tokenizer: RowTokenizer = new RowTokenizer();
-  readonly #output: RowOutput;
-  /**
-   * Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited.
-   */
-  readonly editor: RowEditor | undefined;
   #width = 0;
-  #started = false;
+  /** True once it is clear that the body is no other format. */
+  #isStarted = false;
+  #isFinished = false;
+  /** Index behind the last whole character, and the byte that stood there before the sentinel. */
+  #end = 0;
+  #behind = 0;
+  /** Number of bytes with which reading begins again. */
   #need = 0;
   #blankAt = -1;
-  #headerHasCr = false;
   /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
+  /** True if a chunk has ended the header, as far as its quotes show. */
+  #hasHeader = false;
 
-  constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
-    this.#handler = handler;
-    this.editor = editor;
-    this.#output = editor ?? new RowWriter();
+  constructor(limits: RowLimits = {}) {
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
     this.#gatheredBytes = limits.gatheredBytes ?? GATHERED_BYTES;
   }
 
-  /** Takes a chunk; returns the bytes to keep, valid until the next call. Throws MalformedCsv. */
-  push(chunk: Uint8Array): Uint8Array[] {
+  /** Takes a chunk. */
+  push(chunk: Uint8Array): void {
     this.#buffer.append(chunk);
-    const endsHeader = this.rows === 0 && this.#endsHeader(chunk);
-    return endsHeader || this.#buffer.length >= this.#need ? this.#read(false) : [];
+    if (this.rows === 0) this.#lookForHeader(chunk);
   }
 
-  /** Ends the body; returns the last bytes to keep, as copies. Throws MalformedCsv when it is not whole. */
-  finish(): Uint8Array[] {
-    const parts = this.#read(true).map((part) => Buffer.from(part));
-    if (this.rows === 0) {
-      const isEmpty = this.#buffer.offsetOf(this.#buffer.end) === 0;
-      throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
-    }
-    // Rows that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (this.rows === 1 && this.#headerHasCr) throw otherLineEnds();
-    return parts;
+  /** Takes the end of the body. */
+  finish(): void {
+    this.#isFinished = true;
   }
 
-  /** A failure at byte `index` of the buffer, in the current row. */
-  malformed(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#buffer.offsetOf(index), expected, found });
+  get bytes(): Buffer {
+    return this.#buffer.bytes;
   }
 
-  /** True if some of the current text was not valid UTF-8. */
-  get isRepaired(): boolean {
-    return this.#buffer.isRepaired;
-  }
-
-  /** Calls `each` with every position of the row at `start` where U+FFFD replaces invalid bytes. */
-  repairedIn(start: number, each: (index: number) => void): void {
-    this.#buffer.repairedIn(start, this.tokenizer.contentEnd, each);
-  }
-
-  /**
-   * True if a chunk ends the header, as far as its quotes show. A header that comes in many chunks is read again only
-   * when it is twice as long as the last time. So each byte is read a few times, and not once for each chunk.
-   */
-  #endsHeader(chunk: Uint8Array): boolean {
-    for (const byte of chunk) {
-      if (byte === QUOTE) this.#isQuoted = !this.#isQuoted;
-      else if (byte === LF && !this.#isQuoted) return true;
-    }
-    return false;
-  }
-
-  #read(last: boolean): Uint8Array[] {
+  /** True if there may be rows to read; `start` is then where the first begins. Throws MalformedCsv, UnusableCsv. */
+  begin(): boolean {
     const buffer = this.#buffer;
+    const isEnough = (this.rows === 0 && this.#hasHeader) || buffer.length >= this.#need || this.#isFinished;
+    if (!isEnough) return false;
     this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
-    if (!this.#started && !this.#start(last)) return [];
-    const end = buffer.check(last);
-    if (buffer.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
-    const { bytes } = buffer;
-    const kept = bytes[end];
-    bytes[end] = SENTINEL;
-    this.#output.begin(bytes, buffer.start);
-    buffer.start = this.#readRows(bytes, buffer.start, end, last);
-    if (!last) bytes[end] = kept;
-    buffer.removeBefore(buffer.start);
-    this.#checkLength(buffer.start, buffer.end);
-    const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
-    this.#need = this.rows === 0 ? twice : Math.max(this.#gatheredBytes, twice);
-    return this.#output.finish();
-  }
-
-  /** Checks the first bytes once there are enough of them. */
-  #start(last: boolean): boolean {
-    const { start, end } = this.#buffer;
-    const begin = bodyStart(this.#buffer.bytes, start, end, last);
-    if (begin === undefined) return false;
-    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncoding();
-    if (typeof begin === 'object') throw this.malformed('not_csv', start, 'a header line', begin.found);
-    this.#buffer.start = begin;
-    this.#started = true;
+    if (!this.#isStarted && !this.#readsStart()) return false;
+    this.#end = buffer.check(this.#isFinished);
+    if (buffer.isInvalid) throw this.#broken('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
+    this.start = buffer.start;
+    this.#behind = buffer.bytes[this.#end];
+    buffer.bytes[this.#end] = SENTINEL;
     return true;
   }
 
-  /** Reads all whole rows of [start, end); returns the index behind them. */
-  #readRows(bytes: Buffer, start: number, end: number, last: boolean): number {
-    const tokenizer = this.tokenizer;
-    let rowStart = start;
-    while (rowStart < end) {
-      const next = tokenizer.next(bytes, rowStart, end, last);
+  /** Goes to the next whole row, after `begin`; false if more must come first. Throws MalformedCsv. */
+  next(): boolean {
+    const { tokenizer } = this;
+    const buffer = this.#buffer;
+    const { bytes } = buffer;
+    while (buffer.start < this.#end) {
+      const { start } = buffer;
+      const next = tokenizer.next(bytes, start, this.#end, this.#isFinished);
       if (next === INCOMPLETE) break;
-      if (next < 0) throw this.#broken(bytes, rowStart);
-      if (tokenizer.contentEnd === rowStart) this.#blank(rowStart);
-      else this.#row(bytes, rowStart, next);
-      rowStart = next;
+      if (next < 0) throw this.#brokenRow(bytes, start);
+      buffer.start = next;
+      if (tokenizer.contentEnd === start) this.#blank(start);
+      else {
+        this.#checkRow(bytes, start, next);
+        this.start = start;
+        this.rows++;
+        return true;
+      }
     }
-    return rowStart;
+    if (!this.#isFinished) bytes[this.#end] = this.#behind;
+    this.#pause();
+    return false;
   }
 
-  #row(bytes: Buffer, start: number, next: number): void {
-    const tokenizer = this.tokenizer;
-    if (this.#blankAt >= 0) throw this.#blankLine();
-    this.finalNewline = next > tokenizer.contentEnd && bytes[next - 1] === LF;
-    if (this.rows === 0) this.#openHeader(bytes, next);
-    else if (tokenizer.width !== this.#width) throw this.#wrongWidth(bytes, start);
-    this.#checkLength(start, next);
-    if (this.#handler.row(bytes, start, this)) {
-      const length = this.#output.keep(tokenizer, start);
-      if (length > this.longestRow) this.longestRow = length;
-      this.outLength += length;
+  /** A failure at byte `index`, in the current row. */
+  malformed(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(index), expected, found });
+  }
+
+  /** The indices of the current row at which U+FFFD replaces invalid UTF-8; asked once for each row that is kept. */
+  takeRepairs(): readonly number[] {
+    return this.#buffer.isRepaired ? this.#buffer.takeRepairs(this.tokenizer.contentEnd) : NO_REPAIRS;
+  }
+
+  /**
+   * Notes whether a chunk ends the header. A header that comes in many chunks is read again only when it is twice as
+   * long as the last time. So each byte is read a few times, and not once for each chunk.
+   */
+  #lookForHeader(chunk: Uint8Array): void {
+    this.#hasHeader = false;
+    for (const byte of chunk) {
+      if (byte === QUOTE) this.#isQuoted = !this.#isQuoted;
+      else if (byte === LF && !this.#isQuoted) this.#hasHeader = true;
     }
-    this.rows++;
+  }
+
+  /** Ends reading until more has come. */
+  #pause(): void {
+    const buffer = this.#buffer;
+    this.#checkLength(buffer.start, buffer.end);
+    if (this.#isFinished && this.rows === 0) {
+      const isEmpty = buffer.offsetOf(buffer.end) === 0;
+      throw this.#broken(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
+    }
+    const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
+    this.#need = this.rows === 0 ? twice : Math.max(this.#gatheredBytes, twice);
+  }
+
+  /** Checks the first bytes; false if there are too few of them. */
+  #readsStart(): boolean {
+    const { start, end } = this.#buffer;
+    const begin = bodyStart(this.#buffer.bytes, start, end, this.#isFinished);
+    if (begin === undefined) return false;
+    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncoding();
+    if (typeof begin === 'object') throw this.#broken('not_csv', start, 'a header line', begin.found);
+    this.#buffer.start = begin;
+    this.#isStarted = true;
+    return true;
+  }
+
+  #checkRow(bytes: Buffer, start: number, next: number): void {
+    const { contentEnd, width } = this.tokenizer;
+    if (this.#blankAt >= 0) throw this.#blankLine();
+    this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
+    if (this.rows === 0) this.#openHeader(bytes, next);
+    else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
+    this.#checkLength(start, next);
   }
 
   #openHeader(bytes: Buffer, next: number): void {
-    const { width, contentEnd, flags } = this.tokenizer;
-    if (width > MAX_COLUMNS) throw this.malformed('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
+    const { width, contentEnd } = this.tokenizer;
+    if (width > MAX_COLUMNS) throw this.#broken('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
     this.#width = width;
-    this.#headerHasCr = (flags & BARE_CR) !== 0;
-    this.tokenizer.crlf = this.finalNewline && next - contentEnd === 2 && bytes[contentEnd] !== LF;
+    this.tokenizer.crlf = this.hasLineEnd && next - contentEnd === 2 && bytes[contentEnd] !== LF;
   }
 
   #blank(start: number): void {
-    if (this.rows === 0) throw this.malformed('no_header', start, 'column names', 'a blank line');
+    if (this.rows === 0) throw this.#broken('no_header', start, 'column names', 'a blank line');
     if (this.#blankAt < 0) this.#blankAt = this.#buffer.offsetOf(start);
   }
 
@@ -221,24 +202,28 @@ export class RowSource {
 
   #checkLength(from: number, to: number): void {
     if (to - from <= this.#maxRowBytes) return;
-    throw this.malformed('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
+    throw this.#broken('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
   #wrongWidth(bytes: Uint8Array, start: number): MalformedCsv {
     const { width } = this.tokenizer;
     const expected = `${this.#width} cells`;
-    if (bytes[start] === BRACE) return this.malformed('not_csv', start, expected, JSON_MESSAGE);
-    if (width > this.#width) return this.malformed('long_row', start, expected, `${width} cells`);
-    const reason = this.finalNewline ? 'short_row' : 'cut_in_row';
-    return this.malformed(reason, start, expected, `${width} cells`);
+    if (bytes[start] === OPEN_BRACE) return this.#broken('not_csv', start, expected, JSON_MESSAGE);
+    if (width > this.#width) return this.#broken('long_row', start, expected, `${width} cells`);
+    const reason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
+    return this.#broken(reason, start, expected, `${width} cells`);
   }
 
-  #broken(bytes: Uint8Array, start: number): MalformedCsv {
+  /** The failure of a row at `start` that is no CSV. */
+  #brokenRow(bytes: Uint8Array, start: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
-    if (reason === 'too_many_columns' && this.rows === 0 && bytes.subarray(start, brokenAt).includes(CR))
-      throw otherLineEnds();
-    if (bytes[start] === BRACE) return this.malformed('not_csv', start, `${this.#width} cells`, JSON_MESSAGE);
+    if (bytes[start] === OPEN_BRACE) return this.#broken('not_csv', start, `${this.#width} cells`, JSON_MESSAGE);
     const { expected, found } = BROKEN_ROW[reason];
-    return this.malformed(reason, brokenAt, expected, found);
+    return this.#broken(reason, brokenAt, expected, found);
+  }
+
+  /** A failure at byte `index`, in the row behind the current one. */
+  #broken(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#buffer.offsetOf(index), expected, found });
   }
 }

@@ -50,14 +50,10 @@ describe('two exports in one body', () => {
 describe('a body that is no documented CSV is refused for good', () => {
   const all = [HEADER, ...rows(50)];
   it.each<[string, string | Uint8Array, RegExp]>([
-    ['lines that end in CR alone', textOf(all, ',', '\r'), /CR alone/],
-    ['very many lines that end in CR alone', textOf([HEADER, ...rows(5_000)], ',', '\r'), /CR alone/],
-    ['lines that end in CR CR LF', textOf(all, ',', '\r\r\n'), /CR CR LF/],
-    ['a line sep=', `sep=,\n${textOf(all)}`, /sep=/],
-    ['semicolons', textOf(all, ';'), /";"/],
-    ['tabs', textOf(all, '\t'), /"\\t"/],
-    ['bars', textOf(all, '|'), /"\|"/],
-    ['one line', textOf(all, ',', ',').slice(0, -1), /single line/],
+    ['lines that end in CR alone', textOf(all, ',', '\r'), /CR in its header/],
+    ['lines that end in CR CR LF', textOf(all, ',', '\r\r\n'), /CR in its header/],
+    ['a line sep=', `sep=,\n${textOf(all)}`, /not one column that every export has/],
+    ['semicolons', textOf(all, ';'), /not one column that every export has/],
     ['UTF-16', Buffer.from(`\ufeff${textOf(all)}`, 'utf16le'), /UTF-8/],
     ['names in another encoding', Buffer.from(textOf([[...SYSTEM, EUC_KR], ...rows(1)]), 'latin1'), /UTF-8/],
     ['cells in another encoding', Buffer.from(textOf([HEADER, ...rows(50, EUC_KR)]), 'latin1'), /UTF-8/],

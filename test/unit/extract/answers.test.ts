@@ -239,7 +239,7 @@ describe('a broken body', () => {
 
   it.each<[string, (csv: string) => string, number]>([
     ['a row that is too short, twice', (csv) => csv.replace(',u-', ''), 2],
-    ['no system columns', () => 'a,b\n1,2\n', 1],
+    ['columns missing', () => 'a,df_unified_id\n1,2\n', 1],
   ])('fails its day alone: %s', async (_, body, sent) => {
     const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
