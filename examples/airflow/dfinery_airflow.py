@@ -184,7 +184,7 @@ except ImportError:
 else:
 
     class DfineryPodOperator(KubernetesPodOperator):
-        """One command in a pod of the image; its result is the summary that --xcom leaves for the sidecar.
+        """One command in a pod of the image; its sidecar reads the result, which a shell writes into a file.
 
         The configuration is the Kubernetes secret `dfinery`, with the variables as its keys; /data is the claim CLAIM.
         """
@@ -192,7 +192,8 @@ else:
         def __init__(self, *, words, **kwargs):
             super().__init__(
                 image=IMAGE,
-                arguments=[*command(*words), "--xcom", "/airflow/xcom/return.json"],
+                cmds=["sh", "-c", 'exec dfinery-elt "$@" > /airflow/xcom/return.json', "dfinery-elt"],
+                arguments=command(*words),
                 env_from=[k8s.V1EnvFromSource(secret_ref=k8s.V1SecretEnvSource(name="dfinery"))],
                 volumes=[
                     k8s.V1Volume(

@@ -3,8 +3,6 @@ import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../config/nearest.ts';
-import type { StatefulTarget, Target } from '../targets/contract.ts';
-import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';
 import { LOG_FORMATS } from './terminal.ts';
@@ -126,42 +124,6 @@ export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...o
 
 /** Makes an option an argument, the next word after the command. */
 export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
-
-/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
-export const placeWords = (targets: readonly Target[]): string =>
-  targets.map(({ name, placeName }) => `${name} ${placeName.toUpperCase()}`).join(' or ');
-
-/** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */
-export function targetNamed<T extends Target>(word: string, targets: readonly T[], option?: string): T {
-  const target = targets.find(({ name }) => name === word);
-  if (target !== undefined) return target;
-  const names = targets.map(({ name }) => name);
-  const { message } = unknownName('target', word, names);
-  throw configError(option === undefined ? message : `${option}: ${message}`);
-}
-
-function targetOption<T extends Target>(targets: readonly T[]): Option<T | undefined> {
-  return {
-    describe: placeWords(targets),
-    words: 1,
-    read: ([word]) => (word === undefined ? undefined : targetNamed(word, targets)),
-  };
-}
-
-/** The arguments `TARGET PLACE`. */
-export const placeArguments = <T extends Target>(targets: readonly T[]) => ({
-  target: argument(required(targetOption(targets))),
-  place: argument(required(text('A place of it'))),
-});
-
-/** The arguments `[TARGET PLACE]`. */
-export const OPTIONAL_PLACE = {
-  target: argument(targetOption(STATEFUL_TARGETS)),
-  place: argument(text('A place of it')),
-};
-
-/** The arguments of a command for places that were loaded: `verify TARGET PLACE`. */
-export const STORED_PLACE = placeArguments<StatefulTarget>(STATEFUL_TARGETS);
 
 export const DAY_OPTIONS = {
   from: day('First day, yyyy-MM-dd; with it exactly the days named are read'),

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json' };
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
@@ -19,7 +19,9 @@ import {
   type SourceSettings,
 } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
+import { isAddress } from '../fs/local-path.ts';
 import type { PlaceOptions } from '../targets/contract.ts';
+import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
@@ -59,10 +61,9 @@ export class Configuration {
       ).map((key) => `erasure.${key}`),
     ];
     if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
-    const folder = dirname(resolve(file));
     this.#context = context;
-    this.values = { ...withPaths(outer, folder), ...source.values, ...local.values };
-    this.erasure = { ...withPaths(inner, folder), ...erasure.values };
+    this.values = { ...withPaths(outer, dirname(file)), ...source.values, ...local.values };
+    this.erasure = { ...placesIn(this.values), ...withPaths(inner, dirname(file)), ...erasure.values };
     this.names = new Map([...source.names, ...local.names, ...erasure.names]);
     this.file = isFile ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
   }
@@ -92,8 +93,9 @@ export class Configuration {
   }
 
   placeOptions(): PlaceOptions {
+    const { lockWaitMs, memoryLimit, spoolDir } = this.local();
     const { env, clock, logger, signal } = this.#context;
-    return { ...this.local(), env, clock, logger, signal };
+    return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
   }
 
   #require(keys: readonly string[]): void {
@@ -118,21 +120,28 @@ const secretsIn = ({ properties }: ConfigSchema, given: readonly Values[]): Secr
 
 /** The service of `erasure` is that of the file. */
 const SERVICE_KEYS = ['base_url', 'service_id'];
-const PATHS = ['suppression_file', 'spool_dir', 'ledger_dir'];
+const PATHS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
+const STDOUT = '-';
 
 /** Paths in a file are relative to its folder. */
 function withPaths(given: Values, folder: string): Values {
-  const absolute = (path: unknown) =>
-    typeof path === 'string' && path !== '' && !path.includes('://') ? resolve(folder, path) : path;
-  const paths = Object.fromEntries(PATHS.filter((key) => key in given).map((key) => [key, absolute(given[key])]));
+  const inFolder = (path: unknown) =>
+    typeof path === 'string' && path !== '' && path !== STDOUT && !isAddress(path) && !isAbsolute(path)
+      ? join(folder, path)
+      : path;
+  const paths = Object.fromEntries(PATHS.filter((key) => key in given).map((key) => [key, inFolder(given[key])]));
   const { places } = given;
   if (!Array.isArray(places)) return { ...given, ...paths };
   return {
     ...given,
     ...paths,
-    places: places.map((one) => (isObject(one) && 'place' in one ? { ...one, place: absolute(one.place) } : one)),
+    places: places.map((entry) => (isObject(entry) ? { ...entry, place: inFolder(entry.place) } : entry)),
   };
 }
+
+/** The place of the configuration, which an erasure purges if its target keeps what it loads. */
+const placesIn = ({ target, place }: Values) =>
+  place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? { places: [{ target, place }] } : {};
 
 const pick = (given: Values, { properties }: ConfigSchema): Values =>
   Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(properties, key)));

@@ -8,8 +8,9 @@ import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { places, targetNamed, text, type ValuesOf } from './command.ts';
+import { places, text, type ValuesOf } from './command.ts';
 import type { Configuration } from './configuration.ts';
+import { checkTarget, targetNamed } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -59,7 +60,11 @@ export function privacyOf(configuration: Configuration) {
 /** The places of the options, else of the configuration. */
 export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig): StoredPlace[] {
   const named = given.length > 0 ? given : setup.places.map(({ target, place }) => [target, place] as const);
-  const all = named.map(([kind, path]): StoredPlace => ({ target: targetNamed(kind, STATEFUL_TARGETS, '--in'), path }));
+  const all = named.map(([word, path]): StoredPlace => {
+    const target = targetNamed(word, STATEFUL_TARGETS, '--in');
+    checkTarget(target, path, '--in');
+    return { target, path };
+  });
   const names = all.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);

@@ -7,8 +7,8 @@ import { Redactor } from '../base/secrets.ts';
 import { parseLocalConfig } from '../config/local.ts';
 import { parseSourceConfig } from '../config/source.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { targetNamed } from './command.ts';
 import { targetSettings } from './configuration.ts';
+import { targetNamed } from './place-arguments.ts';
 import { sync as run } from './run/run.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
@@ -41,6 +41,8 @@ export interface Configuration {
   readonly lock_wait?: string;
   readonly retention?: string;
   readonly spool_dir?: string;
+  readonly target?: 'duckdb' | 'parquet' | 'delta' | 'arrow';
+  readonly place?: string;
   /** Is for the command line alone, and ignored. */
   readonly erasure?: unknown;
 }
@@ -91,13 +93,13 @@ export async function sync(options: SyncOptions): Promise<SyncResult> {
   const { place, config: given, from, to, fullRefresh = false, maxWaitMs, log = () => {} } = options;
   const { signal = new AbortController().signal } = options;
   const redactor = new Redactor();
-  const { memory_limit, lock_wait, retention, spool_dir, erasure: _, ...rest } = given;
+  const { memory_limit, lock_wait, retention, spool_dir, target: _t, place: _p, erasure: _, ...rest } = given;
   const source = parseSourceConfig(rest, () => undefined);
   const local = parseLocalConfig({ memory_limit, lock_wait, retention, spool_dir }, new Map());
   if (source.unknown.length > 0) throw configError(`config has unknown keys: ${source.unknown.join(', ')}.`);
   for (const secret of source.secrets) redactor.add(secret);
   const config = { ...source.config, ...local.config };
-  const target = targetNamed(options.target, TARGETS);
+  const target = targetNamed(options.target, TARGETS, 'sync');
   const context = {
     ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
     terminal: { result() {}, note() {}, status() {}, interactive: false, columns: 80 },

@@ -83,17 +83,22 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     wrong = configError(message);
     return { _: [chosen?.name ?? ''], $0: '', json: argv.includes('--json') };
   });
-  const { _: given, $0: _, ...all } = parsed;
-  const raw: Readonly<Record<string, unknown>> = all;
-  const words = given.map(String);
+  const { _: positional, $0: _, ...options } = parsed;
+  const raw: Readonly<Record<string, unknown>> = options;
+  const words = positional.map(String);
   const { name, command } = chosen ?? {};
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const problems = [wrong, unknownOption(raw, table)];
   if (command === undefined && words.length > 0) problems.push(unknownName('command', words[0], Object.keys(COMMANDS)));
   const rest = words.slice(1);
   const values: Record<string, unknown> = {};
+  const argumentNames = Object.keys(table).filter((key) => table[key].isArgument);
+  // TARGET PLACE may be left out, both together: then the configuration names them.
+  const isPlaceLeftOut = argumentNames[0] === 'target' && rest.length <= argumentNames.length - 2;
+  const given = new Map((isPlaceLeftOut ? argumentNames.slice(2) : argumentNames).map((key) => [key, rest.shift()]));
   for (const [key, option] of Object.entries(table)) {
-    const { value, problem } = readOption(option, optionName(key, option), option.isArgument ? rest.shift() : raw[key]);
+    const word = option.isArgument ? given.get(key) : raw[key];
+    const { value, problem } = readOption(option, optionName(key, option), word);
     values[key] = value;
     problems.push(problem);
   }
@@ -113,8 +118,8 @@ function readOption(option: Option<unknown>, name: string, raw: unknown) {
   const { words: count, isList, isRequired, fallback } = option;
   const given = (raw === undefined ? [] : [raw].flat()).map(String);
   const filled = given.filter((word) => word !== '');
-  // Of an option that is given twice the first value is read: `--json` and `--xcom` must take effect, so that scripts
-  // are told of the failure.
+  // Of an option that is given twice the first value is read: `--json` must take effect, so that scripts are told
+  // of the failure.
   const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
   const wrong = (what: string) => configError(`${name} ${what}.`);
   try {

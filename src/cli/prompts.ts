@@ -44,7 +44,7 @@ export function terminalPrompts(streams: {
     }
   };
   const text: Prompts['text'] = async (question, given, problem = () => undefined) => {
-    const answer = (await ask(`${question}${given === undefined ? '' : ` [${given}]`}: `)) || (given ?? '');
+    const answer = (await ask(`${question}${(given ?? '') === '' ? '' : ` [${given}]`}: `)) || (given ?? '');
     const wrong = answer === '' && given === undefined ? 'an answer is needed' : problem(answer);
     if (wrong === undefined) return answer;
     output.write(`  ${wrong}\n`);

@@ -3,8 +3,11 @@ import schema from '../../schemas/local-config.json' with { type: 'json' };
 import valid from '../../schemas/local-config.validator';
 import { DAY_MS, parseDuration } from '../base/durations.ts';
 import { type ParsedConfig, parseConfig, type ValuesOf } from './parse.ts';
+import type { Problem } from './problems.ts';
 
-const configOf = ({ lockWait, retention, memoryLimit, spoolDir }: ValuesOf<typeof schema>) => ({
+const configOf = ({ target, place, lockWait, retention, memoryLimit, spoolDir }: ValuesOf<typeof schema>) => ({
+  target,
+  place,
   memoryLimit,
   lockWaitMs: parseDuration(lockWait) ?? 90_000,
   retentionMs: parseDuration(retention) ?? DAY_MS,
@@ -16,4 +19,10 @@ export type LocalConfig = Readonly<ReturnType<typeof configOf>>;
 
 /** `names`: the environment variables that gave keys. */
 export const parseLocalConfig = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<LocalConfig> =>
-  parseConfig({ schema, valid, configOf }, value, () => undefined, names);
+  parseConfig({ schema, valid, configOf, problems }, value, () => undefined, names);
+
+function problems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
+  if ((target === undefined) === (place === undefined)) return [];
+  const key = target === undefined ? 'target' : 'place';
+  return [{ key, text: `${key} is missing: target and place go together` }];
+}

@@ -87,11 +87,15 @@ export function parseSourceKeys<K extends SettingKey>(
   return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, () => undefined, names);
 }
 
+export const timezoneProblem = (zone: string): string | undefined =>
+  isZoneName(zone) ? undefined : 'is no IANA name such as Asia/Seoul';
+
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');
   const add = (key: string, text: string) => out.push({ key, text: `${key} ${text}` });
   const { start_date: start, end_date: end, timezone: zone } = filled;
-  if (typeof zone === 'string' && !isZoneName(zone)) add('timezone', 'is no IANA name such as Asia/Seoul');
+  const zoneProblem = typeof zone === 'string' ? timezoneProblem(zone) : undefined;
+  if (zoneProblem !== undefined) add('timezone', zoneProblem);
   if (typeof start === 'string' && typeof end === 'string' && isDay(start) && isDay(end) && start > end)
     add('start_date', `${start} is after end_date ${end}`);
   for (const [column, type] of Object.entries(filled.column_types ?? {})) {

@@ -10,6 +10,8 @@ export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
 
+export const isAddress = (text: string): boolean => ADDRESS.test(text);
+
 /** Throws a configuration failure for an address, which would be taken for a file with a name such as `s3:`. */
 export function checkLocalPath(text: string): void {
   const [address] = ADDRESS.exec(text) ?? [];

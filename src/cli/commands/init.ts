@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs';
 import type { ProbeKind } from '../../airbyte/source/check.ts';
-import { configError, EXIT } from '../../base/errors.ts';
+import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { parseSourceConfig } from '../../config/source.ts';
+import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { defineCommand, placeWords, targetNamed } from '../command.ts';
+import { TARGETS } from '../../targets/targets.ts';
+import { defineCommand } from '../command.ts';
 import { CONFIG_FILE } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
+import { placeWords, targetNamed } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
@@ -25,8 +26,9 @@ export const command = defineCommand({
       throw configError(`${path} stays as it is: name another file with --config.`);
     }
     const service = await askService(prompts, context);
+    const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
-    await write(path, { ...service, ...erasure });
+    await write(path, { ...service, ...place, ...erasure });
     for (const line of nextSteps(path, erasure?.suppression_file)) context.terminal.result(line);
     return EXIT.done;
   },
@@ -67,33 +69,36 @@ async function askService(prompts: Prompts, context: Context) {
   }
 }
 
+/** Asks where the events go, and for what the first load fixes. */
+async function askPlace(prompts: Prompts) {
+  const question = `Where the events go: ${placeWords(TARGETS)}`;
+  const [target = '', ...words] = (await prompts.text(question, 'duckdb events.duckdb', placeProblem)).split(/\s+/);
+  const zone = await prompts.text(
+    'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
+    '',
+    (answer) => (answer === '' ? undefined : timezoneProblem(answer)),
+  );
+  return { target, place: words.join(' '), ...(zone !== '' && { timezone: zone }) };
+}
+
+function placeProblem(answer: string): string | undefined {
+  const [target = '', ...words] = answer.split(/\s+/);
+  if (words.length === 0) return `wanted ${placeWords(TARGETS)}`;
+  try {
+    targetNamed(target, TARGETS, 'init');
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
 /** Asks what `forget` and the syncs after it need; undefined if nobody is to be erased. */
 async function askErasure(prompts: Prompts) {
   if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
   const by_column = await prompts.text('Column that holds the external ID of a person');
   const ledger_dir = await prompts.text('Folder of the ledger, which proves erasures', 'ledger');
   const suppression_file = await prompts.text('List that keeps erased people out of later syncs', 'suppressed.jsonl');
-  const places: { readonly target: string; readonly place: string }[] = [];
-  for (;;) {
-    const first = places.length === 0;
-    const question = first ? `A place to erase from (${placeWords(STATEFUL_TARGETS)})` : 'Another place (empty: none)';
-    const answer = await prompts.text(question, first ? 'duckdb events.duckdb' : '', placeProblem);
-    const [target = '', ...place] = answer.split(/\s+/);
-    if (target === '') return { suppression_file, erasure: { by_column, ledger_dir, places } };
-    places.push({ target, place: place.join(' ') });
-  }
-}
-
-function placeProblem(answer: string): string | undefined {
-  const [target = '', ...place] = answer.split(/\s+/);
-  if (answer === '') return undefined;
-  if (place.length === 0) return `wanted ${placeWords(STATEFUL_TARGETS)}`;
-  try {
-    targetNamed(target, STATEFUL_TARGETS);
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : undefined;
-  }
+  return { suppression_file, erasure: { by_column, ledger_dir } };
 }
 
 async function write(path: string, value: object): Promise<void> {
@@ -117,8 +122,8 @@ function nextSteps(path: string, suppressionFile: string | undefined): string[] 
     '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',
     ...(isErasing ? erasure : []),
     'How to go on',
-    `  npx dfinery-elt plan${named}                        # days, exports and time`,
-    `  npx dfinery-elt sync duckdb events.duckdb${named}   # as often as you like`,
-    ...(isErasing ? [`  npx dfinery-elt forget --id ID${named}              # the plan; nothing is erased`] : []),
+    `  npx dfinery-elt plan${named}             # days, exports and time`,
+    `  npx dfinery-elt sync${named}             # as often as you like`,
+    ...(isErasing ? [`  npx dfinery-elt forget --id ID${named}   # the plan; nothing is erased`] : []),
   ];
 }

@@ -1,15 +1,18 @@
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
-import { defineCommand, placeArguments } from '../command.ts';
+import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
+import { PLACE, placeOf } from '../place-arguments.ts';
 
 export const command = defineCommand({
-  options: placeArguments([duckdb]),
+  options: PLACE,
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
-  async run({ place: file, config }, context) {
+  async run(values, context) {
+    const configuration = new Configuration(values.config, context);
+    const { place: file } = placeOf('models', values, [duckdb], configuration);
     const { clock, signal } = context;
-    const { lockWaitMs } = new Configuration(config, context).placeOptions();
+    const { lockWaitMs } = configuration.placeOptions();
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
     const names = await writeModels({ file, lockWaitMs, clock, signal });
     const lines = MODELS.map(({ grain, parameters }, i) =>

@@ -1,50 +1,41 @@
 import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
-import type { Target } from '../../targets/contract.ts';
-import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import {
-  DAY_OPTIONS,
-  defineCommand,
-  type GLOBAL_OPTIONS,
-  OPTIONAL_PLACE,
-  type Outcome,
-  placeWords,
-  type ValuesOf,
-} from '../command.ts';
-import { Configuration, targetSettings } from '../configuration.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
+import { DAY_OPTIONS, defineCommand, type Outcome, type ValuesOf } from '../command.ts';
+import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
+import { type NamedPlace, optionalPlaceOf, PLACE } from '../place-arguments.ts';
 import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
 export const command = defineCommand({
-  options: { ...OPTIONAL_PLACE, ...DAY_OPTIONS },
+  options: { ...PLACE, ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'days-and-types.md',
-  async run({ target, place, ...values }, context) {
-    if (target !== undefined && place === undefined) {
-      throw configError(`plan ${target.name} needs a place: ${placeWords([target])}.`);
-    }
-    return await showPlan(target, place ?? '', values, context);
+  async run(values, context) {
+    const configuration = new Configuration(values.config, context);
+    const place = optionalPlaceOf('plan', values, TARGETS, configuration);
+    return await showPlan(place, values, configuration, context);
   },
 });
 
-type Values = ValuesOf<typeof DAY_OPTIONS & Pick<typeof GLOBAL_OPTIONS, 'config'>>;
+type Values = ValuesOf<typeof DAY_OPTIONS>;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function showPlan(
-  target: Target | undefined,
-  place: string,
+  named: NamedPlace | undefined,
   values: Values,
+  configuration: Configuration,
   context: Context,
 ): Promise<Outcome> {
-  const config = new Configuration(values.config, context).settings();
-  const stateful = STATEFUL_TARGETS.find((one) => one === target);
-  const state = await (await stateful?.maintenance())?.readState(place, targetSettings(config, context));
+  const config = configuration.settings();
+  const stateful = STATEFUL_TARGETS.find((target) => target === named?.target);
+  const maintenance = await stateful?.maintenance();
+  const state = await maintenance?.readState(named?.place ?? '', configuration.placeOptions());
   const now = context.clock.now();
   const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
   const forecast = forecastOf(planned, config.maxConcurrentExports, now);

@@ -1,7 +1,9 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
-import { defineCommand, flag, required, STORED_PLACE, wordOption } from '../command.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { defineCommand, flag, required, wordOption } from '../command.ts';
 import { Configuration } from '../configuration.ts';
+import { PLACE, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
@@ -16,14 +18,16 @@ const age = wordOption('Age of the days that go: 25mo, 8w or 90d', 'an age such 
 });
 
 export const command = defineCommand({
-  options: { ...STORED_PLACE, olderThan: required(age), execute: flag('Remove them; without it the plan is shown') },
+  options: { ...PLACE, olderThan: required(age), execute: flag('Remove them; without it the plan is shown') },
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   page: 'operations.md',
-  async run({ target, place, olderThan, execute, ...values }, context) {
+  async run({ olderThan, execute, ...values }, context) {
+    const configuration = new Configuration(values.config, context);
+    const { target, place } = placeOf('prune', values, STATEFUL_TARGETS, configuration);
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
     const work = maintenance.prune(place, before, {
-      ...new Configuration(values.config, context).placeOptions(),
+      ...configuration.placeOptions(),
       execute,
     });
     const { days, rows } = await during(`Pruning ${place}`, work, context);

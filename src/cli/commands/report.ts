@@ -1,7 +1,9 @@
 import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import { defineCommand, required, STORED_PLACE, text } from '../command.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { defineCommand, required, text } from '../command.ts';
 import { Configuration } from '../configuration.ts';
+import { PLACE, placeOf } from '../place-arguments.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
@@ -10,11 +12,12 @@ const OPTIONS = {
 };
 
 export const command = defineCommand({
-  options: { ...STORED_PLACE, ...OPTIONS },
+  options: { ...PLACE, ...OPTIONS },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
-  async run({ target, place, output, ...values }, context) {
+  async run({ output, ...values }, context) {
     const configuration = new Configuration(values.config, context);
+    const { target, place } = placeOf('report', values, STATEFUL_TARGETS, configuration);
     const { historyDays } = configuration.part('historyDays');
     const maintenance = await target.maintenance();
     const work = maintenance.report(place, configuration.placeOptions());

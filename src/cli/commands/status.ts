@@ -4,16 +4,19 @@ import { count } from '../../base/quantities.ts';
 import { implausible } from '../../extract/plausible.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import { defineCommand, STORED_PLACE } from '../command.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
+import { PLACE, placeOf } from '../place-arguments.ts';
 import { daysLeftOf } from '../report/days.ts';
 
 export const command = defineCommand({
-  options: STORED_PLACE,
+  options: PLACE,
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   page: 'operations.md',
-  async run({ target, place, ...values }, context) {
+  async run(values, context) {
     const configuration = new Configuration(values.config, context);
+    const { target, place } = placeOf('status', values, STATEFUL_TARGETS, configuration);
     const maintenance = await target.maintenance();
     const state = await maintenance.readState(place, configuration.placeOptions());
     if (state === undefined)

@@ -1,34 +1,23 @@
 import type { ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
-import type { Target } from '../../targets/contract.ts';
 import { TARGETS } from '../../targets/targets.ts';
-import {
-  DAY_OPTIONS,
-  defineCommand,
-  duration,
-  flag,
-  type GLOBAL_OPTIONS,
-  placeArguments,
-  text,
-  type ValuesOf,
-} from '../command.ts';
+import { DAY_OPTIONS, defineCommand, duration, flag, type GLOBAL_OPTIONS, text, type ValuesOf } from '../command.ts';
 import { Configuration, pinnedTypes, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
+import { type NamedPlace, PLACE, placeOf } from '../place-arguments.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, type RunResult, type Summary } from '../run/summary.ts';
 import { showPlan } from './plan.ts';
 
 const OPTIONS = {
-  ...placeArguments<Target>(TARGETS),
+  ...PLACE,
   ...DAY_OPTIONS,
   schema: text('Pinned schema, as discover prints it'),
   maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
   dryRun: flag('Show the plan; nothing is sent or stored'),
   notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
-  xcom: text('File for the JSON object of --json, on failure too'),
 };
 
 type Values = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
@@ -37,12 +26,16 @@ export const command = defineCommand({
   options: OPTIONS,
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   page: 'targets.md',
-  run: (values, context) =>
-    values.dryRun
-      ? showPlan(values.target, values.place, values, context)
-      : reportRun(values, context, (redirected) => load(values, redirected)),
+  async run(values, context) {
+    const configuration = new Configuration(values.config, context);
+    const named = placeOf('sync', values, TARGETS, configuration);
+    if (values.dryRun) return await showPlan(named, values, configuration, context);
+    return await reportRun(named, values, context, (redirected) => load(named, values, configuration, redirected));
+  },
   async failed(failure, values, context) {
-    await reportRun(values, context, async () => NOTHING_DONE, failure);
+    const target = TARGETS.find(({ name }) => name === values.target);
+    const named = target && { target, place: values.place ?? '' };
+    await reportRun(named, values, context, async () => NOTHING_DONE, failure);
   },
 });
 
@@ -54,16 +47,16 @@ interface LoadResult extends RunResult {
 const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
 
 /**
- * Runs `work` and reports its outcome wherever the user asked for it: in the log, the file of `--xcom`, a notification,
- * and with `--json` the last line of all output. A failure before it is in the log already.
+ * Runs `work` and reports its outcome wherever the user asked for it: in the log, a notification, and with `--json` the last line of all output. A failure before it is in the log already.
  */
 async function reportRun(
+  named: NamedPlace | undefined,
   values: Partial<Values>,
   outer: Context,
   work: (context: Context) => Promise<LoadResult>,
   before?: Failure,
 ): Promise<ExitCode> {
-  const { target, place = '', xcom } = values;
+  const { target, place = '' } = named ?? {};
   const isStdout = target?.isStdout?.(place) === true;
   const context = isStdout ? withResultsOnStderr(outer) : outer;
   const { logger, signal, redactor } = context;
@@ -79,17 +72,10 @@ async function reportRun(
     failure ??= failureOf(error, signal);
   }
   const failed = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
-  let summary: Summary = { ...done.summary, ...failed };
+  const summary: Summary = { ...done.summary, ...failed };
   const name = isStdout ? 'the stream' : place;
   if (failure === undefined || summary.days > 0) logger.info('run.summary', describeSummary(summary, name));
   if (failure !== before) failure?.log(logger);
-  try {
-    if (xcom !== undefined) writeNamedFile(xcom, `${JSON.stringify(summary)}\n`, `the file of --xcom, ${xcom},`);
-  } catch (error) {
-    const { exit, message, log } = failureOf(error, signal);
-    log(logger);
-    if (summary.error === null) summary = { ...summary, exit, error: redactor.mask(message) };
-  }
   if (notification !== undefined) {
     const line = `sync ${target?.name ?? ''} ${place}`;
     await notify(notification, { summary, command: line, target: name, historyDays: done.historyDays }, context);
@@ -98,15 +84,20 @@ async function reportRun(
   return summary.exit;
 }
 
-async function load({ target, place, schema, config: path, ...values }: Values, context: Context): Promise<LoadResult> {
-  const config = new Configuration(path, context).source();
+async function load(
+  { target, place }: NamedPlace,
+  { schema, maxWait: maxWaitMs, ...days }: Values,
+  configuration: Configuration,
+  context: Context,
+): Promise<LoadResult> {
+  const config = configuration.source();
   const stdout = context.terminal.stdout ?? process.stdout;
   const options = {
     ...targetSettings(config, context),
     stdout,
     pinned: pinnedTypes(schema),
   };
-  const run = { config, days: values, maxWaitMs: values.maxWait };
+  const run = { config, days, maxWaitMs };
   const done = await sync(run, () => target.open(place, options), context);
   return { ...done, historyDays: config.historyDays };
 }

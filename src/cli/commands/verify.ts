@@ -1,15 +1,19 @@
 import { EXIT } from '../../base/errors.ts';
-import { defineCommand, STORED_PLACE } from '../command.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
+import { PLACE, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
-  options: STORED_PLACE,
+  options: PLACE,
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
-  async run({ target, place, ...values }, context) {
+  async run(values, context) {
+    const configuration = new Configuration(values.config, context);
+    const { target, place } = placeOf('verify', values, STATEFUL_TARGETS, configuration);
     const maintenance = await target.maintenance();
-    const work = maintenance.verify(place, new Configuration(values.config, context).placeOptions());
+    const work = maintenance.verify(place, configuration.placeOptions());
     const { differences, warnings } = await during(`Verifying ${place}`, work, context);
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const isSame = differences.length === 0;

@@ -29,7 +29,7 @@ export const EMPTY_SUMMARY = {
   error: null as string | null,
 };
 
-/** The results of a run for scripts (`--json`, `--xcom`); every key is always there. */
+/** The results of a run for scripts (`--json`); every key is always there. */
 export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
 export interface RunResult {

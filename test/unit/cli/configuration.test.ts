@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -67,6 +67,23 @@ describe('the configuration of the command line', () => {
     });
   });
 
+  it('has the place of commands that name none, and of erasures without places', async () => {
+    const config = (value: object, env?: Record<string, string>) => {
+      const configuration = new Configuration(write({ target: 'duckdb', ...value }), contextFor(env));
+      return { place: configuration.local().place, places: configuration.erasure.places };
+    };
+    const place = join(folder, 'some/e.duckdb');
+    expect(config({ place: 'e.duckdb' })).toEqual({ place, places: [{ target: 'duckdb', place }] });
+    expect(config({ place: 'e.duckdb' }, { DFINERY_PLACE: 'e.duckdb' }).place).toBe('e.duckdb');
+    expect(config({ place: 'e.duckdb', erasure: { places: [] } }).places).toEqual([]);
+    expect(config({ target: 'arrow', place: '-' })).toEqual({ place: '-', places: undefined });
+    expect(config({ target: 'delta', place: 's3://bucket/x' }).place).toBe('s3://bucket/x');
+    write({ target: 'duckdb', place: '../e.duckdb' }, 'dfinery.json');
+    expect((await run({}, 'status')).stderr).toContain('../e.duckdb holds nothing yet');
+    expect((await run({}, 'status parquet lake')).stderr).toContain('lake holds nothing yet');
+    rmSync('dfinery.json');
+  });
+
   it('names a key that is missing with its variable and the file that was tried', async () => {
     const missing =
       'base_url, export_token are missing: set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN (or …_FILE), or write';
@@ -103,6 +120,7 @@ describe('the configuration of the command line', () => {
       'erasure.ledgerdir (did you mean ledger_',
     ],
     ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
+    ['a target without a place', { ...SERVICE, target: 'duckdb' }, 'place is missing: target and place go together'],
     ['no JSON', '{', 'is not valid JSON.'],
     ['a list', '[]', 'is not a JSON object'],
   ])('refuses %s', (_what, value, sentence) => {
@@ -125,8 +143,8 @@ describe('the configuration of the command line', () => {
     },
   );
 
-  it('that sync refuses is reported in its JSON and its file, as are unknown options', async () => {
-    const line = 'sync duckdb x.duckdb --json --xcom xcom.json';
+  it('that sync refuses is reported in its JSON, as are unknown options', async () => {
+    const line = 'sync duckdb x.duckdb --json';
     const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
     const unknown = await run(REQUIRED, `${line} --colour`);
     for (const [{ code, stdout }, reason] of [
@@ -138,7 +156,6 @@ describe('the configuration of the command line', () => {
       expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);
       expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason) });
     }
-    expect(JSON.parse(readFileSync('xcom.json', 'utf8'))).toMatchObject({ exit: 2 });
     const stream = await run(REQUIRED, 'sync arrow - --json --colour');
     expect(stream.stdout).toBe('');
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });

@@ -20,6 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+const PLACE = { target: 'duckdb', place: 'events.duckdb' };
 const written = () => join(folder, 'dfinery.json');
 const content = () => JSON.parse(readFileSync(written(), 'utf8'));
 const run = (prompts?: Prompts) => runHere(['init', '--config', written()], { prompts });
@@ -48,8 +49,10 @@ describe('init', () => {
     const { asked, prompts } = person(service());
     const { code, stdout, stderr } = await run(prompts);
     expect([code, stdout]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
-    expect(asked).toHaveLength(4);
-    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
+    expect(asked.map((question) => question.split(' ')[0])).toEqual([
+      ...['Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
+    ]);
+    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
     expect(statSync(written()).mode & 0o777).toBe(0o600);
     expect(stdout + stderr).not.toContain(TOKENS.export);
     const lines = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json').split('\n');
@@ -62,21 +65,17 @@ describe('init', () => {
     const { code, stderr } = await run(prompts);
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
-      ...['Address', 'Service', 'Export', 'Address', 'Export', 'Will'],
+      ...['Address', 'Service', 'Export', 'Address', 'Export', 'Where', 'Time', 'Will'],
     ]);
-    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID });
+    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
   });
 
-  it('writes what erasures need', async () => {
-    const answers = { ...service(), Will: [true], Column: ['member'], Another: ['delta lake'] };
+  it('writes place, zone, and what erasures need', async () => {
+    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true], Column: ['member'] };
     expect((await run(person(answers).prompts)).code).toBe(0);
-    const places = [
-      { target: 'duckdb', place: 'events.duckdb' },
-      { target: 'delta', place: 'lake' },
-    ];
     expect(content()).toMatchObject({
-      suppression_file: 'suppressed.jsonl',
-      erasure: { by_column: 'member', ledger_dir: 'ledger', places },
+      ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul', suppression_file: 'suppressed.jsonl' },
+      erasure: { by_column: 'member', ledger_dir: 'ledger' },
     });
   });
 

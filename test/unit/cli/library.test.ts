@@ -10,7 +10,7 @@ const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
   ...{ lookback_days: true, settle_hours: true, to_date_inclusive: true, history_days: true },
   ...{ on_gap: true, on_implausible: true, max_concurrent_exports: true, column_types: true, schema_mode: true },
   ...{ suppression_file: true, suppression_key: true, columns_drop: true, columns_hash: true, hash_key: true },
-  ...{ memory_limit: true, lock_wait: true, retention: true, spool_dir: true },
+  ...{ memory_limit: true, lock_wait: true, retention: true, spool_dir: true, target: true, place: true },
 };
 
 it('the library types every key of the configuration', () => {

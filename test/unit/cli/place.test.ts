@@ -2,9 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { daysBack } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -17,6 +20,43 @@ const env = {
 };
 const none = join(folder, 'none');
 const page = join(folder, 'page.html');
+
+describe('a place of another target', () => {
+  const places = new Map(STATEFUL_TARGETS.map(({ name }) => [name, join(folder, `loaded-${name}`)]));
+  beforeAll(async () => {
+    const sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 3 });
+    const service = { DFINERY_BASE_URL: sim.url, DFINERY_SERVICE_ID: SERVICE_ID, DFINERY_EXPORT_TOKEN: TOKENS.export };
+    const day = daysBack(3);
+    for (const [name, place] of places) {
+      const argv = ['sync', name, place, '--from', day, '--to', day];
+      expect(await runHere(argv, { env: { ...env, ...service } })).toMatchObject({ code: 0 });
+    }
+    await sim.close();
+  });
+
+  it.each(STATEFUL_TARGETS.map(({ name }) => name))('%s: each command names that target', async (name) => {
+    const place = places.get(name) ?? '';
+    const other = name === 'duckdb' ? 'delta' : 'duckdb';
+    for (const [command, ...more] of [
+      ['status'],
+      ['sync'],
+      ['plan'],
+      ['verify'],
+      ['report', '-o', page],
+      ['compact'],
+    ]) {
+      if (command === 'compact' && other !== 'duckdb') continue;
+      const { code, stderr } = await runHere([command, other, place, ...more], { env });
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringContaining(`${place} is a place of ${name}: write ${command} ${name} ${place}.`),
+      ]);
+    }
+    const forget = ['forget', '--id', 'x', '--in', other, place, '--by-column', 'x', '--purge-only'];
+    expect((await runHere(forget, { env })).stderr).toContain(`write --in ${name} ${place}.`);
+    expect((await runHere(['verify', place], { env })).stderr).toContain(`TARGET is missing: write verify ${name} `);
+  });
+});
 
 describe('a location that does not exist or is of another kind', () => {
   it.each(STATEFUL_TARGETS.map(({ name }) => name))('%s: is named, and nothing is created there', async (target) => {

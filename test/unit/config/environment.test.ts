@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   memory_limit: '2GB',
   lock_wait: '5m',
   retention: '48h',
+  target: 'delta',
   column_types: '{"a":"long"}',
   columns_hash: 'c,d',
   places: '[{"target":"duckdb","place":"events.duckdb"}]',
