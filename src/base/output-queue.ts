@@ -1,14 +1,9 @@
 import type { Writable } from 'node:stream';
 
-/** Whether a line may be dropped when a reader is too slow: `debug` and `log` may, `kept` not. */
-type Importance = 'debug' | 'log' | 'kept';
-
 /** Bytes gathered before they are handed to the stream in one call. */
 const CHUNK_BYTES = 64 * 1024;
-/** Maximum number of bytes in the stream that the system has not taken: they can no longer be dropped. */
+/** Maximum number of bytes in the stream that the system has not taken. */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024;
-/** Bytes that wait beyond which log lines are dropped. */
-const MAX_WAITING_BYTES = 2 * 1024 * 1024;
 
 interface Entry {
   readonly data: string | Uint8Array;
@@ -23,25 +18,21 @@ interface Waiter {
 }
 
 /**
- * The output of a process on one stream, in the order of the calls, without blocking it. If a reader stands still and
- * too much waits, log lines are dropped. `droppedLine` makes the line with their number. After a failure of the stream
+ * The output of a process on one stream, in the order of the calls, without blocking it. After a failure of the stream
  * every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;
-  readonly #droppedLine: (count: number) => string;
   readonly #onFailed: ((error: Error) => void)[] = [];
   #entries: Entry[] = [];
   #queuedBytes = 0;
   #inFlightBytes = 0;
-  #dropped = 0;
   #isScheduled = false;
   #failed: Error | undefined;
   #waiting: Waiter[] = [];
 
-  constructor(out: Writable, droppedLine: (count: number) => string) {
+  constructor(out: Writable) {
     this.#out = out;
-    this.#droppedLine = droppedLine;
     out.on('error', (error) => this.#fail(error));
     out.on('close', () => this.#fail(new Error('closed')));
   }
@@ -56,32 +47,22 @@ export class OutputQueue {
   }
 
   /** Queues whole lines. */
-  add(data: string | Uint8Array, importance: Importance, done?: () => void): void {
+  add(data: string | Uint8Array, done?: () => void): void {
     if (this.#failed) return;
-    if (importance !== 'kept' && this.#queuedBytes > MAX_WAITING_BYTES) {
-      this.#dropped++;
-      return;
-    }
-    if (this.#dropped > 0) this.#push(this.#droppedLine(this.#dropped));
-    this.#dropped = 0;
-    this.#push(data, done);
-    this.#schedule();
-  }
-
-  #push(data: string | Uint8Array, done?: () => void): void {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data) : data.length;
     this.#entries.push({ data, bytes, done });
     this.#queuedBytes += bytes;
+    this.#schedule();
   }
 
-  /** Queues whole lines that are never dropped; resolves when the system has taken them all. */
+  /** Queues whole lines; resolves when the system has taken them all. */
   write(data: string | Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#failed) return reject(this.#failed);
-      this.#waiting.push({ limit: Number.NEGATIVE_INFINITY, resolve, reject });
-      const waiter = this.#waiting.at(-1);
-      this.add(data, 'kept', () => {
-        this.#waiting = this.#waiting.filter((one) => one !== waiter);
+      const waiter: Waiter = { limit: Number.NEGATIVE_INFINITY, resolve, reject };
+      this.#waiting.push(waiter);
+      this.add(data, () => {
+        this.#waiting = this.#waiting.filter((other) => other !== waiter);
         resolve();
       });
       this.#send();

@@ -15,7 +15,7 @@ import { truncate, widthOf } from './table.ts';
 export interface Terminal {
   /** Writes one line of a result: on stdout, unless that is taken by data. */
   result(line: string, on?: 'stderr'): void;
-  /** Writes one line of log, above the status. If the reader is too slow, debug lines are dropped first. */
+  /** Writes one line of log, above the status. */
   note(line: string, level?: LogLevel): void;
   /** Shows a line that stays below all others until the next status, in an interactive terminal; without a line: none. */
   status(line?: string): void;
@@ -76,8 +76,8 @@ export class StatusLine {
 class OrderedOutput {
   readonly stdout = openOutputStream(1);
   readonly #clock: Clock;
-  readonly #results = new OutputQueue(this.stdout, droppedLine);
-  readonly #notes = new OutputQueue(openOutputStream(2), droppedLine);
+  readonly #results = new OutputQueue(this.stdout);
+  readonly #notes = new OutputQueue(openOutputStream(2));
   #isNoteReaderBlocked = false;
   #inOrder: Promise<void> = Promise.resolve();
 
@@ -88,11 +88,11 @@ class OrderedOutput {
   result(line: string): void {
     this.#inOrder = this.#inOrder
       .then(() => this.#afterNotes(READER_WAIT_MS))
-      .then(() => this.#results.add(`${line}\n`, 'kept'));
+      .then(() => this.#results.add(`${line}\n`));
   }
 
-  note(text: string, importance: 'debug' | 'log' | 'kept'): void {
-    this.#notes.add(text, importance);
+  note(text: string): void {
+    this.#notes.add(text);
   }
 
   async drain(signal: AbortSignal): Promise<void> {
@@ -120,8 +120,6 @@ class OrderedOutput {
   }
 }
 
-const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
-
 /** Opens both streams of this process. */
 export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
   const output = new OrderedOutput(clock);
@@ -130,18 +128,18 @@ export function openTerminal(clock: Clock, env: Env): ProcessTerminal {
   const status = new StatusLine(() => columnsOf(process.stderr));
   const show = (line = '') => {
     const shown = interactive ? status.replaced(line) : '';
-    if (shown !== '') output.note(shown, 'kept');
+    if (shown !== '') output.note(shown);
   };
   return {
     result(line, on) {
-      if (on === 'stderr') return output.note(status.above(line), 'kept');
+      if (on === 'stderr') return output.note(status.above(line));
       show();
       output.result(line);
     },
     note(line, level) {
       const colour = hasColours && level !== undefined ? COLOURS[level] : undefined;
       const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-      output.note(status.above(text), level === 'debug' ? 'debug' : 'log');
+      output.note(status.above(text));
     },
     status: show,
     stdout: output.stdout,

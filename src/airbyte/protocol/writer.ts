@@ -32,7 +32,7 @@ export class MessageWriter {
   #closed: ClosedPipe | undefined;
 
   constructor(out: Writable) {
-    this.#queue = new OutputQueue(out, droppedLine);
+    this.#queue = new OutputQueue(out);
   }
 
   /** Calls back once, when the pipe has failed. */
@@ -47,7 +47,7 @@ export class MessageWriter {
 
   /** Queues one message that is already text, without its line end. */
   writeLine(text: string): Promise<void> {
-    this.#queue.add(`${text}\n`, 'kept');
+    this.#queue.add(`${text}\n`);
     return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
   }
 
@@ -56,11 +56,11 @@ export class MessageWriter {
     return this.#orClosed(this.#queue.write(lines));
   }
 
-  /** Writes log events as LOG messages; never waits: if the reader is too slow, the oldest are dropped. */
+  /** Writes log events as LOG messages; never waits. */
   readonly sink: LogSink = (event: LogEvent) => {
     const { level, message, event: name, fields } = event;
     const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
-    this.#queue.add(`${line}\n`, level === 'debug' ? 'debug' : 'log');
+    this.#queue.add(`${line}\n`);
   };
 
   /** Resolves when everything written so far has been taken by the system; rejects when the pipe is closed. */
@@ -81,9 +81,6 @@ export class MessageWriter {
     return this.#closed;
   }
 }
-
-const droppedLine = (count: number): string =>
-  `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
