@@ -26,9 +26,9 @@ const LAYERS = [
 const OWNED: readonly { readonly what: RegExp; readonly owner: string }[] = [
   { what: /\bprocess\.env\b/, owner: 'src/base/env.ts' },
   { what: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, owner: 'src/base/clock.ts' },
-  { what: /\bMath\.random\(/, owner: 'src/base/random.ts' },
-  { what: /\bprocess\.(exit|exitCode)\b/, owner: 'src/base/signals.ts' },
-  { what: /\bprocess\.kill\((?!\w+, 0\))/, owner: 'src/base/signals.ts' },
+  { what: /\bMath\.random\(/, owner: 'src/base/runtime.ts' },
+  { what: /\bprocess\.(exit|exitCode)\b/, owner: 'src/base/process.ts' },
+  { what: /\bprocess\.kill\((?!\w+, 0\))/, owner: 'src/base/process.ts' },
   { what: /\bprocess\.kill\(\w+, 0\)/, owner: 'src/fs/process-identity.ts' },
   { what: /\bconsole\./, owner: 'nobody' },
 ];

@@ -1,5 +1,5 @@
 import { type Clock, nextTurn } from './clock.ts';
-import type { Random } from './random.ts';
+import type { Random } from './runtime.ts';
 
 export interface RetryPolicy {
   /** Attempts in all, the first one included. */

@@ -1,7 +1,6 @@
 import { secretFrom } from '../base/env.ts';
 import { createLogger, type LogLevel } from '../base/log.ts';
-import { systemRandom } from '../base/random.ts';
-import type { Runtime } from '../base/runtime.ts';
+import { type Runtime, systemRandom } from '../base/runtime.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import type { Prompts } from './prompts.ts';
 import { type LogFormat, type Terminal, terminalLog } from './terminal.ts';

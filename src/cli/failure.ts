@@ -1,6 +1,6 @@
 import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
-import { Stopped } from '../base/signals.ts';
+import { Stopped } from '../base/process.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 
 export interface Failure {

@@ -2,7 +2,7 @@ import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { createLogger } from '../base/log.ts';
-import { systemRandom } from '../base/random.ts';
+import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
 import { parseLocalConfig } from '../config/local.ts';
 import { parseSourceConfig } from '../config/source.ts';

@@ -2,8 +2,7 @@
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
-import { letHeapGrow } from '../base/heap.ts';
-import { endNow, runUntilStopped } from '../base/signals.ts';
+import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
 import { runCommandLine } from './program.ts';
 import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
-import { membersOf } from '../../base/json-member.ts';
 import { linesOf } from '../../base/lines.ts';
 import { textIn } from '../protocol/input.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
+import { membersOf } from './json-member.ts';
 
 /** The messages that a destination reads from a platform; others are skipped. */
 export type InputMessage =

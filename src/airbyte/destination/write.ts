@@ -1,7 +1,6 @@
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { withMember } from '../../base/json-member.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/case.ts';
@@ -11,6 +10,7 @@ import { DeletionClient } from '../../service/delete/client.ts';
 import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
 import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
 import { type StreamNumbers, streamNumbers } from './catalog.ts';
+import { withMember } from './json-member.ts';
 import { type InputMessage, readMessages } from './messages.ts';
 import { StateQueue } from './states.ts';
 

@@ -1,13 +1,11 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
 import { EXIT, UserError } from '../../base/errors.ts';
-import { letHeapGrow } from '../../base/heap.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
-import { systemRandom } from '../../base/random.ts';
-import type { Runtime } from '../../base/runtime.ts';
+import { endNow, letHeapGrow, runUntilStopped, Stopped } from '../../base/process.ts';
+import { type Runtime, systemRandom } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
-import { endNow, runUntilStopped, Stopped } from '../../base/signals.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { parseConnectorArguments, VERBS } from './arguments.ts';
 import type { Connector, VerbContext } from './connector.ts';

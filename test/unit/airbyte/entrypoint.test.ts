@@ -8,7 +8,7 @@ import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
-import { systemRandom } from '../../../src/base/random.ts';
+import { systemRandom } from '../../../src/base/runtime.ts';
 import { envOf } from '../../support/env.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
