@@ -91,6 +91,12 @@ describe('a day without rows', () => {
     expect(fixture.target.state).toBeUndefined();
   });
 
+  it('has its rows if only the first of two answers was empty', async () => {
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: () => '' } : undefined));
+    await start({ fault }).run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+  });
+
   it('is empty however many come before the first day with rows', async () => {
     const late = rows.filter(({ id }) => id.includes('01-18'));
     await start({ rows: late, noRows: 'no byte' }).run({ ...SETTINGS, startDate: '2026-01-12' });

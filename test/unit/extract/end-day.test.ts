@@ -23,6 +23,17 @@ async function firstRun(settings: Partial<FakeServiceSettings>, now = NOW): Prom
   return fixture.service.ranges;
 }
 
+const isNotOf =
+  (...days: readonly Day[]) =>
+  ({ id }: FakeRow) =>
+    !days.some((day) => id.includes(day));
+/** All rows, but of one day only that whose id ends so. */
+const onlyOf = (day: Day, end: string) => rows.filter((row) => isNotOf(day)(row) || row.id.endsWith(end));
+const withinAnHour = (row: FakeRow): FakeRow => {
+  const time = at(`${dayOf(row.id)}T12:00:00Z`) + Number(row.id.slice(-1)) * 60_000;
+  return { ...row, occurred: time, arrived: time };
+};
+
 const PROBES = {
   alone: '2026-01-19..2026-01-19',
   withNext: '2026-01-19..2026-01-20',
@@ -48,7 +59,11 @@ describe('whether an export includes its to_date', () => {
   it.each<[string, Partial<FakeServiceSettings>]>([
     ['the service compares with midnight', { daysAreInstants: true, rows: withMidnights(rows), selects: 'arrived' }],
     ['single days are refused', { singleDays: 'refused' }],
-    ['the day has a single row', { rows: rows.filter(({ id }) => !id.includes('2026-01-19') || id.endsWith('-2')) }],
+    ['the day has a single row', { rows: onlyOf('2026-01-19', '-2') }],
+    ['the day has a single row and the next none', { rows: onlyOf('2026-01-19', '-2').filter(isNotOf('2026-01-20')) }],
+    ['the day has no rows', { rows: rows.filter(isNotOf('2026-01-19')) }],
+    ['neither the day nor the next has rows', { rows: rows.filter(isNotOf('2026-01-19', '2026-01-20')) }],
+    ['all rows of the day lie within an hour', { rows: rows.map(withinAnHour) }],
   ])('stays open where %s, and no row is missing or there twice', async (_, settings) => {
     await firstRun(settings);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
@@ -59,8 +74,7 @@ describe('whether an export includes its to_date', () => {
   });
 
   it('is found out by a later run if the first could not', async () => {
-    const single = rows.filter(({ id }) => !id.includes('2026-01-19') || id.endsWith('-2'));
-    await firstRun({ rows: single });
+    await firstRun({ rows: onlyOf('2026-01-19', '-2') });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(SETTINGS);
     expect(fixture.target.state?.to_date_inclusive).toBe(true);
@@ -127,12 +141,14 @@ describe('plain append', () => {
 const dayOf = (id: string): Day => /\d{4}-\d{2}-\d{2}/.exec(id)?.[0] ?? '';
 const lastSettled = (now: number): Day => new Date(now - 15 * HOUR - 24 * HOUR).toISOString().slice(0, 10);
 
-/** Adds a row at midnight of each day. */
+/** Adds rows that arrive at midnight of each day, and that happened hours apart. */
 function withMidnights(some: readonly FakeRow[]): FakeRow[] {
   const days = new Set(some.map(({ id }) => dayOf(id)));
-  const midnights = [...days].map((day) => {
-    const occurred = at(`${day}T00:00:00Z`);
-    return { id: `midnight-${day}`, event: 'df_login', occurred, arrived: occurred };
+  const midnights = [...days].flatMap((day) => {
+    const arrived = at(`${day}T00:00:00Z`);
+    return [2, 5].map((hours) => {
+      return { id: `midnight-${hours}-${day}`, event: 'df_login', occurred: arrived - hours * HOUR, arrived };
+    });
   });
   return [...some, ...midnights];
 }

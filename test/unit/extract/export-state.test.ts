@@ -49,6 +49,11 @@ describe('the cursor after a commit', () => {
     expect(stateAfter(undefined, pruned, facts()).from_date).toBe('2026-01-12');
   });
 
+  it('stays where it is if the receipts of the days before it are no longer kept', () => {
+    expect(cursor(['2026-01-15'], { start_date: '2026-01-10', from_date: '2026-01-15' })).toBe('2026-01-16');
+    expect(cursor([], { start_date: '2026-01-10', from_date: '2026-01-15' })).toBe('2026-01-15');
+  });
+
   it('keeps the start of the first commit', () => {
     const before = { start_date: '2026-01-12', from_date: '2026-01-12' };
     expect(cursor(['2026-01-10'], before)).toBe('2026-01-12');

@@ -89,6 +89,11 @@ describe('the days of a later run', () => {
     expect(plan(loaded(), { lookbackDays }).days[0]).toBe(first);
   });
 
+  it('look back at no day that is no longer exported', () => {
+    const prior = { state: state({ from_date: '2025-12-22', start_date: '2025-12-01' }), receipts: new Map() };
+    expect(plan(prior, { lookbackDays: 5 }).days[0]).toBe('2025-12-21');
+  });
+
   it('leave out days after the cursor that are loaded and over', () => {
     const prior = loaded({}, { from_date: '2026-01-12' });
     const holed = { ...prior, receipts: new Map([...prior.receipts].filter(([day]) => day !== '2026-01-12')) };
