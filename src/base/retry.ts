@@ -2,6 +2,42 @@ import { type Clock, nextTurn } from './clock.ts';
 import type { Random } from './runtime.ts';
 
 export interface RetryPolicy {
+  /** The pauses between attempts (ms): one attempt more than there are pauses. */
+  readonly pauses: Iterable<number>;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One of several attempts. */
+export interface Attempt {
+  /** From 1. */
+  readonly number: number;
+  /** The pause (ms) before the next attempt; undefined for the last one. */
+  readonly pause: number | undefined;
+}
+
+/**
+ * Attempts `work` until it gives a value; undefined if no attempt gave one. Throws what `work` throws, and the signal's
+ * reason.
+ */
+export async function retry<T>(
+  { pauses, clock, signal }: RetryPolicy,
+  work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,
+): Promise<T | undefined> {
+  let number = 1;
+  for (const pause of pauses) {
+    const value = await work({ number, pause });
+    if (value !== undefined) return value;
+    await clock.sleep(pause, signal);
+    // A clock that never really sleeps must not keep others from their turn.
+    await nextTurn();
+    signal?.throwIfAborted();
+    number++;
+  }
+  return await work({ number, pause: undefined });
+}
+
+export interface Backoff {
   /** Attempts in all, the first one included. */
   readonly attempts: number;
   /** Upper bound of the first pause (ms); it doubles with each further pause. */
@@ -10,9 +46,36 @@ export interface RetryPolicy {
   readonly capMs: number;
 }
 
-/** The pause after the given attempt (from 1): exponential with full jitter. */
-export function pauseAfter(attempt: number, { baseMs, capMs }: RetryPolicy, random: Random): number {
+/** Pauses between attempts: exponential with full jitter. */
+export function* jittered(backoff: Backoff, random: Random): Generator<number> {
+  for (let attempt = 1; attempt < backoff.attempts; attempt++) yield pauseAfter(attempt, backoff, random);
+}
+
+/** The pause after the given attempt (from 1). */
+export function pauseAfter(attempt: number, { baseMs, capMs }: Backoff, random: Random): number {
   return Math.round(random() * Math.min(capMs, baseMs * 2 ** (attempt - 1)));
+}
+
+/**
+ * Pauses that come to `waitMs`: each is twice as long as the one before, up to `maxPauseMs`. Pauses are counted, not
+ * clocks compared: those may jump.
+ */
+export function* doubling({
+  waitMs,
+  pauseMs,
+  maxPauseMs,
+}: {
+  readonly waitMs: number;
+  readonly pauseMs: number;
+  readonly maxPauseMs: number;
+}): Generator<number> {
+  let next = pauseMs;
+  for (let left = waitMs; left > 0; ) {
+    const pause = Math.min(next, maxPauseMs, left);
+    yield pause;
+    left -= pause;
+    next *= 2;
+  }
 }
 
 /** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isPassing` is true. */
@@ -28,35 +91,4 @@ export async function attempted<T>(
       if (attempt >= attempts || !isPassing(error)) throw error;
     }
   }
-}
-
-/** How long something that others use is waited for (ms). */
-export interface WaitPolicy {
-  /** The sum of all pauses. */
-  readonly waitMs: number;
-  /** The first pause; each further one is twice as long, up to `maxPauseMs`. */
-  readonly pauseMs: number;
-  readonly maxPauseMs: number;
-}
-
-/**
- * Attempts `work` until it gives a value; undefined when the pauses between have come to `waitMs`. Pauses are counted,
- * not clocks compared: those may jump. Throws the signal's reason.
- */
-export async function waitedFor<T>(
-  { waitMs, pauseMs, maxPauseMs }: WaitPolicy,
-  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
-  work: () => T | undefined | Promise<T | undefined>,
-): Promise<T | undefined> {
-  let found = await work();
-  let pause = pauseMs;
-  for (let waited = 0; found === undefined && waited < waitMs; waited += pause, pause *= 2) {
-    pause = Math.min(pause, maxPauseMs, waitMs - waited);
-    await clock.sleep(pause, signal);
-    // A clock that never really sleeps must not keep others from their turn.
-    await nextTurn();
-    signal?.throwIfAborted();
-    found = await work();
-  }
-  return found;
 }

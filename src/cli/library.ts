@@ -28,7 +28,6 @@ export interface Configuration {
   readonly to_date_inclusive?: 'auto' | 'true' | 'false';
   readonly history_days?: number;
   readonly on_gap?: 'fail' | 'warn';
-  readonly on_implausible?: 'fail' | 'warn';
   readonly max_concurrent_exports?: number;
   readonly column_types?: Readonly<Record<string, string>>;
   readonly schema_mode?: 'evolve' | 'freeze';

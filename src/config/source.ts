@@ -31,7 +31,6 @@ function settingsOf({
     propertiesCondition: conditionOf(propertiesConditionType, values.properties),
     toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
     onGap: values.onGap as 'fail' | 'warn',
-    onImplausible: values.onImplausible as 'fail' | 'warn',
     schemaMode: values.schemaMode as SchemaMode,
     columnTypes,
     columnsDrop: nfcs(values.columnsDrop),

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
+import { type Backoff, pauseAfter } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -7,7 +7,7 @@ import type { Decision, ListedId } from './list.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
-const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies RetryPolicy;
+const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
 /** Attempts after an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
 /** Consecutive ids without an answer, after all their attempts, after which the service counts as down. */

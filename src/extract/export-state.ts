@@ -26,7 +26,7 @@ export function stateAfter(before: ExportState | undefined, receipts: StoredRece
     from_date: cursor,
     start_date: start,
     service: facts.hashes.service,
-    filters: facts.isMixed ? MIXED : facts.hashes.filters,
+    filters: facts.hashes.filters,
     ...(hashed !== undefined && { hashed }),
     ...(inclusive !== undefined && { to_date_inclusive: inclusive }),
     ...(endsWithoutLine && { final_newline: false }),
@@ -41,9 +41,6 @@ export const unreadState = (from_date: Day) => ({ version: 1, from_date, days: {
 /** True for a state with which nothing was read yet. */
 export const isUnread = ({ start_date, days }: ExportState): boolean =>
   start_date === undefined && isObject(days) && Object.keys(days).length === 0;
-
-/** The `filters` of a place that a full refresh with other filters has not finished: equal to no hash. */
-const MIXED = 'mixed';
 
 /** True for a day that needs no further read: loaded and over, or lost. */
 export const isComplete = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
@@ -100,15 +97,15 @@ const malformedError = (why: string) =>
   );
 
 /**
- * Checks that a state is of the service and the filters of this run, and its cursor not in the future. Returns true if
- * a full refresh meets other filters. Throws a StateError if the state must not be used.
+ * Checks that a state is of the service and the filters of this run, and its cursor not in the future. A full refresh
+ * may have other filters. Throws a StateError if the state must not be used.
  */
 export function checkState(
   state: ExportState | undefined,
   hashes: RequestHashes,
   run: { readonly now: number; readonly fullRefresh: boolean },
-): boolean {
-  if (state === undefined) return false;
+): void {
+  if (state === undefined) return;
   if (state.service !== undefined && state.service !== hashes.service) {
     throw new StateError('service', 'The place holds the data of another service', 'use another place for this one');
   }
@@ -116,9 +113,7 @@ export function checkState(
   if (isChanged && !run.fullRefresh) {
     throw new StateError(
       'filters',
-      state.filters === MIXED
-        ? 'A full refresh with other filters was not finished here'
-        : 'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
+      'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',
     );
   }
@@ -130,5 +125,4 @@ export function checkState(
       'check the clock of this machine, or load another place',
     );
   }
-  return isChanged;
 }

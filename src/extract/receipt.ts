@@ -9,7 +9,7 @@ export interface Receipt {
   readonly day: Day;
   /** As sent: `day` if an export includes its end, else the day after. */
   readonly to_date: Day;
-  /** Instant (ISO, UTC, by the earlier clock) before its first request. It orders two downloads of a day. */
+  /** Instant (ISO, UTC, by the clock of this machine) before its first request. It orders two downloads of a day. */
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
@@ -68,7 +68,7 @@ export interface ExportState {
   readonly start_date?: Day;
   /** Hash of `service_id`. */
   readonly service?: string;
-  /** Hash of the filters and of the columns that are dropped or hashed; `mixed` while a full refresh changes them. */
+  /** Hash of the filters and of the columns that are dropped or hashed, of the last run. */
   readonly filters?: string;
   /** Columns that hold hashes in some rows, oldest first. */
   readonly hashed?: readonly HashedColumns[];
@@ -85,15 +85,13 @@ export interface ExportState {
 
 /** What a run has learned, to be stored with the next commit. */
 export interface RunFacts {
-  /** The time by the earlier of the two clocks (ms since 1970). */
+  /** The time of this machine (ms since 1970). */
   readonly now: number;
   /** The start, if the place has none yet. */
   readonly start: Day;
   readonly hashes: RequestHashes;
   /** What the configuration hashes. */
   readonly hashing: HashedColumns;
-  /** True before the last day of a full refresh with other filters: the place holds days of both. */
-  readonly isMixed: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
   readonly toDateInclusive: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
@@ -106,13 +104,19 @@ export interface RunFacts {
 
 /** What a place stores of a receipt, as far as plans and states need it. */
 export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
-  /** Hash of the filters; a stream of records does not know that of each day. */
+  /** Hash of the filters; undefined: those of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
   readonly rows_stored?: number | undefined;
   /** True if the rows of the day were removed by `prune` or by a user. */
   readonly pruned?: boolean | undefined;
 }
+
+/** True for a day that was loaded with other filters, dropped or hashed columns. */
+export const hasOtherFilters = (
+  stored: Pick<StoredReceiptFacts, 'filters'>,
+  { filters }: Pick<RequestHashes, 'filters'>,
+) => stored.filters !== undefined && stored.filters !== filters;
 
 /** The receipts of a place, by day. */
 export type StoredReceipts = ReadonlyMap<Day, StoredReceiptFacts>;

@@ -1,9 +1,9 @@
 import { addDays, type Day } from '../base/days.ts';
-import { transientError } from '../base/errors.ts';
+import { configError, transientError } from '../base/errors.ts';
 import type { ColumnScan } from '../cells/columns/scan.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { discard, fetchExport, newEffort } from './download/export.ts';
-import { openRun } from './download/run.ts';
+import { Run } from './download/run.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import { planRun } from './plan/which-days.ts';
 import { NO_PRIOR_LOADS } from './receipt.ts';
@@ -25,7 +25,7 @@ export function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclu
  */
 export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { first, last, to } = sampledDays(config, deps.clock.now());
-  const run = await openRun(
+  const run = await Run.open(
     planRun({ settings: config, from: first, prior: NO_PRIOR_LOADS, now: deps.clock.now() }),
     deps,
   );
@@ -36,11 +36,11 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
   };
   try {
     let answer = await request(first);
-    if (['too_big', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
+    if (['retry_or_split', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
     if (answer.kind === 'file') return answer.scan.columns;
-    if (answer.kind === 'empty') return [];
-    if (answer.kind === 'failed') throw answer.error;
-    throw transientError(`The service does not export ${first} to ${last}: ${answer.message}`);
+    if (answer.emptyAs !== undefined) return [];
+    const failure = answer.kind === 'config' ? configError : transientError;
+    throw failure(`The service does not export ${first} to ${last}: ${answer.message}`);
   } finally {
     run.abort();
     await run.close();

@@ -26,8 +26,6 @@ export interface ExtractDeps extends Omit<Runtime, 'env'>, Pick<SourceConfig, 'm
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
-  /** Event names that the place has, asked for when a day is too large. */
-  readonly eventNames?: (() => Promise<readonly string[]>) | undefined;
   readonly counts: ExtractCounts;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
-import { waitedFor } from '../base/retry.ts';
+import { doubling, retry } from '../base/retry.ts';
 import { OWNER_FILE, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
@@ -60,8 +60,8 @@ export class LockFile {
    */
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
-    const policy = { waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS };
-    const lock = await waitedFor(policy, options, () => LockFile.tryAcquire(path, options));
+    const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
+    const lock = await retry({ ...options, pauses }, () => LockFile.tryAcquire(path, options));
     if (lock !== undefined) return lock;
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;

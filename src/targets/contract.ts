@@ -71,8 +71,6 @@ export interface Sink {
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves rows and state as they were.
    */
   commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit>;
-  /** Names of events that the place holds; asked when a day is too large. Absent if that would read the whole place. */
-  eventNames?(): Promise<readonly string[]>;
   /** Days whose file cannot be read and that no commit has replaced yet: the run ends with exit 3 after the others. */
   readonly damaged?: readonly Day[];
   /** Records a run that ends, also one that failed. */

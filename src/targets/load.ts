@@ -42,7 +42,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   const rowsBefore = storedRows(sink);
   // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
   const { extractDays } = await import('../extract/extract.ts');
-  for await (const { days, facts } of extractDays(plan, { ...deps, eventNames: sink.eventNames?.bind(sink) })) {
+  for await (const { days, facts } of extractDays(plan, deps)) {
     const store = async (batch: readonly DayDownload[]) => {
       const commit = await sink.commit(batch, facts, signal);
       add(counts, batch, commit);

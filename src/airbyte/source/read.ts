@@ -1,28 +1,30 @@
 import type { Day } from '../../base/days.ts';
-import { transientError, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
+import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayResult } from '../../extract/download/day.ts';
 import { DayDownloads } from '../../extract/download/downloads.ts';
 import { logPlan } from '../../extract/extract.ts';
-import { mayStillArrive } from '../../extract/plan/calendar.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
-import type { ImplausibleDay } from '../../extract/plausible.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
-import { extractDeps, openExportClient } from '../../extract/session.ts';
+import { editsOf, extractDeps, newExtractCounts, openExportClient } from '../../extract/session.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
 import { RESCUED } from '../records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
 import { Heartbeat } from './heartbeat.ts';
-import type { KnownFacts, Stream } from './stream.ts';
+import type { Stream } from './stream.ts';
 import { planForAll } from './stream-plans.ts';
 import { Streams } from './streams.ts';
 
 /** The verb `read`: downloads each day that a stream wants once, and writes its records and states. */
 export const read: ReadVerb = async (value, catalog, saved, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
-  const { writer, clock, logger, redactor } = context;
-  const streams = await Streams.open(catalog, saved, config, { writer, clock, logger, mask: redactor.mask });
+  const { writer, clock, redactor } = context;
+  const logger = loggedOnce(context.logger);
+  const counts = newExtractCounts();
+  const output = { writer, clock, logger, counts, edits: editsOf(config), mask: redactor.mask };
+  const streams = await Streams.open(catalog, saved, config, output);
   if (streams.all.length > 0) {
     const plan = planForAll(streams.all.map((stream) => stream.plan));
     logPlan(plan, context);
@@ -30,6 +32,19 @@ export const read: ReadVerb = async (value, catalog, saved, context) => {
   }
   streams.finish();
 };
+
+/** Streams that read the same days warn of the same things: a logger that gives each message on once. */
+function loggedOnce(logger: Logger): Logger {
+  const logged = new Set<string>();
+  const once =
+    (level: LogLevel): Logger[LogLevel] =>
+    (event, message, fields) => {
+      if (logged.has(message)) return;
+      logged.add(message);
+      logger[level](event, message, fields);
+    };
+  return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
+}
 
 async function readDays(plan: Plan, streams: Streams, config: SourceConfig, context: VerbContext): Promise<void> {
   const heartbeat = new Heartbeat(context.clock, (until) => {
@@ -78,18 +93,13 @@ class Reader {
   }
 
   async take(result: DayResult): Promise<void> {
-    const { day, kind } = result;
-    const known = this.#known();
-    if (kind === 'open') {
-      const message = `${day} is not over and was not read, the next sync reads it: ${result.error.message}`;
-      this.#context.logger.warn('day.open', message, { day });
-    }
-    const takers = await this.#those(day, (stream) => stream.take(result, known));
-    if (kind === 'day') {
-      await this.#write(result.download, takers, known);
+    const { day } = result;
+    const takers = await this.#those(day, (stream) => stream.take(result, this.#downloads.run));
+    if ('download' in result) {
+      await this.#write(result.download, takers);
       await this.#downloads.remove(result.download);
     }
-    for (const stream of await this.#those(day, (one) => one.endsWith(day))) await stream.close('COMPLETE');
+    for (const stream of await this.#those(day, (reader) => reader.endsWith(day))) await stream.close('COMPLETE');
   }
 
   /** The streams that want a day and meet a condition; one whose condition throws ends. */
@@ -105,18 +115,8 @@ class Reader {
     return found;
   }
 
-  #known(): KnownFacts {
-    const { facts } = this.#downloads;
-    return {
-      now: facts.earlierTime(),
-      toDateInclusive: this.#config.toDateInclusive === 'auto' ? facts.toDateInclusive : undefined,
-      finalNewline: facts.finalNewline,
-      isEndDayAsked: facts.isEndDayAsked,
-    };
-  }
-
   /** Writes the records of a day for all streams in one pass, and a state for each. */
-  async #write(download: DayDownload, streams: readonly Stream[], known: KnownFacts): Promise<void> {
+  async #write(download: DayDownload, streams: readonly Stream[]): Promise<void> {
     const { writer, clock, signal } = this.#context;
     const written = await writeRecords(
       download,
@@ -125,15 +125,9 @@ class Reader {
       { timezone: this.#config.timezone, emittedAt: clock.now(), signal },
     );
     this.#reportCells(download.receipt.day, written, streams);
-    const doubtful: Stream[] = [];
-    let found: ImplausibleDay | undefined;
     for (const stream of streams) {
-      const one = await stream.advance(download.receipt, known, written.records.get(stream.name) ?? 0);
-      if (one === undefined) continue;
-      found = one;
-      doubtful.push(stream);
+      await stream.advance(download.receipt, this.#downloads.run, written.records.get(stream.name) ?? 0);
     }
-    if (found !== undefined) await this.#reportImplausible(found, doubtful, known.now);
   }
 
   /** Logs the columns that are not sent, once each, and those with cells that did not fit. */
@@ -153,14 +147,5 @@ class Reader {
         ? 'their text is in _rescued'
         : `their text is not sent, as the catalog lacks _rescued of ${without.map(({ name }) => name).join(', ')}`;
     logger.warn('cells.rescued', `${day}: cells that do not fit the configured types are null, ${text}: ${cells}.`);
-  }
-
-  /** Warns of an implausible day; under `on_implausible: fail` the streams end while the day may still arrive. */
-  async #reportImplausible({ day, rows, usual }: ImplausibleDay, streams: readonly Stream[], now: number) {
-    const text = `${day} has ${rows} rows; its weekday has ${Math.round(usual)} as a rule.`;
-    this.#context.logger.warn('day.implausible', text, { day, rows, usual });
-    if (this.#config.onImplausible === 'warn' || !mayStillArrive(day, now)) return;
-    const advice = 'Nothing after it is read (on_implausible: fail). Run again later.';
-    await this.#streams.fail(streams, transientError(`${text} ${advice}`));
   }
 }

@@ -148,13 +148,12 @@ export function planForAll(plans: readonly Plan[]): Plan {
   return {
     ...first,
     appends: plans.every((plan) => plan.appends),
-    settleHours: plans.every((plan) => plan.appends) ? first.settleHours : undefined,
     state: plans.find((plan) => plan.state !== undefined)?.state,
     receipts,
     days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
     readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
     toDateInclusive: known?.toDateInclusive,
-    endDayOn: known === undefined ? asked.sort().at(-1) : known.endDayOn,
+    endDayOn: known === undefined ? asked.sort().at(-1) : undefined,
     warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
   };
 }

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { DETAIL_LOG_ID, EVENT_NAME } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { asText } from '../../cells/types/sql.ts';
 import type { StoredColumn } from '../../table/columns.ts';
 import type { KeyFaults } from '../../table/differences.ts';
@@ -50,11 +50,4 @@ export async function rescuedCells(engine: Engine, from: string): Promise<Map<st
     GROUP BY name
     ORDER BY name`);
   return new Map(rows.map(({ name, n }) => [String(name), Number(n)]));
-}
-
-/** The names of events among rows, sorted. */
-export async function eventNamesIn(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<string[]> {
-  const name = asText(columnOfSource(columns, EVENT_NAME));
-  const rows = await engine.rows(`SELECT DISTINCT ${name} AS name FROM ${from} WHERE ${name} IS NOT NULL ORDER BY 1`);
-  return rows.map((row) => String(row.name));
 }

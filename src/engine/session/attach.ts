@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
 import { transientError } from '../../base/errors.ts';
-import { waitedFor } from '../../base/retry.ts';
+import { doubling, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { claimFile, fileAt } from './database-file.ts';
 import { isLocked } from './faults.ts';
@@ -24,9 +24,9 @@ export interface AttachOptions {
 export async function attach(connection: DuckDBConnection, database: string, o: AttachOptions): Promise<() => void> {
   // Without the type DuckDB would open a CSV or JSON file as a view in memory, and loaded rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
-  const policy = { waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS };
+  const pauses = doubling({ waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
   let locked: unknown;
-  const attached = await waitedFor(policy, o, async () => {
+  const attached = await retry({ ...o, pauses }, async () => {
     const before = fileAt(o.file);
     const release = claimFile(o.file);
     if (release === undefined) {

@@ -1,4 +1,5 @@
-// This folder: from planned days to checked downloads: which request is sent when, and what its answer means.
+// This folder: from planned days to checked downloads. `attempt.ts` sends one request, `export.ts` repeats it until its
+// answer is final, `day.ts` says what that means for a day, and this file runs several days at once.
 
 import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';
@@ -6,25 +7,21 @@ import { lastDayOver, oldestDay } from '../plan/calendar.ts';
 import type { Plan } from '../plan/which-days.ts';
 import type { DayDownload } from '../receipt.ts';
 import type { ExtractDeps } from '../session.ts';
-import { type DayResult, downloadDay, type Unproven } from './day.ts';
-import { findEndDay } from './end-day.ts';
-import { discard, newEffort } from './export.ts';
-import { openRun, type Run } from './run.ts';
-import type { ServiceFacts } from './service-facts.ts';
+import { type DayResult, downloadDay } from './day.ts';
+import { Run } from './run.ts';
 
-/** Days after an unproven one that may prove it: a service that exports none of them exports nothing. */
+/** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
 
 interface Task {
-  readonly result: Promise<DayResult | Unproven>;
-  /** True once the result is there and waits for its turn: it has files, or will have. */
+  readonly result: Promise<DayResult>;
+  /** True once its files are there and wait for their turn. */
   isHeld: boolean;
 }
 
 /** Downloads the days of a plan, at most `maxConcurrentExports` at once, and delivers them in order. */
 export class DayDownloads {
-  readonly facts: ServiceFacts;
-  readonly #run: Run;
+  readonly run: Run;
   /** Days that are started and not delivered. */
   readonly #tasks = new Map<Day, Task>();
   readonly #started = new Set<Day>();
@@ -34,37 +31,24 @@ export class DayDownloads {
   #isOpen = false;
 
   private constructor(run: Run) {
-    this.#run = run;
-    this.facts = run.facts;
+    this.run = run;
   }
 
   static async open(plan: Plan, deps: ExtractDeps): Promise<DayDownloads> {
-    return new DayDownloads(await openRun(plan, deps));
+    return new DayDownloads(await Run.open(plan, deps));
   }
 
   /** The results in the order of days. Throws a failure that ends the run when the turn of its day comes. */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
-    const { plan, signal } = this.#run;
     await this.#sendFirst();
     this.#isOpen = true;
-    for (const [i, day] of plan.days.entries()) {
+    for (const day of this.run.plan.days) {
       this.#startMore();
-      const answer = await this.#taskOf(day).result;
-      const result = answer.kind === 'unproven' ? await answer.decide(await this.#isAnyExported(i)) : answer;
-      signal.throwIfAborted();
+      const result = await this.#taskOf(day).result;
+      this.run.signal.throwIfAborted();
       this.#tasks.delete(day);
       yield result;
     }
-  }
-
-  /** True if the service exports a day in this run; waits for the days after the one at `index`. */
-  async #isAnyExported(index: number): Promise<boolean> {
-    const { plan, facts } = this.#run;
-    for (const day of plan.days.slice(index + 1, index + 1 + MAX_PROOFS)) {
-      if (facts.hasExported) break;
-      await this.#taskOf(day).result;
-    }
-    return facts.hasExported;
   }
 
   /** Removes the files of a day that was stored. */
@@ -74,37 +58,39 @@ export class DayDownloads {
 
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
-    this.#run.abort();
+    this.run.abort();
     await Promise.allSettled([...this.#tasks.values()].map(({ result }) => result));
-    await this.#run.close();
+    await this.run.close();
   }
 
   /**
-   * Sends the requests on which others depend. First the day on which the end of an export is found out. Then the
-   * newest day that is over, in a first run: it shows that the service exports days at all. Then the newest day that is
-   * probably lost: all days before a lost one are lost, too. If the service gives no answer at all, the run ends.
+   * Sends, one after the other, the requests on which others depend. First the day that shows whether an export includes
+   * its end. Then, in a first run, the newest days that are over, until one proves that the service exports days. Then
+   * the newest day that is probably lost: all days before a lost one are lost, too.
    */
   async #sendFirst(): Promise<void> {
-    const { plan, deps, facts } = this.#run;
-    const { days, endDayOn, receipts } = plan;
-    if (endDayOn !== undefined && !days.includes(endDayOn)) {
-      const { answer } = await findEndDay(this.#run, endDayOn, newEffort());
-      await discard(answer);
-    }
+    const { plan, deps } = this.run;
     const now = deps.clock.now();
-    const newest = receipts.size === 0 ? days.findLast((day) => day <= lastDayOver(now)) : undefined;
-    const lost = days.findLast((day) => day < oldestDay(now, plan.historyDays));
-    for (const day of new Set([endDayOn, newest, lost])) {
-      if (day === undefined || !days.includes(day)) continue;
-      const first = await this.#start(day).result;
-      if (first.kind === 'failed' && !facts.hasAnswered) throw first.error;
+    const over = plan.days.filter((day) => day <= lastDayOver(now));
+    if (plan.endDayOn !== undefined) await this.#first(plan.endDayOn);
+    for (const day of over.slice(-MAX_PROOFS).reverse()) {
+      if (this.run.exportsDays || (await this.#first(day)).kind !== 'empty') break;
     }
+    const lost = plan.days.findLast((day) => day < oldestDay(now, plan.historyDays));
+    if (lost !== undefined) await this.#first(lost);
+  }
+
+  /** If the service gives no answer at all, the run ends. */
+  async #first(day: Day): Promise<DayResult> {
+    const result = await this.#taskOf(day).result;
+    if (result.kind === 'failed' && !this.run.hasAnswered) throw result.error;
+    return result;
   }
 
   /** Starts days in order, as many as may run or be held at once. */
   #startMore(): void {
     if (!this.#isOpen) return;
-    const { plan, deps } = this.#run;
+    const { plan, deps } = this.run;
     const held = () => [...this.#tasks.values()].filter(({ isHeld }) => isHeld).length;
     while (this.#next < plan.days.length && this.#running + held() < deps.maxConcurrentExports) {
       const day = plan.days[this.#next++];
@@ -119,7 +105,7 @@ export class DayDownloads {
   #start(day: Day): Task {
     this.#running++;
     this.#started.add(day);
-    const task: Task = { result: downloadDay(this.#run, day), isHeld: false };
+    const task: Task = { result: downloadDay(this.run, day), isHeld: false };
     this.#tasks.set(day, task);
     const ended = (isHeld: boolean) => {
       this.#running--;
@@ -127,10 +113,10 @@ export class DayDownloads {
       this.#startMore();
     };
     task.result.then(
-      ({ kind }) => ended(kind === 'day' || kind === 'unproven'),
+      ({ kind }) => ended(kind === 'loaded'),
       () => {
         // The run ends when it is the turn of this day: no day after it is started.
-        this.#next = this.#run.plan.days.length;
+        this.#next = this.run.plan.days.length;
         ended(false);
       },
     );

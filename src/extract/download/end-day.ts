@@ -2,51 +2,47 @@ import { addDays, type Day } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
-import { type DayRequest, discard, type Exported, fetchExport, rowCount } from './export.ts';
+import type { ExportResult } from './attempt.ts';
+import { type DayRequest, discard, fetchExport, rowCount } from './export.ts';
 import type { Run } from './run.ts';
 
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
-/** An answer for a day, with the `to_date` that was sent. */
-export interface DayAnswer {
-  readonly to: Day;
-  readonly answer: Exported;
-}
-
 /**
- * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the download of D
+ * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
  * under the rule that holds then.
  *
  *   [D,D] spans an hour                                                       the end is included
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort']): Promise<DayAnswer> {
-  run.facts.isEndDayAsked = true;
+export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort']): Promise<ExportResult> {
   const request = (from: Day, to: Day) => fetchExport(run, { ...run.plan.filters, from, to, effort });
   const next = addDays(day, 1);
   const single = await request(day, day);
-  if (single.kind === 'gone' || single.kind === 'failed') return { to: day, answer: single };
+  if (isFailure(single)) return single;
   if (single.kind === 'file' && canProve(run) && spansAnHour(single.scan.columns)) {
-    run.facts.recordEndDay(true, day);
-    return { to: day, answer: single };
+    run.recordEndDay(true, day);
+    return single;
   }
   const both = await request(day, next);
   if (hasNoRows(single) && both.kind === 'file' && rowCount([both]) > 0) {
     const nextAlone = await request(next, next);
-    if (hasNoRows(nextAlone)) run.facts.recordEndDay(false, day);
+    if (hasNoRows(nextAlone)) run.recordEndDay(false, day);
     await discard(nextAlone);
   }
-  // An old answer holds until another is proved: the day is downloaded as its neighbours are.
-  const isIncluded = run.facts.toDateInclusive === true;
-  await discard(isIncluded ? both : single);
-  return isIncluded ? { to: day, answer: single } : { to: next, answer: both };
+  await discard(single);
+  return both;
 }
 
+/** True for a refusal that another `to_date` would not change. */
+const isFailure = (answer: ExportResult): boolean =>
+  answer.kind !== 'file' && answer.emptyAs === undefined && !['invalid', 'retry_or_split'].includes(answer.kind);
+
 /** True for an answer without any row; false for a refusal. */
-const hasNoRows = (answer: Exported): boolean =>
-  answer.kind === 'empty' || (answer.kind === 'file' && rowCount([answer]) === 0);
+const hasNoRows = (answer: ExportResult): boolean =>
+  answer.kind === 'file' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
 
 /** False if `df_event_datetime` is dropped, the only such column that can be: the service may select by it. */
 const canProve = ({ deps }: Run): boolean => deps.edits?.drop.has(EVENT_DATETIME) !== true;

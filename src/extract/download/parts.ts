@@ -1,8 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import type { ExportFile } from './attempt.ts';
-import { type DayRequest, discard, type Exported, fetchExport } from './export.ts';
+import type { ExportFile, ExportResult } from './attempt.ts';
+import { type DayRequest, discard, fetchExport } from './export.ts';
 import type { Run } from './run.ts';
 
 /** Event names that the service is known to write. */
@@ -35,27 +35,26 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
  */
 export async function fetchParts(run: Run, request: DayRequest): Promise<readonly ExportFile[] | UserError> {
   const { events, eventsCondition } = request;
-  const known = [...KNOWN_NAMES, ...((await run.deps.eventNames?.()) ?? []), ...run.facts.eventNames];
   const files: ExportFile[] = [];
   const included: string[] = [];
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>) => fetchExport(run, { ...request, ...part });
-  const fail = async (error: UserError) => {
+  const fail = async (which: string, answer: ExportResult) => {
     await discard(...files);
-    return error;
+    return tooLarge(request.from, which, answer);
   };
-  for (const name of namesWithin(request, known)) {
+  for (const name of namesWithin(request, [...KNOWN_NAMES, ...run.eventNames])) {
     const part = await fetchPart({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') continue;
-    if (part.kind !== 'file' && part.kind !== 'empty') return fail(tooLarge(request.from, `named ${name}`, part));
-    included.push(name);
     if (part.kind === 'file') files.push(part);
+    else if (part.emptyAs === undefined) return fail(`named ${name}`, part);
+    included.push(name);
   }
   if (eventsCondition === 'include' && events.length > 0) return files;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
   const rest = await fetchPart({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (rest.kind === 'file') return [...files, rest];
-  return rest.kind === 'empty' ? files : fail(tooLarge(request.from, `other than the ${excluded.length} known`, rest));
+  return rest.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, rest) : files;
 }
 
 /** The names that parts may request within the user's filter. */
@@ -65,12 +64,11 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !HASHED_NAME.test(name) && !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, answer: Exclude<Exported, ExportFile>): UserError {
-  if (answer.kind === 'failed') return answer.error;
+function tooLarge(day: Day, which: string, answer: ExportResult): UserError {
   const why = 'message' in answer ? ` (${answer.message})` : '';
   return transientError(
     `The events ${which} of ${day} cannot be exported by themselves${why}: nothing of the day was stored. Run again later; ` +
-      'if that does not help, ask the provider, or leave them out with the events filter.',
+      `if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
     { where: { day } },
   );
 }

@@ -14,22 +14,19 @@ import {
   type RequestSettings,
 } from '../export-request.ts';
 import { checkState, isComplete, isUnread, parseState } from '../export-state.ts';
-import { implausible } from '../plausible.ts';
-import type { ExportState, PriorLoads, StoredReceipts } from '../receipt.ts';
+import {
+  type ExportState,
+  hasOtherFilters,
+  type PriorLoads,
+  type StoredReceiptFacts,
+  type StoredReceipts,
+} from '../receipt.ts';
 import { lastDayOver, lastDayOverFor, latestToday, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
     SourceConfig,
-    | 'startDate'
-    | 'endDate'
-    | 'timezone'
-    | 'lookbackDays'
-    | 'settleHours'
-    | 'toDateInclusive'
-    | 'historyDays'
-    | 'onGap'
-    | 'onImplausible'
+    'startDate' | 'endDate' | 'timezone' | 'lookbackDays' | 'settleHours' | 'toDateInclusive' | 'historyDays' | 'onGap'
   >;
 
 export interface PlanInput {
@@ -52,23 +49,21 @@ interface PlanWarning {
 }
 
 /** The decisions of a run, made before the first request. */
-export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap' | 'onImplausible'> {
+export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
   readonly filters: Filters;
   readonly hashes: RequestHashes;
   readonly hashing: HashedColumns;
   readonly appends: boolean;
-  /** Hours that a day must have been over before it is read; undefined without plain append. */
-  readonly settleHours: number | undefined;
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
   /** The receipts before the run. */
   readonly receipts: StoredReceipts;
-  /** True if a full refresh meets other filters: stored row counts do not compare. */
-  readonly isMixed: boolean;
   /** The days to read, in order. */
   readonly days: readonly Day[];
   /** Those of them that are read again because they are empty or implausible. */
   readonly readAgain: readonly Day[];
+  /** The oldest day that is read for late events alone; undefined: none is. */
+  readonly lookedBackTo: Day | undefined;
   /** True if the caller named the days (`--from`): a lost one ends the run with exit 4. */
   readonly isNamed: boolean;
   /** A day from here on that is over and no longer exported is a gap; undefined: none is. */
@@ -91,7 +86,7 @@ export function planRun(input: PlanInput): Plan {
   const { settings, prior, now, from, appends = false, fullRefresh = false } = input;
   const hashes = hashesOf(settings);
   const state = parseState(prior.state);
-  const isMixed = checkState(state, hashes, { now, fullRefresh });
+  checkState(state, hashes, { now, fullRefresh });
   if (fullRefresh && (from !== undefined || input.to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
@@ -99,25 +94,22 @@ export function planRun(input: PlanInput): Plan {
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
-  const wanted = wantedDays(input, { state, isMixed, start, cursor, oldest });
+  const read = daysToRead(input, { state, hashes, start, cursor, oldest });
   return {
     filters: filtersOf(settings),
     hashes,
     hashing: hashedColumns(settings),
     historyDays: settings.historyDays,
     onGap: settings.onGap,
-    onImplausible: settings.onImplausible,
     appends,
-    settleHours: appends ? settings.settleHours : undefined,
     state,
     receipts: prior.receipts,
-    isMixed,
-    ...wanted,
+    ...read,
     isNamed: from !== undefined,
     gapFrom: state === undefined || isUnread(state) || fullRefresh || from !== undefined ? undefined : state.from_date,
     start,
     cursor,
-    ...endDay(input, state, wanted.days),
+    ...endDay(input, state, read.days),
   };
 }
 
@@ -133,11 +125,13 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
 
-interface Known {
+/** What a plan starts from, beside its input. */
+interface PlanBasis {
   readonly state: ExportState | undefined;
-  readonly isMixed: boolean;
+  readonly hashes: RequestHashes;
   readonly start: Day;
   readonly cursor: Day;
+  /** The oldest day that the service most likely still exports. */
   readonly oldest: Day;
 }
 
@@ -148,12 +142,16 @@ interface Known {
  *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and days
  *                  that are read again
  */
-function wantedDays(input: PlanInput, known: Known): Pick<Plan, 'days' | 'readAgain' | 'warnings'> {
+function daysToRead(
+  input: PlanInput,
+  basis: PlanBasis,
+): Pick<Plan, 'days' | 'readAgain' | 'lookedBackTo' | 'warnings'> {
   const { from, fullRefresh } = input;
   const last = lastDayOf(input);
-  if (from !== undefined) return { days: daysOf(from, last), readAgain: [], warnings: openWarning(input, last) };
-  if (fullRefresh === true) return refreshDays(input, known, last);
-  return incrementalDays(input, known, last);
+  const exactly = { readAgain: [], lookedBackTo: undefined };
+  if (from !== undefined) return { ...exactly, days: daysOf(from, last), warnings: openWarning(input, last) };
+  if (fullRefresh === true) return { ...exactly, ...refreshDays(input, basis, last) };
+  return incrementalDays(input, basis, last);
 }
 
 function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
@@ -161,51 +159,81 @@ function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
   }
   const latest = appends === true ? lastDayOverFor(now, settings.settleHours) : todayIn(settings.timezone, now);
-  const wanted = to ?? settings.endDate;
-  return wanted === undefined ? latest : earlierOf(wanted, latest);
+  const end = to ?? settings.endDate;
+  return end === undefined ? latest : earlierOf(end, latest);
 }
 
-function incrementalDays(input: PlanInput, { state, start, cursor, oldest }: Known, last: Day) {
+function incrementalDays(input: PlanInput, { state, hashes, start, cursor, oldest }: PlanBasis, last: Day) {
   const { settings, prior, appends = false, now } = input;
   const { receipts } = prior;
   const gaps = new Set(state?.gaps);
   const needed = daysOf(cursor, last).filter((day) => !isComplete(day, receipts, gaps));
   const [next] = needed;
-  const warnings: PlanWarning[] = [];
-  const back = appends || next === undefined ? undefined : laterOf(start, addDays(next, -settings.lookbackDays));
+  const back = appends || next === undefined ? undefined : addDays(next, -settings.lookbackDays);
   const lookback =
     back === undefined
       ? []
-      : daysOf(laterOf(back, oldest), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
+      : daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
   // A day without a receipt is one whose stored rows cannot be read.
   const unreadable = (state?.read_again ?? []).filter((day) => !receipts.has(day) && day >= oldest);
-  const late = readAgainDays(receipts, { now, appends });
-  const readAgain = [...late, ...unreadable].filter((day) => day >= start && day <= last).sort();
-  const { startDate } = settings;
-  if (state === undefined && startDate !== undefined && startDate < start) warnings.push(shortened(startDate, start));
-  if (state !== undefined && next !== undefined) warnings.push(...retentionWarnings(next, oldest));
-  return { days: [...new Set([...lookback, ...readAgain, ...needed])].sort(), readAgain, warnings };
+  const otherFilters = [...receipts]
+    .filter(([day, receipt]) => day >= oldest && hasOtherFilters(receipt, hashes) && isThere(day, receipts, gaps))
+    .map(([day]) => day);
+  const readAgain = [...new Set([...readAgainDays(receipts, { now, appends }), ...unreadable, ...otherFilters])]
+    .filter((day) => day >= start && day <= last)
+    .sort();
+  const days = [...new Set([...lookback, ...readAgain, ...needed])].sort();
+  const lookedBackTo = lookback.find((day) => day === back && !readAgain.includes(day));
+  return { days, readAgain, lookedBackTo, warnings: incrementalWarnings(input, { state, start, oldest }, next) };
 }
 
 /** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
 const isThere = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
   !gaps.has(day) && receipts.get(day)?.pruned !== true;
 
-function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state, isMixed }: Known, last: Day) {
-  const first = laterOf(start, oldest);
-  const older = [...receipts.keys()].filter((day) => day < first).sort();
-  const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
-  if (older.length > 0) {
-    const how = isMixed ? ', as other filters or columns made them' : '';
-    const message = `Days before ${first} can no longer be exported: ${nameDays(older)} stay as they are${how}.`;
-    warnings.push({ event: 'plan.older_days', message });
+function incrementalWarnings(
+  { settings: { startDate }, prior: { receipts } }: PlanInput,
+  { state, start, oldest }: Pick<PlanBasis, 'state' | 'start' | 'oldest'>,
+  next: Day | undefined,
+): PlanWarning[] {
+  if (state === undefined) {
+    return startDate !== undefined && startDate < start ? [shortened(startDate, start)] : [];
   }
-  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), readAgain: [], warnings };
+  const earlier = daysOf(laterOf(startDate ?? start, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
+  const retention = next === undefined ? [] : retentionWarnings(next, oldest);
+  return earlier.length === 0 ? retention : [...retention, earlierStart(earlier, start)];
 }
 
-const shortened = (wanted: Day, first: Day): PlanWarning => ({
+/** The warning for a `start_date` that lies before the start that the first load has fixed. */
+function earlierStart(days: readonly Day[], start: Day): PlanWarning {
+  const message =
+    `start_date is before ${start}, the start of the first load, and ${nameDays(days)} can still be exported. ` +
+    `Read them with sync … --from ${days[0]} --to ${days.at(-1)}; under Airbyte, clear the stream.`;
+  return { event: 'plan.earlier_start', message };
+}
+
+function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state, hashes }: PlanBasis, last: Day) {
+  const first = laterOf(start, oldest);
+  const older = [...receipts].filter(([day]) => day < first).sort(([a], [b]) => (a < b ? -1 : 1));
+  const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
+  const name = (stays: readonly (readonly [Day, StoredReceiptFacts])[], how: string) => {
+    if (stays.length === 0) return;
+    const days = nameDays(stays.map(([day]) => day));
+    const message = `Days before ${first} can no longer be exported: ${days} stay as they are${how}.`;
+    warnings.push({ event: 'plan.older_days', message });
+  };
+  const isOther = ([, receipt]: readonly [Day, StoredReceiptFacts]) => hasOtherFilters(receipt, hashes);
+  name(
+    older.filter((entry) => !isOther(entry)),
+    '',
+  );
+  name(older.filter(isOther), ', with other filters: columns_drop and columns_hash do not change them');
+  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), warnings };
+}
+
+const shortened = (wished: Day, first: Day): PlanWarning => ({
   event: 'plan.shortened',
-  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wanted}.`,
+  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wished}.`,
 });
 
 /** The warning for a named day that is not over yet. */
@@ -226,31 +254,18 @@ function retentionWarnings(next: Day, oldest: Day): PlanWarning[] {
   return [{ event: 'plan.retention_limit', message }];
 }
 
-/**
- * A rule that is not known is found out on the newest day that is over. One that is known is found out again after an
- * empty day that is implausible, on the newest day that had rows.
- */
+/** Whether an export includes its end; a run that does not know finds it out on the newest day that is over. */
 function endDay(
-  { settings, prior, now }: PlanInput,
+  { settings: { toDateInclusive }, now }: PlanInput,
   state: ExportState | undefined,
   days: readonly Day[],
 ): Pick<Plan, 'toDateInclusive' | 'endDayOn'> {
-  const { toDateInclusive: configured } = settings;
-  if (configured !== 'auto') return { toDateInclusive: configured === 'true', endDayOn: undefined };
+  const isIncluded = toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true';
   const over = lastDayOver(now);
-  const known = state?.to_date_inclusive;
-  if (known === undefined) return { toDateInclusive: undefined, endDayOn: days.findLast((day) => day <= over) };
-  const isDoubtful = days.some(
-    (day) => prior.receipts.get(day)?.rows === 0 && implausible(day, prior.receipts) !== undefined,
-  );
-  if (!isDoubtful) return { toDateInclusive: known, endDayOn: undefined };
-  const withRows = [...prior.receipts].filter(([day, { rows, pruned }]) => rows > 0 && day <= over && pruned !== true);
-  const oldest = oldestDay(now, settings.historyDays);
-  const newest = withRows
-    .map(([day]) => day)
-    .sort()
-    .at(-1);
-  return { toDateInclusive: known, endDayOn: newest !== undefined && newest > oldest ? newest : undefined };
+  return {
+    toDateInclusive: isIncluded,
+    endDayOn: isIncluded === undefined ? days.findLast((day) => day <= over) : undefined,
+  };
 }
 
 /** The documented limit of exports in an hour. */
@@ -267,9 +282,8 @@ export interface Forecast {
 
 /** What a plan costs if the documented quota is full; the service is not asked. */
 export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number): Forecast {
-  const isAsked = endDayOn !== undefined && days.length > 0;
-  const least = days.length + (isAsked && !days.includes(endDayOn) ? 1 : 0);
-  const most = least + (isAsked ? 2 : 0);
+  const least = days.length;
+  const most = least + (endDayOn === undefined ? 0 : 2);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   return { least, most, startableNow: Math.min(most, EXPORTS_PER_HOUR, atOnce), earliestEnd: now + hours * HOUR_MS };
 }

@@ -97,7 +97,7 @@ export class ExportClient implements ExportService, ProfileService {
       permit?.answered({ status, limited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       if (outcome.kind !== 'data') await close();
-      return { ...outcome, limits, serverTime: readDate(headers, clock.now()) };
+      return { ...outcome, limits, serverTime: readDate(headers) };
     } catch (error) {
       await close();
       signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { UserError } from '../../base/errors.ts';
+import { type Coordinates, UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { BodyFault } from '../http/body.ts';
@@ -39,13 +39,15 @@ export interface ExportRefusal {
   readonly code: string;
   readonly message: string;
   readonly status: number | undefined;
-  /** Set if some services answer a day without rows like this: `204`, `404` or `an empty list`. */
+  /** Set if some services answer a day without rows like this: `no byte`, `204`, `404` or `an empty list`. */
   readonly emptyAs?: string | undefined;
+  /** Row and byte of a body that came to its end and is broken. */
+  readonly where?: Coordinates | undefined;
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly limits: LimitHeaders;
-  /** The service's `Date` header in ms; undefined if it had none, or one more than a day away. */
+  /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;
 };
 

@@ -1,4 +1,3 @@
-import { DAY_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
@@ -32,10 +31,10 @@ export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
 export const allowedFrom = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
   Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
 
-/** The `Date` header in ms; undefined if it is more than a day away from `now`: no clock of a service is so wrong. */
-export function readDate(headers: AnswerHeaders, now: number): number | undefined {
+/** The `Date` header in ms. */
+export function readDate(headers: AnswerHeaders): number | undefined {
   const ms = Date.parse(oneOf(headers.date) ?? '');
-  return Math.abs(ms - now) <= DAY_MS ? ms : undefined;
+  return Number.isNaN(ms) ? undefined : ms;
 }
 
 export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>

@@ -9,7 +9,7 @@ import { configError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { eventNamesIn, identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
+import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, type TypedRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
@@ -37,7 +37,7 @@ import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { alterEvents } from './alter.ts';
 import { refreshModels } from './models/write.ts';
 import { addRecords, RUNS } from './side-tables.ts';
-import { commentEvents, createTables, createViews, reading, readOnly, readStored, writeState } from './store.ts';
+import { commentEvents, createTables, createViews, readOnly, readStored, writeState } from './store.ts';
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
@@ -92,11 +92,6 @@ export class DuckDbSink implements Sink {
       if (done.removed > 0) await engine.joinRowGroups();
       return done.commit;
     });
-  }
-
-  async eventNames(): Promise<string[]> {
-    if (this.state === undefined) return [];
-    return reading(this.#options, (engine, { columns }) => eventNamesIn(engine, 'events', columns));
   }
 
   /** Records a run; not if it ended before it made the file. */

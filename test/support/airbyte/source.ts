@@ -26,6 +26,8 @@ export class SourceFixture {
       service_id: SERVICE_ID,
       export_token: TOKENS.export,
       start_date: '2026-01-15',
+      // The fewest exports with which a test sees a day again.
+      lookback_days: 1,
       spool_dir: this.files.dir,
       ...more,
     };

@@ -304,7 +304,6 @@ export const SETTINGS: PlanSettings = {
   toDateInclusive: 'auto',
   historyDays: 30,
   onGap: 'fail',
-  onImplausible: 'warn',
 };
 
 export const planFor = (

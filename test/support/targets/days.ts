@@ -67,7 +67,6 @@ export class Days {
       start,
       hashes: { service: HASH, filters: HASH },
       hashing: { columns: [], key_check: null },
-      isMixed: false,
       toDateInclusive: true,
       finalNewline: true,
       gaps: [],

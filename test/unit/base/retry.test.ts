@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
-import { waitedFor } from '../../../src/base/retry.ts';
+import { doubling, retry } from '../../../src/base/retry.ts';
 
 const POLICY = { waitMs: 100, pauseMs: 10, maxPauseMs: 40 };
 
@@ -20,16 +20,18 @@ describe('a wait for what others use', () => {
   it('has pauses that double up to a limit and come to the whole wait, however the clock jumps', async () => {
     const { clock, pauses } = jumpingClock();
     let attempts = 0;
-    expect(await waitedFor(POLICY, { clock }, () => void attempts++)).toBe(undefined);
+    expect(await retry({ pauses: doubling(POLICY), clock }, () => void attempts++)).toBe(undefined);
     expect([pauses, attempts]).toEqual([[10, 20, 40, 30], 5]);
   });
 
   it('ends with the first value, and makes no pause where there is one or none is allowed', async () => {
     const { clock, pauses } = jumpingClock();
-    expect(await waitedFor(POLICY, { clock }, async () => (pauses.length < 2 ? undefined : 'free'))).toBe('free');
+    expect(await retry({ pauses: doubling(POLICY), clock }, async () => (pauses.length < 2 ? undefined : 'free'))).toBe(
+      'free',
+    );
     expect(pauses).toEqual([10, 20]);
-    expect(await waitedFor(POLICY, { clock }, () => 'free')).toBe('free');
-    expect(await waitedFor({ ...POLICY, waitMs: 0 }, { clock }, () => undefined)).toBe(undefined);
+    expect(await retry({ pauses: doubling(POLICY), clock }, () => 'free')).toBe('free');
+    expect(await retry({ pauses: doubling({ ...POLICY, waitMs: 0 }), clock }, () => undefined)).toBe(undefined);
     expect(pauses).toEqual([10, 20]);
   });
 
@@ -37,7 +39,7 @@ describe('a wait for what others use', () => {
     const { clock } = jumpingClock();
     const stop = new AbortController();
     let attempts = 0;
-    const waiting = waitedFor(POLICY, { clock, signal: stop.signal }, () => {
+    const waiting = retry({ pauses: doubling(POLICY), clock, signal: stop.signal }, () => {
       attempts++;
       stop.abort(new Error('stopped'));
       return undefined;

@@ -164,7 +164,7 @@ describe('the configuration of the command line', () => {
   it('is shown by help config: every variable with its meaning, no secret', async () => {
     const { code, stdout } = await run(REQUIRED, 'help config');
     expect(code).toBe(0);
-    expect(stdout).toContain('  DFINERY_LOOKBACK_DAYS  (a whole number; 1)\n      Days before the cursor');
+    expect(stdout).toContain('  DFINERY_LOOKBACK_DAYS  (a whole number; 3)\n      Days before the cursor');
     expect(stdout).toContain('DFINERY_LEDGER_DIR');
     expect(stdout).not.toContain('canary');
   });

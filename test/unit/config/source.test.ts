@@ -15,12 +15,11 @@ describe('the source configuration', () => {
     const { config, unknown } = parse();
     expect(unknown).toEqual([]);
     expect(config).toMatchObject({
-      lookbackDays: 1,
+      lookbackDays: 3,
       settleHours: 3,
       toDateInclusive: 'auto',
       historyDays: 30,
       onGap: 'fail',
-      onImplausible: 'warn',
       maxConcurrentExports: 5,
       schemaMode: 'evolve',
       eventsCondition: 'all',
@@ -31,7 +30,7 @@ describe('the source configuration', () => {
 
   it('reads null and an empty text as absent', () => {
     const { config } = parse({ timezone: null, lookback_days: null, start_date: '', suppression_file: '' });
-    expect(config).toMatchObject({ timezone: undefined, lookbackDays: 1, startDate: undefined });
+    expect(config).toMatchObject({ timezone: undefined, lookbackDays: 3, startDate: undefined });
   });
 
   it('includes the events and properties of a list that has no condition', () => {

@@ -1,14 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
-import {
-  at,
-  type FakeServiceSettings,
-  type Fault,
-  Fixture,
-  HOUR,
-  steadyRows,
-} from '../../support/extract/extraction.ts';
+import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const START = '2026-01-15';
@@ -102,6 +95,18 @@ describe('a day without rows', () => {
     await start({ rows: late, noRows: 'no byte' }).run({ ...SETTINGS, startDate: '2026-01-12' });
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.receipts.get('2026-01-12')).toMatchObject({ rows: 0, is_over: true });
+  });
+
+  it('is not stored before a first run has seen a day as CSV, but by the next run', async () => {
+    const settings = { ...SETTINGS, startDate: '2026-01-05' };
+    const early = rows.filter(({ id }) => id.includes('01-08'));
+    const failure = await start({ rows: early, noRows: '204' }).failure(settings);
+    expect(failure.exitCode).toBe(3);
+    expect(failure.message).toMatch(/^2026-01-05.*answered with 204/);
+    expect(fixture.service.ranges.slice(0, 2)).toEqual(['2026-01-19..2026-01-19', '2026-01-19..2026-01-19']);
+    expect(fixture.target.days.get('2026-01-08')).toHaveLength(4);
+    await fixture.run(settings);
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
   it('never replaces rows by such an answer', async () => {
@@ -256,6 +261,20 @@ describe('a broken body', () => {
   });
 });
 
+describe('a body that can never be read', () => {
+  it.each<[string, (csv: string) => string | Uint8Array]>([
+    ['another encoding', (csv) => Buffer.from(`\uFEFF${csv}`, 'utf16le')],
+    ['broken line ends', (csv) => csv.replaceAll('\n', '\r')],
+  ])('fails its day alone, with exit 2, and names load: %s', async (_, body) => {
+    const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(2);
+    expect(failure.message).toMatch(/^2026-01-17: .*load … --day 2026-01-17/);
+    expect(requestsOf('2026-01-17')).toBe(1);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+    expect(fixture.target.state?.from_date).toBe('2026-01-17');
+  });
+});
+
 describe('a day that is too large', () => {
   const many = [...rows, ...steadyRows('2026-01-17', '2026-01-17', 30, 'own_event')];
   const most = 32;
@@ -277,18 +296,7 @@ describe('a day that is too large', () => {
     expect(fixture.target.days.get('2026-01-17')?.join()).not.toMatch(/df_refund|left_out/);
   });
 
-  it('asks the place for the names that it knows', async () => {
-    start({ rows: many, most });
-    const deps = { ...fixture.deps(), eventNames: async () => ['own_event'] };
-    const { extractDays } = await import('../../../src/extract/extract.ts');
-    const { planFor } = await import('../../support/extract/extraction.ts');
-    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const batch of extractDays(plan, deps)) await fixture.target.commit(batch);
-    expect(fixture.service.requests.some(({ events }) => events.join() === 'own_event')).toBe(true);
-    expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
-  });
-
-  it('is requested in parts, too, by a run that has no other day to compare with', async () => {
+  it('is requested in parts by a run of this day alone', async () => {
     start({ rows: many, most });
     await fixture.run(SETTINGS, { from: '2026-01-17', to: '2026-01-17' });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
@@ -305,11 +313,20 @@ describe('a day that is too large', () => {
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
   });
 
-  it('is not divided where the service exports nothing', async () => {
-    const failure = await start({ fault: () => ({ refuse: 'retry_or_split' }) }).failure(SETTINGS);
+  it('fails if its first part fails in the same way', async () => {
+    const failure = await start({ fault: onDay('2026-01-17', { refuse: 'retry_or_split' }) }).failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
-    expect(fixture.service.requests.every(({ events }) => events.length === 0)).toBe(true);
-    expect(fixture.service.sent).toBeLessThanOrEqual(18);
+    expect(failure.message).toMatch(/df_start_session of 2026-01-17 cannot be exported.*load … --day 2026-01-17/);
+    expect(requestsOf('2026-01-17')).toBe(6);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+  });
+
+  it('is requested in parts by a first run whose every day is too large', async () => {
+    const events = ['df_login', 'df_logout', 'own_event'];
+    const large = events.flatMap((event) => steadyRows(START, '2026-01-20', 6, event));
+    const { target } = await start({ rows: large, most: 6 }).run(SETTINGS);
+    expect(target.days.get(START)).toHaveLength(18);
+    expect(target.state?.from_date).toBe('2026-01-20');
   });
 });
 
@@ -397,16 +414,6 @@ describe('an implausible day', () => {
     expect(fixture.target.state?.read_again).toEqual([]);
   });
 
-  it('stops the run under on_implausible fail: it is stored, nothing after it', async () => {
-    const failure = await start({ rows: few }).failure({ ...settings, onImplausible: 'fail' });
-    expect(failure.exitCode).toBe(3);
-    expect(fixture.target.receipts.has('2026-01-18')).toBe(true);
-    expect(fixture.target.receipts.has('2026-01-19')).toBe(false);
-    fixture.clock.time = at('2026-01-26T12:00:00Z');
-    await fixture.run({ ...settings, onImplausible: 'fail' });
-    expect(fixture.target.state?.from_date).toBe('2026-01-26');
-  });
-
   it('without rows that arrive days later is not lost', async () => {
     const lagging = (ms: number) => usual.map((row) => ({ ...row, arrived: row.occurred + ms }));
     start({ rows: lagging(0), selects: 'occurred' });
@@ -424,5 +431,36 @@ describe('an implausible day', () => {
     expect(fixture.target.days.get('2026-01-21')).toHaveLength(120);
     expect(fixture.target.days.get('2026-01-23')).toHaveLength(120);
     expect(fixture.target.state?.from_date).toBe(addDays('2026-01-20', 8));
+  });
+});
+
+describe('a run warns', () => {
+  it('if the oldest day that it looked back at gained rows, and names lookback_days', async () => {
+    const settings = { ...SETTINGS, lookbackDays: 2 };
+    await start().run(settings);
+    const late = ['17', '18'].map((day) => ({ ...steadyRows(`2026-01-${day}`, `2026-01-${day}`, 1, 'late')[0] }));
+    fixture.service.settings = { ...fixture.service.settings, rows: [...rows, late[0]] };
+    await fixture.run(settings);
+    expect(fixture.events('day.late_rows')).toEqual([]);
+    fixture.service.settings = { ...fixture.service.settings, rows: [...rows, ...late] };
+    await fixture.run(settings);
+    expect(fixture.events('day.late_rows')).toMatchObject([
+      { message: expect.stringMatching(/2026-01-18 has 1 row more.*lookback_days/) },
+    ]);
+  });
+
+  it('if its clock is more than an hour wrong, and ends with exit 2 above twelve', async () => {
+    await start({ clockAhead: 2 * HOUR }).run(SETTINGS);
+    expect(fixture.events('clock.apart')).toHaveLength(1);
+    fixture.close();
+    const failure = await start({ clockAhead: -40 * 24 * HOUR }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(2);
+    expect(failure.message).toMatch(/2026-01-20T14:00.*2025-12-11T14:00/);
+    expect(fixture.target.state).toBeUndefined();
+  });
+
+  it('names the days that it loads without rows', async () => {
+    await start({ rows: rows.filter(({ id }) => !id.includes('01-16') && !id.includes('01-17')) }).run(SETTINGS);
+    expect(fixture.events('day.empty')).toMatchObject([{ message: 'Days without rows: 2026-01-16 to 2026-01-17.' }]);
   });
 });

@@ -93,35 +93,6 @@ describe('whether an export includes its to_date', () => {
     expect(fixture.service.sent).toBe(5);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
-
-  it('is found out again after the provider has changed its rule', async () => {
-    fixture = new Fixture('2026-01-20T14:00:00Z', { rows: steadyRows('2025-12-20', '2026-03-31', 5) });
-    const settings = { startDate: '2025-12-25' };
-    await fixture.run(settings);
-    expect(fixture.target.state?.to_date_inclusive).toBe(true);
-    fixture.service.settings = { ...fixture.service.settings, inclusive: false };
-    for (let day = 0; day < 4; day++) {
-      fixture.clock.time += 24 * HOUR;
-      await fixture.run(settings);
-    }
-    expect(fixture.target.state?.to_date_inclusive).toBe(false);
-    expect(fixture.target.days.get('2026-01-21')).toHaveLength(5);
-    expect(fixture.target.days.get('2026-01-22')).toHaveLength(5);
-  });
-
-  it('stays known until another answer is proved', async () => {
-    const few = steadyRows('2025-12-20', '2026-03-31', 5).filter(
-      ({ id }) => !id.includes('2026-01-21') && (!id.includes('2026-01-22') || id.endsWith('-2')),
-    );
-    fixture = new Fixture('2026-01-20T14:00:00Z', { rows: few });
-    for (let day = 0; day < 5; day++) {
-      await fixture.run({ startDate: '2025-12-25' });
-      expect(fixture.target.receipts.get('2026-01-22')?.to_date ?? '2026-01-22').toBe('2026-01-22');
-      fixture.clock.time += 24 * HOUR;
-    }
-    expect(fixture.service.ranges).toContain('2026-01-22..2026-01-23');
-    expect(fixture.target.days.get('2026-01-22')).toHaveLength(1);
-  });
 });
 
 describe('plain append', () => {

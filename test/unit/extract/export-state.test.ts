@@ -22,7 +22,6 @@ const facts = (more: Partial<RunFacts> = {}): RunFacts => ({
   start: '2026-01-10',
   hashes: hashesOf({ ...SETTINGS }),
   hashing: { columns: [], key_check: null },
-  isMixed: false,
   toDateInclusive: undefined,
   finalNewline: undefined,
   gaps: [],
@@ -103,11 +102,6 @@ describe('the state after a commit', () => {
   it('names the days that are read again', () => {
     const days = new Map([...receipts(['2026-01-12', '2026-01-14'], { rows: 0 }), ...receipts(['2026-01-15'])]);
     expect(stateAfter(undefined, days, facts()).read_again).toEqual(['2026-01-14']);
-  });
-
-  it('says that filters are mixed until a full refresh has changed them', () => {
-    expect(stateAfter(undefined, receipts([]), facts({ isMixed: true })).filters).toBe('mixed');
-    expect(stateAfter(undefined, receipts([]), facts()).filters).toBe(facts().hashes.filters);
   });
 
   it('remembers every set of hashed columns', () => {

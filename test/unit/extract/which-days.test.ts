@@ -118,8 +118,14 @@ describe('the days of a later run', () => {
     expect(plan(loaded({}, { gaps: ['2026-01-18'] })).days).toEqual(['2026-01-19', '2026-01-20']);
   });
 
-  it('keep the start when start_date changes', () => {
-    expect(plan(loaded(), { startDate: '2026-01-01' }).days[0]).toBe('2026-01-18');
+  it('keep the start when start_date changes, with a warning that names the command for the days before', () => {
+    const { days, warnings } = plan(loaded(), { startDate: '2026-01-01' });
+    expect(days[0]).toBe('2026-01-18');
+    expect(events(warnings)).toEqual(['plan.earlier_start']);
+    expect(warnings[0].message).toContain('sync … --from 2026-01-01 --to 2026-01-09');
+    const read = { ...loaded(), receipts: receipts('2026-01-01', '2026-01-18') };
+    expect(plan(read, { startDate: '2026-01-01' }).warnings).toEqual([]);
+    expect(plan(loaded({}, { start_date: '2025-12-20' }), { startDate: '2025-11-01' }).warnings).toEqual([]);
   });
 
   it('warn when days will be lost within a week', () => {
@@ -181,16 +187,24 @@ describe('a full refresh', () => {
     expect(warnings.map(({ message }) => message).join()).toContain('2025-12-10 to 2025-12-20');
   });
 
-  it('takes other filters', () => {
-    const prior = loaded({}, { filters: 'a'.repeat(64) });
+  it('takes other filters, and says which older days keep the old ones', () => {
+    const other = Object.fromEntries([...receipts('2025-12-10', '2026-01-18')].map(([day]) => [day, { filters: 'a' }]));
+    const prior = {
+      state: state({ start_date: '2025-12-10', filters: 'a'.repeat(64) }),
+      receipts: receipts('2025-12-10', '2026-01-18', other),
+    };
     expect(() => plan(prior)).toThrow(/--full-refresh/);
-    expect(plan(prior, {}, refresh).isMixed).toBe(true);
+    expect(
+      plan(prior, {}, refresh)
+        .warnings.map(({ message }) => message)
+        .join(),
+    ).toMatch(/2025-12-10 to 2025-12-20 stay as they are, with other filters: columns_drop/);
   });
 
-  it('that was not finished goes on, under any filters', () => {
-    const prior = loaded({}, { filters: 'mixed' });
-    expect(() => plan(prior)).toThrow(/not finished/);
-    expect(plan(prior, {}, refresh).days[0]).toBe('2026-01-10');
+  it('that was interrupted is finished by the next sync, as far as days are exported', () => {
+    const old = { filters: 'a'.repeat(64) };
+    const prior = loaded({ '2025-12-15': old, '2026-01-11': old, '2026-01-13': { ...old, pruned: true } });
+    expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
   it('is refused for named days', () => {
@@ -230,14 +244,6 @@ describe('a stored state', () => {
   it('with a cursor alone is that of an earlier run', () => {
     const { days, cursor } = plan({ state: { version: 1, from_date: '2026-01-18' } }, { startDate: '2026-01-10' });
     expect([cursor, ...days]).toEqual(['2026-01-18', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
-  });
-});
-
-describe('an empty day where rows are usual', () => {
-  it('makes the run find out the end of an export again, on the newest day that had rows', () => {
-    const weeks: Record<Day, Stored> = { '2026-01-18': { rows: 0 } };
-    for (let week = 1; week <= 4; week++) weeks[addDays('2026-01-18', -7 * week)] = { rows: 50 };
-    expect(plan(loaded(weeks))).toMatchObject({ toDateInclusive: true, endDayOn: '2026-01-17' });
   });
 });
 

@@ -14,7 +14,6 @@ import { until } from '../../support/wait.ts';
 
 const NOW = Date.UTC(2026, 0, 20, 3);
 const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
 const NEVER = new AbortController().signal;
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -48,12 +47,9 @@ describe('limit headers', () => {
   });
 });
 
-it('a Date header is ignored if it is more than a day away', () => {
-  const dated = (ms: number) => readDate({ date: new Date(NOW + ms).toUTCString() }, NOW);
-  expect([dated(DAY), dated(-DAY)]).toEqual([NOW + DAY, NOW - DAY]);
-  expect([dated(DAY + 1_000), dated(-400 * DAY), readDate({}, NOW), readDate({ date: 'noon' }, NOW)]).toEqual(
-    Array(4).fill(undefined),
-  );
+it('a Date header is read, unless it is no date', () => {
+  expect(readDate({ date: new Date(NOW).toUTCString() })).toBe(NOW);
+  expect([readDate({}), readDate({ date: 'noon' })]).toEqual([undefined, undefined]);
 });
 
 it('a token is sent unchanged, or not at all', () => {

@@ -1,0 +1,209 @@
+import { addDays, type Day } from '../base/days.ts';
+import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import { plainCount } from '../base/quantities.ts';
+import type { ColumnEdits } from '../cells/columns/column-edits.ts';
+import type { DayResult } from './download/day.ts';
+import type { Run } from './download/run.ts';
+import { nameDays } from './plan/calendar.ts';
+import type { Plan } from './plan/which-days.ts';
+import { implausible } from './plausible.ts';
+import { type DayDownload, hasOtherFilters, type Receipt, type RunFacts, type StoredReceiptFacts } from './receipt.ts';
+import type { ExtractCounts } from './session.ts';
+
+/** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
+const MAX_FAILED = 3;
+
+export interface OutcomeDeps {
+  readonly logger: Logger;
+  readonly edits?: ColumnEdits | undefined;
+  readonly counts: Pick<ExtractCounts, 'gaps' | 'openDays' | 'implausibleDays'>;
+}
+
+/** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
+export class RunOutcome {
+  /** Receipts before the run, and of the days that it loaded. */
+  readonly receipts: Map<Day, StoredReceiptFacts>;
+  readonly #plan: Plan;
+  readonly #deps: OutcomeDeps;
+  /** First day that is still exported, of a reader that has no start yet. */
+  #start: Day;
+  #hasLoaded = false;
+  /** Columns to drop or hash that no export had so far. */
+  readonly #missing: Set<string>;
+  /** Days that are over and have no rows. */
+  readonly #empty: Day[] = [];
+  /** Days answered without data while nothing proves that the service exports days, and the answer to the first. */
+  readonly #unproven: Day[] = [];
+  #unprovenAnswer = '';
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  readonly #lost: Day[] = [];
+  /** Days that are no longer exported and that nobody wanted before. */
+  readonly #shortened: Day[] = [];
+  readonly #failures: UserError[] = [];
+  /** Why a day that is not over was not loaded. */
+  #openError: UserError | undefined;
+
+  constructor(plan: Plan, deps: OutcomeDeps) {
+    this.#plan = plan;
+    this.#deps = deps;
+    this.#start = plan.start;
+    this.receipts = new Map(plan.receipts);
+    const { edits } = deps;
+    this.#missing = new Set(edits && [...edits.drop, ...edits.hash]);
+  }
+
+  /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
+  add(result: DayResult, { exportsDays }: Pick<Run, 'exportsDays'>): DayDownload | undefined {
+    const { logger } = this.#deps;
+    const { day } = result;
+    switch (result.kind) {
+      case 'loaded':
+        return this.#loaded(result.download);
+      case 'empty': {
+        if (!exportsDays) {
+          if (this.#unproven.push(day) === 1) this.#unprovenAnswer = result.answeredWith;
+          return undefined;
+        }
+        const message = `${day} is answered with ${result.answeredWith}, twice: it counts as a day without rows.`;
+        logger.warn('day.empty_answer', message, { day });
+        return this.#loaded(result.download);
+      }
+      case 'gone':
+        this.#gone(day);
+        return undefined;
+      case 'open':
+        logger.warn(
+          'day.open',
+          `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`,
+          {
+            day,
+          },
+        );
+        this.leaveOpen(result.error);
+        return undefined;
+      case 'failed':
+        this.#failures.push(result.error);
+        if (this.#failures.length > 1) this.#logFailure(result.error);
+        if (this.#failures.length >= MAX_FAILED) throw this.#failures[0];
+        return undefined;
+    }
+  }
+
+  /** Records why a day was not read that the next run reads. It fails a run that has loaded nothing. */
+  leaveOpen(error: UserError): void {
+    this.#openError ??= error;
+  }
+
+  #loaded(download: DayDownload): DayDownload {
+    const { day, rows, to_date, is_over, requested_at } = download.receipt;
+    const { counts, logger } = this.#deps;
+    const { isNamed, lookedBackTo } = this.#plan;
+    this.#hasLoaded = true;
+    if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
+    this.receipts.set(day, { rows, to_date, is_over, requested_at });
+    for (const { listed } of download.files) for (const name of listed ?? []) this.#missing.delete(name);
+    if (isNamed && !is_over) counts.openDays.push(day);
+    if (is_over && rows === 0) this.#empty.push(day);
+    const doubt = implausible(day, this.receipts);
+    if (doubt === undefined) return download;
+    counts.implausibleDays.push(doubt);
+    const message =
+      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
+      'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
+    logger.warn('day.implausible', message, { day, rows, usual: doubt.usual });
+    return download;
+  }
+
+  /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
+  #warnOfLateRows({ day, rows, to_date }: Receipt, before: StoredReceiptFacts | undefined): void {
+    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.hashes) || rows <= before.rows) return;
+    const message =
+      `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
+      'at, so later events may be missing: set lookback_days to a larger number.';
+    this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
+  }
+
+  #gone(day: Day): void {
+    const { isNamed, gapFrom, state } = this.#plan;
+    const isLost = isNamed || (gapFrom !== undefined && day >= gapFrom && this.receipts.get(day)?.is_over !== true);
+    if (isLost) {
+      this.#lost.push(day);
+      this.#deps.counts.gaps.push(day);
+      return;
+    }
+    this.#shortened.push(day);
+    // The history begins after a day that nobody wanted before.
+    if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
+  }
+
+  /** The facts to store with what was loaded so far. */
+  runFacts(run: Pick<Run, 'toDateInclusive' | 'isEndDayProved' | 'finalNewline'>, now: number): RunFacts {
+    const { hashes, hashing, appends } = this.#plan;
+    const toDateInclusive = run.isEndDayProved ? run.toDateInclusive : undefined;
+    const gaps = this.#failsAtGap ? [] : this.#lost;
+    return { now, start: this.#start, hashes, hashing, appends, gaps, toDateInclusive, finalNewline: run.finalNewline };
+  }
+
+  get #failsAtGap(): boolean {
+    return this.#plan.isNamed || this.#plan.onGap === 'fail';
+  }
+
+  /** Why the run fails, whatever the days to come bring. */
+  get failure(): UserError | undefined {
+    if (this.#lost.length > 0 && this.#failsAtGap) return gapError(this.#lost, this.#plan.isNamed);
+    return this.#failures[0];
+  }
+
+  #unprovenError(): UserError {
+    const [days, answer] = [nameDays(this.#unproven), this.#unprovenAnswer];
+    if (answer === '404') {
+      return configError(`The service knows no export under base_url (404) for ${days}: is base_url right?`);
+    }
+    return transientError(
+      `${days}: answered with ${answer}, and the service exports no other day as CSV. So it is not known whether there ` +
+        'are no events: nothing was stored of them, run again later.',
+    );
+  }
+
+  /** Logs the first failed day, unless it is the error with which the run ends: the caller reports that one. */
+  logFirstFailure(end: unknown): void {
+    const [first] = this.#failures;
+    if (first !== undefined && first !== end) this.#logFailure(first);
+  }
+
+  #logFailure({ message, where }: UserError): void {
+    this.#deps.logger.error('day.failed', message, { ...where });
+  }
+
+  /** Reports what was not loaded once all days are known. Throws the worst of it. */
+  finish(): void {
+    const { logger } = this.#deps;
+    if (this.#missing.size > 0 && this.#hasLoaded) {
+      const columns = [...this.#missing].join(', ');
+      const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
+      logger.warn('columns.unseen', message, { columns });
+    }
+    if (this.#empty.length > 0) logger.info('day.empty', `Days without rows: ${nameDays(this.#empty)}.`);
+    if (this.#shortened.length > 0) {
+      const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
+      logger.warn('plan.shortened', message);
+    }
+    if (this.#lost.length > 0 && !this.#failsAtGap) {
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
+    }
+    const failure = this.failure ?? (this.#unproven.length > 0 ? this.#unprovenError() : undefined);
+    this.logFirstFailure(failure);
+    if (failure !== undefined) throw failure;
+    if (!this.#hasLoaded && this.#openError !== undefined) throw this.#openError;
+  }
+}
+
+/** The failure for lost days (exit 4). */
+function gapError(days: readonly Day[], isNamed: boolean): UserError {
+  const what = `${plainCount(days.length, 'day')} can no longer be exported`;
+  const message = isNamed
+    ? `${what}: ${nameDays(days)}. Name later days with --from and --to.`
+    : `${what} and would be lost: ${nameDays(days)}. Set on_gap to warn to record the gap and go on.`;
+  return configError(message, { exitCode: EXIT.lost });
+}
