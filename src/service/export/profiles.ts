@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { formatDuration } from '../../base/durations.ts';
-import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
+import { type Backoff, pauseAfter } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
@@ -77,7 +77,7 @@ export interface ProfileDeps extends Omit<Runtime, 'env'> {
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }
 
-const RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 30_000 };
+const RETRY: Backoff = { attempts: 5, baseMs: 1_000, capMs: 30_000 };
 
 /**
  * Downloads all profiles, and repeats a request that may succeed later. A snapshot whose last line may be cut is

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
-import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  at,
+  type FakeServiceSettings,
+  type Fault,
+  Fixture,
+  HOUR,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const START = '2026-01-15';
