@@ -16,7 +16,7 @@ import { exportHeader } from './header.ts';
 import { streamsOf } from './schemas.ts';
 
 /** Longest wait for the quota (ms): who configures a connection waits for its schema. */
-const MAX_WAIT_MS = 60_000;
+const MAX_WAIT_MS = 30_000;
 
 export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
