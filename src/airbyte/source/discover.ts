@@ -1,6 +1,6 @@
 import { addDays, dayAt } from '../../base/days.ts';
 import { editHeader } from '../../cells/columns/column-edits.ts';
-import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
+import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns, nfc } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
@@ -74,9 +74,9 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
     .map(({ key, source, group, declared }) => ({
       source,
       group,
-      type: edits?.hash.has(source.normalize('NFC'))
+      type: edits?.hash.has(nfc(source))
         ? 'string'
-        : (config.columnTypes.get(source.normalize('NFC')) ?? declared ?? types.get(key) ?? 'string'),
+        : (config.columnTypes.get(nfc(source)) ?? declared ?? types.get(key) ?? 'string'),
     }));
 }
 

@@ -1,4 +1,5 @@
 import { configError } from '../../base/errors.ts';
+import { nfc } from '../../cells/columns/groups.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -38,7 +39,7 @@ export const HASH_PATTERN = '[0-9a-f]{64}';
 const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 
 /** Names match whatever Unicode form a keyboard or an editor gave them. */
-export const isSameName = (a: string, b: string): boolean => a.normalize('NFC') === b.normalize('NFC');
+export const isSameName = (a: string, b: string): boolean => nfc(a) === nfc(b);
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
 export class Cells {
