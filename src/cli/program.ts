@@ -32,6 +32,10 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     for (const one of configHelp(outer.columns)) outer.result(one);
     return EXIT.done;
   }
+  if (first === 'version') {
+    outer.result(VERSION);
+    return EXIT.done;
+  }
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
   const { name, command, values, problem } = line;
   if (values.version === true) {

@@ -7,6 +7,16 @@ const CERTIFICATE =
 
 type Row = readonly [codes: RegExp, code: string, message: (host: string, code: string) => string];
 
+/** Failures that a wrong address may also have. */
+const WRONG_ADDRESS: ReadonlySet<string> = new Set([
+  'dns',
+  'refused',
+  'connect_timeout',
+  'unreachable',
+  'tls',
+  'protocol',
+]);
+
 /** Error codes of Node whose cause may pass. First match wins, the last row matches everything. */
 const ROWS: readonly Row[] = [
   [/^(ENOTFOUND|EAI_)/, 'dns', (host, code) => `the name of ${host} could not be looked up (${code})`],
@@ -37,9 +47,10 @@ interface NetworkProblem {
 }
 
 /**
- * Why no answer, or no complete one, came over the network. An unknown error counts as temporary.
+ * Why no answer, or no complete one, came over the network. An unknown error counts as temporary. `setting`: the key
+ * that holds the address.
  */
-export function networkProblem(error: unknown, host: string): NetworkProblem {
+export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
   if (error instanceof ProxyFailed) return proxyProblem(error);
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(code)) {
@@ -49,7 +60,8 @@ export function networkProblem(error: unknown, host: string): NetworkProblem {
     return { config: true, code: 'certificate', message };
   }
   const [, kind, message] = ROWS.find(([codes]) => codes.test(code)) ?? ROWS[ROWS.length - 1];
-  return { config: false, code: kind, message: message(host, code) };
+  const question = setting !== undefined && WRONG_ADDRESS.has(kind) ? ` (is ${setting} right?)` : '';
+  return { config: false, code: kind, message: `${message(host, code)}${question}` };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {
