@@ -1,5 +1,4 @@
 import type { Day } from '../base/days.ts';
-import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
@@ -22,8 +21,8 @@ export interface TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
   readonly lastRun?: RunRecord | undefined;
-  /** The suppression list with which people were purged from the place. */
-  readonly suppression?: SuppressionVersion | undefined;
+  /** Number of people on the suppression list with which the place was purged last. */
+  readonly suppressionLength?: number | undefined;
 }
 
 /** Number of column changes that a place keeps, the latest ones. */

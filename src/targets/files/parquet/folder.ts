@@ -4,7 +4,7 @@
 
 import { existsSync, lstatSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { type Day, isDay } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
@@ -39,6 +39,7 @@ const LOCK = '_dfinery/lock';
 /** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
 const NOTE = '_dfinery/purge.jsonl';
 const FILE = 'data.parquet';
+const TEMPORARY = /^\.[^/]+\.tmp$/;
 const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
 /** Time between two looks at a lock that somebody else holds (ms). */
 const PAUSE_MS = 100;
@@ -128,8 +129,8 @@ class FolderLog implements FilesLog {
     const schema = schemaOf(columnsOfFiles(state));
     if (this.#text === undefined || kind === 'purge' || schema !== schemaOf(columnsOfFiles(before.state))) {
       // The state names new columns before a file has them, and the people of a purge before their rows leave.
-      const { columns, timezone, suppression } = state;
-      await this.#store({ ...before, state: { ...before.state, columns, timezone, suppression } });
+      const { columns, timezone, suppressionLength } = state;
+      await this.#store({ ...before, state: { ...before.state, columns, timezone, suppressionLength } });
     }
     if (keys !== undefined) await storage.putFile(keys, NOTE);
     const files = new Map(before.files);
@@ -171,13 +172,20 @@ class FolderLog implements FilesLog {
 
   /** Finds files that readers see although they are of no day. */
   async check(): Promise<Difference[]> {
-    const names = await readdir(this.#path('events'), { recursive: true }).catch(() => []);
+    const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
+    return seen.map((name) => difference('files', `${name} is of no day, and readers see it`));
+  }
+
+  async foreign(): Promise<string[]> {
+    const entries = await readdir(this.#path('events'), { recursive: true, withFileTypes: true }).catch(() => []);
+    const names = entries
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => relative(this.#path('events'), join(entry.parentPath, entry.name)));
     const foreign = names.filter((name) => {
-      const [folder = '', file, ...rest] = name.split(/[\\/]/);
-      const isOurs = file === FILE && rest.length === 0 && DAY_FOLDER.test(folder);
-      return name.endsWith('.parquet') && !isOurs;
+      const [folder = '', file = '', ...rest] = name.split(/[\\/]/);
+      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== FILE && !TEMPORARY.test(file));
     });
-    return foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`));
+    return foreign.sort().map((name) => `events/${name}`);
   }
 
   /** Waits, within bounds, for a writer that is at work. */
