@@ -13,7 +13,7 @@ export function eventLogs(columns: readonly StoredColumn[], from = 'events'): st
   const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
   return `
-    SELECT ${['event_date', ...own, '_rescued'].join(', ')}
+    SELECT ${['event_date', ...own, '_rescued', '_loaded_at'].join(', ')}
     FROM ${from}
     WHERE (event_date, _key) IN (
       SELECT (event_date, arg_min(_key, (coalesce(${position(columns)}, -1), _key)))

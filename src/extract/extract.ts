@@ -58,9 +58,8 @@ export function logPlan(
 }
 
 function whyAgain(stored: StoredReceiptFacts | undefined, hashes: RequestHashes): string {
-  if (stored === undefined) return 'their stored rows cannot be read';
-  if (hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
-  return stored.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
+  if (stored !== undefined && hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
+  return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
 
 async function* batches(

@@ -92,6 +92,8 @@ export interface RunFacts {
   readonly hashes: RequestHashes;
   /** What the configuration hashes. */
   readonly hashing: HashedColumns;
+  /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
+  readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
   readonly toDateInclusive: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */

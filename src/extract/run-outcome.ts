@@ -139,10 +139,20 @@ export class RunOutcome {
 
   /** The facts to store with what was loaded so far. */
   runFacts(run: Pick<Run, 'toDateInclusive' | 'isEndDayProved' | 'finalNewline'>, now: number): RunFacts {
-    const { hashes, hashing, appends } = this.#plan;
+    const { hashes, hashing, appends, rewrites } = this.#plan;
     const toDateInclusive = run.isEndDayProved ? run.toDateInclusive : undefined;
     const gaps = this.#failsAtGap ? [] : this.#lost;
-    return { now, start: this.#start, hashes, hashing, appends, gaps, toDateInclusive, finalNewline: run.finalNewline };
+    return {
+      now,
+      start: this.#start,
+      hashes,
+      hashing,
+      appends,
+      rewrites,
+      gaps,
+      toDateInclusive,
+      finalNewline: run.finalNewline,
+    };
   }
 
   get #failsAtGap(): boolean {

@@ -6,6 +6,32 @@ import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } 
 import type { StoredColumn } from './columns.ts';
 import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
 import { applyBatch, type TableState } from './place-state.ts';
+import { currentDownloads, sameDownloads } from './receipts.ts';
+
+/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
+export interface BatchDays {
+  readonly changed: readonly DayDownload[];
+  readonly unchanged: readonly DayDownload[];
+}
+
+/**
+ * Splits a batch by what a place holds; a download that was requested before the stored one is left out. The receipts
+ * are not believed: `countRows` counts the rows of days in the place.
+ */
+export async function splitBatch(
+  { receipts }: Pick<TableState, 'receipts'>,
+  batch: readonly DayDownload[],
+  { rewrites }: Pick<RunFacts, 'rewrites'>,
+  countRows: (days: readonly Day[]) => Promise<ReadonlyMap<Day, number>>,
+): Promise<BatchDays> {
+  const current = currentDownloads(receipts, batch);
+  const same = rewrites ? [] : sameDownloads(receipts, current);
+  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
+  const unchanged = new Set(
+    same.filter(({ receipt: { day, rows, suppressed } }) => (counted.get(day) ?? 0) === rows - suppressed),
+  );
+  return { changed: current.filter((download) => !unchanged.has(download)), unchanged: [...unchanged] };
+}
 
 /** One file of a day, with the columns of its header. */
 export interface PlannedFile {
@@ -100,6 +126,10 @@ export const rescuesNothing = ({ columns, days }: PlannedBatch): boolean =>
 
 /** What the commit of a batch has stored. */
 export interface StoredRows {
+  /** Days that it did not write, since their rows were there. */
+  readonly unchanged: readonly DayDownload[];
+  /** Other days with a value in a column whose type changes. */
+  readonly retyped: ReadonlySet<Day>;
   /** Rows that are there after it: of its days, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
   /** Number of cells put into `_rescued`, by source column name. */
@@ -111,31 +141,66 @@ export interface StoredRows {
 
 /** The result of a commit. */
 export interface Commit {
-  /** The days that were stored: those of the batch that were requested after what the place had. */
+  /** The days of the batch whose rows were written. */
   readonly days: readonly Day[];
   /** Rows of these days that are stored. */
   readonly rows: number;
+  /** The days of the batch whose rows were there already. */
+  readonly daysUnchanged: readonly Day[];
+  /** The days of which rows were added, replaced, re-typed or removed: beside those of the batch perhaps others. */
+  readonly daysChanged: readonly Day[];
   readonly columnsAdded: readonly string[];
   readonly columnsWidened: readonly WidenedColumn[];
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
 
-export const NOTHING_STORED: Commit = { days: [], rows: 0, columnsAdded: [], columnsWidened: [], rescued: new Map() };
+export const NOTHING_STORED: Commit = {
+  days: [],
+  rows: 0,
+  daysUnchanged: [],
+  daysChanged: [],
+  columnsAdded: [],
+  columnsWidened: [],
+  rescued: new Map(),
+};
+
+/** The state after a batch that changes no row, and what the commit reports. */
+export function finishUnchanged(
+  before: TableState,
+  unchanged: readonly DayDownload[],
+  facts: RunFacts,
+): { readonly state: TableState; readonly commit: Commit } {
+  const receipts = unchanged.map(({ receipt }) => receipt);
+  const nothing = { receipts: [], rowsByDay: new Map(), retyped: new Set<Day>(), changes: [], changedAt: '' };
+  const state = applyBatch(before, { ...nothing, columns: before.columns, unchanged: receipts, facts });
+  return { state, commit: { ...NOTHING_STORED, daysUnchanged: receipts.map(({ day }) => day) } };
+}
 
 /** Gives the state after a batch whose rows are stored, and what the commit reports. */
 export function finishBatch(
   before: TableState,
   { isFirst, columns, days }: PlannedBatch,
-  { rowsByDay, rescued, facts, changedAt }: StoredRows,
+  { unchanged, retyped, rowsByDay, rescued, facts, changedAt }: StoredRows,
 ): { readonly state: TableState; readonly commit: Commit } {
   const receipts = days.map(({ download }) => download.receipt);
   const changing = days.map(({ download, incoming }) => ({ day: download.receipt.day, columns: incoming.columns }));
   const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
-  const state = applyBatch(before, { columns, changes, receipts, rowsByDay, facts, changedAt });
+  const state = applyBatch(before, {
+    columns,
+    changes,
+    receipts,
+    unchanged: unchanged.map(({ receipt }) => receipt),
+    retyped,
+    rowsByDay,
+    facts,
+    changedAt,
+  });
   const commit = {
     days: receipts.map(({ day }) => day),
     rows: receipts.reduce((sum, { day }) => sum + (rowsByDay.get(day) ?? 0), 0),
+    daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
+    daysChanged: [...state.receipts.values()].filter((r) => r.changed_at === changedAt).map(({ day }) => day),
     ...columnChanges(columns, isFirst),
     rescued,
   };

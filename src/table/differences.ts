@@ -55,6 +55,11 @@ export const removedWarning = (days: readonly Day[]): string =>
   `Another program removed all rows of ${nameDays(days)}: they count as pruned. To load what the service still has of ` +
   `them: sync with --from ${days[0]} --to ${days[days.length - 1]}.`;
 
+/** What is said of days whose file is damaged, or older than their receipt. */
+export const damagedWarning = (days: readonly Day[]): string =>
+  `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: sync ` +
+  `with --from ${days[0]} --to ${days[days.length - 1]}, or load each day from a file.`;
+
 /** Warning about days whose rows are no longer in a place. */
 export function prunedWarning(receipts: Receipts): string[] {
   const pruned = [...receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);

@@ -1,5 +1,5 @@
 /** The program's own columns of `events`. */
-export const OWN_COLUMNS = ['_key', 'event_date', '_rescued'] as const;
+export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as const;
 
 export const ITEM_POSITION = 'item_position';
 

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../base/days.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
-import { type Receipts, receiptsOf, withRows } from './receipts.ts';
+import { type Receipts, receiptsOf, unchangedReceipt, withRows } from './receipts.ts';
 import type { RunRecord } from './runs.ts';
 
 /** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
@@ -21,8 +23,8 @@ export interface TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
   readonly lastRun?: RunRecord | undefined;
-  /** Number of people on the suppression list with which the place was purged last. */
-  readonly suppressionLength?: number | undefined;
+  /** The suppression list with which people were purged from the place. */
+  readonly suppression?: SuppressionVersion | undefined;
 }
 
 /** Number of column changes that a place keeps, the latest ones. */
@@ -36,9 +38,14 @@ export const newState = (timezone: string | null): TableState => ({
   changes: [],
 });
 
-/** What a commit stores: all columns as planned, a receipt for each day, and the changes of columns. */
+/** What a commit stores: all columns as planned, receipts, and the changes of columns. */
 export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
+  /** Receipts of the days whose rows it writes. */
   readonly receipts: readonly Receipt[];
+  /** Receipts of days whose rows are there already. */
+  readonly unchanged: readonly Receipt[];
+  /** Other days with a value in a column whose type changes. */
+  readonly retyped: ReadonlySet<Day>;
   /** Rows that are there after the commit: of its days, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
   readonly facts: RunFacts;
@@ -47,14 +54,20 @@ export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
 }
 
 export function applyBatch(before: TableState, batch: StoredBatch): TableState {
-  const { rowsByDay } = batch;
-  const kept = withRows(before.receipts, rowsByDay, batch.changedAt);
-  const added = batch.receipts.map((receipt) => ({
+  const { rowsByDay, retyped, changedAt: changed_at } = batch;
+  const kept = [...withRows(before.receipts, rowsByDay, changed_at).values()].map((receipt) =>
+    retyped.has(receipt.day) ? { ...receipt, changed_at } : receipt,
+  );
+  const unchanged = batch.unchanged.flatMap((receipt) => {
+    const stored = before.receipts.get(receipt.day);
+    return stored === undefined ? [] : [unchangedReceipt(stored, receipt)];
+  });
+  const written = batch.receipts.map((receipt) => ({
     ...receipt,
     rows_stored: rowsByDay.get(receipt.day) ?? 0,
-    changed_at: batch.changedAt,
+    changed_at,
   }));
-  const receipts = receiptsOf([...kept.values(), ...added]);
+  const receipts = receiptsOf([...kept, ...unchanged, ...written]);
   return {
     ...before,
     columns: batch.columns.map(storedColumn),
@@ -63,6 +76,13 @@ export function applyBatch(before: TableState, batch: StoredBatch): TableState {
     changes: [...before.changes, ...batch.changes].slice(-MAX_CHANGES),
   };
 }
+
+/** True if a commit of this state would change nothing. */
+export const isSameState = (a: TableState, b: TableState): boolean =>
+  isDeepStrictEqual(
+    [a.columns, a.receipts, a.exportState, a.changes, a.suppression],
+    [b.columns, b.receipts, b.exportState, b.changes, b.suppression],
+  );
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
 export const priorLoadsOf = (loaded: TableState | undefined): PriorLoads =>

@@ -28,6 +28,20 @@ export function currentDownloads(receipts: Receipts, batch: readonly DayDownload
   });
 }
 
+/** The downloads that a place has stored already, by their receipts: same bytes, requested with the same filters. */
+export function sameDownloads(receipts: Receipts, batch: readonly DayDownload[]): DayDownload[] {
+  return batch.filter(({ receipt: { day, sha256, filters } }) => {
+    const stored = receipts.get(day);
+    return stored !== undefined && stored.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+  });
+}
+
+/** The receipt of a day whose rows stay: a new one only if it says something else of the day. */
+export function unchangedReceipt(stored: StoredReceipt, receipt: Receipt): StoredReceipt {
+  const { is_over, to_date, rows_stored, changed_at } = stored;
+  return is_over === receipt.is_over && to_date === receipt.to_date ? stored : { ...receipt, rows_stored, changed_at };
+}
+
 /** Days that should have rows and have none: somebody removed them. `counted`: rows by day. */
 export function removedDays(receipts: Receipts, counted: ReadonlyMap<Day, number>): Day[] {
   const all = [...receipts.values()];
@@ -54,12 +68,12 @@ export function withPruned(receipts: Receipts, days: readonly Day[], changed_at:
   );
 }
 
-/** The receipts after other rows of some days are gone. `rows`: rows that are left, by day. */
+/** The receipts after days have other rows than before. `rows`: all rows of a day that are there now, by day. */
 export function withRows(receipts: Receipts, rows: ReadonlyMap<Day, number>, changed_at: string): Receipts {
   return receiptsOf(
     [...receipts.values()].map((receipt) => {
-      const left = rows.get(receipt.day) ?? receipt.rows_stored;
-      return left === receipt.rows_stored ? receipt : { ...receipt, rows_stored: left, changed_at };
+      const rows_stored = rows.get(receipt.day) ?? receipt.rows_stored;
+      return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at };
     }),
   );
 }

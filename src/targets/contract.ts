@@ -4,6 +4,7 @@
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
+import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { DayDownload, RunFacts } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
@@ -63,15 +64,14 @@ export interface Sink {
    */
   readonly state: TableState | undefined;
   /**
-   * Stores a batch of days in one step. It takes the lock of the place, reads its state anew, and leaves out days whose
+   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock of the place, reads its state anew, and leaves out days whose
    * stored receipt was requested later. For the other days it removes the stored rows and adds all rows of the
    * downloads, together with receipts, columns and cursor. A day that may share rows with its neighbours comes alone.
    *
-   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves rows and state as they were.
+   * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
+   * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
   commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit>;
-  /** Days whose file cannot be read and that no commit has replaced yet: the run ends with exit 3 after the others. */
-  readonly damaged?: readonly Day[];
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */
@@ -168,17 +168,17 @@ export interface People {
 
 export interface PurgePreview {
   readonly found: PeopleFound;
-  /** Tables and files in the place that are not this program's: they stay, and may name the people. */
-  readonly foreign: readonly string[];
+  /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
+  readonly foreignTables: readonly string[];
 }
 
 export interface PurgeOptions extends PlaceOptions {
   /**
    * Called with those who are found, under the lock, before anything is changed: the ledger and the suppression list
-   * get their lines here. It returns the length of the list, which the place remembers. Called again where a
+   * get their lines here. It returns what the place remembers of the list; undefined without one. Called again where a
    * lost race makes the purge begin again.
    */
-  readonly onFound: (found: PeopleFound) => Promise<number>;
+  readonly onFound: (found: PeopleFound) => Promise<SuppressionVersion | undefined>;
 }
 
 export interface PurgeResult extends RewriteResult {

@@ -1,7 +1,6 @@
 import type { Day } from '../base/days.ts';
-import { transientError, UserError } from '../base/errors.ts';
+import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { nameDays } from '../extract/plan/calendar.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
 import type { DayDownload } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
@@ -48,9 +47,11 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
       add(counts, batch, commit);
       counts.rowsNew = Math.max(0, storedRows(sink) - rowsBefore);
       counts.nextFromDate = sink.state?.exportState?.from_date;
+      const unchanged = new Set(commit.daysUnchanged);
       for (const { receipt } of batch) {
         const { day, rows, bytes } = receipt;
-        logger.debug('day.committed', `${day} is committed: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
+        const what = unchanged.has(day) ? 'is as it was' : 'is committed';
+        logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
       }
     };
     try {
@@ -62,12 +63,6 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
       for (const day of days) await store([day]);
     }
   }
-  const damaged = sink.damaged ?? [];
-  if (damaged.length === 0) return;
-  throw transientError(
-    `The stored rows of ${nameDays(damaged)} cannot be read, and the service did not export them again: restore their ` +
-      'files from a copy, or remove them.',
-  );
 }
 
 const storedRows = ({ state }: Sink): number =>
@@ -78,7 +73,7 @@ async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise
   const { extractEachDay } = await import('../extract/extract.ts');
   try {
     const streamed = await sink.write(extractEachDay(plan, deps), (day, rows) => {
-      add(counts, [day], { ...NOTHING_STORED, days: [day.receipt.day], rows });
+      add(counts, [day], { ...NOTHING_STORED, days: [day.receipt.day], daysChanged: [day.receipt.day], rows });
       counts.rowsNew += rows;
     });
     counts.stored = { ...counts.stored, ...streamed };
@@ -100,6 +95,8 @@ function add(counts: LoadCounts, batch: readonly DayDownload[], commit: Commit):
   counts.stored = {
     days: [...stored.days, ...commit.days],
     rows: stored.rows + commit.rows,
+    daysUnchanged: [...stored.daysUnchanged, ...commit.daysUnchanged],
+    daysChanged: [...new Set([...stored.daysChanged, ...commit.daysChanged])].sort(),
     columnsAdded: [...stored.columnsAdded, ...commit.columnsAdded],
     columnsWidened: [...widened.values()],
     rescued,

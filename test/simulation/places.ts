@@ -10,7 +10,7 @@ export const TARGETS: readonly TargetName[] = ['duckdb', 'parquet', 'delta'];
 /** The rows of a place as its readers see them: by `event_date`, each as one text, sorted. */
 export type Stored = ReadonlyMap<Day, readonly string[]>;
 
-const OURS = new Set(['event_date', '_key', '_rescued']);
+const OURS = new Set(['event_date', '_key', '_rescued', '_loaded_at']);
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** A place, read without any code of the program, and changed as its owner might. */

@@ -51,7 +51,7 @@ async function readUntil(stop: AbortSignal, place: Place, versions: (day: Day) =
     const rows = await query(':memory:', `SELECT * FROM ${glob}`).catch(() => []);
     if (rows.length === 0) continue;
     const days = new Map<Day, string[]>();
-    for (const { event_date, _key, _rescued, ...row } of rows) {
+    for (const { event_date, _key, _rescued, _loaded_at, ...row } of rows) {
       const day = String(event_date);
       days.set(day, [...(days.get(day) ?? []), rowText(Object.entries(row))]);
     }

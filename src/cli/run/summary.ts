@@ -12,6 +12,7 @@ export const EMPTY_SUMMARY = {
   rows: 0,
   rows_new: 0,
   days: 0,
+  days_changed: [] as readonly Day[],
   exports: 0,
   bytes: 0,
   seconds: 0,
@@ -43,7 +44,8 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     ...EMPTY_SUMMARY,
     rows: stored.rows,
     rows_new: counts.rowsNew,
-    days: stored.days.length,
+    days: stored.days.length + stored.daysUnchanged.length,
+    days_changed: stored.daysChanged,
     exports,
     bytes,
     seconds,
@@ -67,14 +69,16 @@ export function describeSummary(summary: Summary, target: string): string {
     const cursor = summary.next_from_date === null ? '' : `; the cursor stays at ${summary.next_from_date}`;
     return `${what} ${target}${cursor}.`;
   }
-  const { rows, rows_new: added, next_from_date: cursor } = summary;
-  const parts = [
-    `${count(rows, 'row')} in ${count(summary.days, 'day')} (${formatBytes(summary.bytes)}, ` +
-      `${count(summary.exports, 'export')})`,
-    `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
-  ];
+  const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
+  const cost = `(${formatBytes(summary.bytes)}, ${count(summary.exports, 'export')})`;
+  const duration = formatDuration(summary.seconds * 1_000);
+  const what =
+    changed.length === 0
+      ? `Nothing changed in ${count(days, 'day')} of ${target} ${cost}, read in ${duration}`
+      : `${count(rows, 'row')} in ${count(changed.length, 'day')} ${cost} committed to ${target} in ${duration}`;
   const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
+    ...(changed.length > 0 ? some(days - changed.length, 'day', ' unchanged') : []),
     ...(added < rows ? [`${grouped(added)} of them new, ${grouped(rows - added)} replaced`] : []),
     ...some(summary.columns_added.length, 'new column'),
     ...some(summary.columns_widened.length, 'column', ' of another type'),
@@ -84,5 +88,5 @@ export function describeSummary(summary: Summary, target: string): string {
     ...some(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
   ];
-  return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
+  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }

@@ -9,13 +9,12 @@ import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts
 import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
-import type { OWN_COLUMNS } from '../../table/names.ts';
-import { castToColumn } from '../conversions.ts';
+import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
 import { identifier } from '../session/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
-import { type KeyCell, sqlBaseId, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
+import { type KeyCell, sqlBaseId } from './keys.ts';
 import { cell, PATH_COLUMN, readCsv } from './read-csv.ts';
 
 /** Typed rows of days; the expressions are over `from`. */
@@ -26,6 +25,8 @@ export interface TypedRows {
   readonly date: string;
   /** SQL of a JSON text, or NULL. */
   readonly rescued: string;
+  /** SQL of the instant at which the export of the row was requested: a TIMESTAMP in UTC. */
+  readonly loadedAt: string;
   /** The columns that have a value in these days. */
   readonly columns: readonly PlannedColumn[];
   /** SQL of a value for each of `columns`, in its type. */
@@ -68,17 +69,22 @@ export async function withTypedRows(
   for (const day of filled.filter((one) => !hasUniqueIds(one))) await withNumbered(engine, batch, day, store);
 }
 
-/** The SELECT of typed rows: own columns as asked for, then all typed columns of the place, each in its own type. */
+/** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
 export function selectRows(
-  { from, key, date, rescued, columns, values }: TypedRows,
+  { from, key, date, rescued, loadedAt, columns, values }: TypedRows,
   { columns: all, timezone }: PlannedBatch,
-  own: readonly (typeof OWN_COLUMNS)[number][],
+  own: readonly DescribedColumn[],
 ): string {
   const zone = zoneOf(timezone);
-  const ownSql = { _key: key, event_date: date, _rescued: asText(rescued) };
+  const ownSql: Readonly<Record<string, string>> = {
+    _key: key,
+    event_date: date,
+    _rescued: asText(rescued),
+    _loaded_at: loadedAt,
+  };
   const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
   const select = [
-    ...own.map((name) => `${ownSql[name]} AS ${name}`),
+    ...own.map(({ name, type }) => `${type === 'TIMESTAMPTZ' ? inUtc(ownSql[name]) : ownSql[name]} AS ${name}`),
     ...typedColumns(all).map((column) => {
       const value = castToColumn(byKey.get(column.key) ?? 'NULL', column.type, zone);
       return `${value} AS ${identifier(column.name)}`;
@@ -86,6 +92,9 @@ export function selectRows(
   ];
   return `SELECT ${select.join(', ')} FROM ${from}`;
 }
+
+/** SQL of the instant that a TIMESTAMP in UTC names. */
+const inUtc = (timestamp: string): string => `timezone('UTC', ${timestamp})`;
 
 const ID_KEY = columnKey(DETAIL_LOG_ID, 1);
 
@@ -112,15 +121,17 @@ function together(queries: readonly TypedRows[]): TypedRows {
   const [first, ...others] = queries;
   if (others.length === 0) return first;
   const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
-  const selects = queries.map(({ key, date, rescued, columns: own, values, from }) => {
+  const selects = queries.map(({ key, date, rescued, loadedAt, columns: own, values, from }) => {
     const named = own.map(({ name }, i) => `${values[i]} AS ${identifier(name)}`);
-    return `SELECT ${[`${key} AS _key`, `${date} AS event_date`, `${rescued} AS _rescued`, ...named].join(', ')} FROM ${from}`;
+    const ownSql = [`${key} AS _key`, `${date} AS event_date`, `${rescued} AS _rescued`, `${loadedAt} AS _loaded_at`];
+    return `SELECT ${[...ownSql, ...named].join(', ')} FROM ${from}`;
   });
   return {
     from: `(${selects.join(' UNION ALL BY NAME ')})`,
     key: '_key',
     date: 'event_date',
     rescued: '_rescued',
+    loadedAt: '_loaded_at',
     columns,
     values: columns.map(({ name }) => identifier(name)),
     days: queries.flatMap(({ days }) => days),
@@ -142,13 +153,13 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID_KEY);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index }) => ({ source, expr: cell(index) }));
-  const dates = parts.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${dateSql(day)}`);
   return {
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
     rescued: rescuedSql(cells.filter((c) => c !== undefined)),
     key: sqlBaseId(id && cell(id.index), hashed, hasId),
-    date: parts.length === 1 ? dateSql(parts[0].day) : `CASE ${PATH_COLUMN} ${dates.join(' ')} END`,
+    date: byFile(parts, dateSql),
+    loadedAt: byFile(parts, requestedSql),
     from: readCsv(
       parts.map(({ file }) => file),
       cells.map((c) => c?.reader ?? 'VARCHAR'),
@@ -158,6 +169,15 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
 }
 
 const dateSql = ({ download }: PlannedDay): string => `DATE ${literal(download.receipt.day)}`;
+
+const requestedSql = ({ download }: PlannedDay): string =>
+  `TIMESTAMP ${literal(download.receipt.requested_at.replace('Z', ''))}`;
+
+/** SQL of what is the same for all rows of a day, in rows of files. */
+function byFile(parts: readonly FilePart[], sqlOf: (day: PlannedDay) => string): string {
+  if (parts.length === 1) return sqlOf(parts[0].day);
+  return `CASE ${PATH_COLUMN} ${parts.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
+}
 
 /** The columns of files with the same header; `filled` counts the cells of all files. */
 const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
@@ -184,7 +204,7 @@ function everyRowHasId({ file, columns }: PlannedFile): boolean {
 
 /** Temporary table: the rows of a day in their order, `base` a, `rescued`, and typed values `t0`, `t1`… by position. */
 const STAGE = '_dfinery_stage';
-/** Temporary table: the keys of rows whose base id is there more than once. `ref`, the `rowid` there, 23, `key` a#2. */
+/** Temporary table: the keys of rows whose base id an earlier row has. `ref`, the `rowid` there, 23, `key` a#2. */
 const KEYS = '_dfinery_keys';
 
 /** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
@@ -212,19 +232,18 @@ async function stage(engine: Engine, batch: PlannedBatch, day: PlannedDay): Prom
       SELECT ${[key, rescued, ...values].join(', ')}
       FROM ${from}`);
   }
-  // A number that is itself a row's id is taken.
-  const repeated = `
-    SELECT rowid AS ref, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS ordinal
+  await engine.run(`
+    CREATE TEMP TABLE ${KEYS} AS
+    SELECT rowid AS ref, base || '#' || row_number() OVER (PARTITION BY base ORDER BY rowid) AS key
     FROM ${STAGE}
-    WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)`;
-  const keys = `(SELECT DISTINCT base AS key FROM ${STAGE})`;
-  const taken = `SELECT base, number FROM (${sqlNumbersIn(keys)}) WHERE number > 1`;
-  await engine.run(`CREATE TEMP TABLE ${KEYS} AS ${sqlNumberKeys(repeated, taken)}`);
+    WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)
+    QUALIFY row_number() OVER (PARTITION BY base ORDER BY rowid) > 1`);
   return {
     from: `(SELECT s.*, coalesce(k.key, s.base) AS key FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref ORDER BY s.rowid)`,
     key: 'key',
     date: dateSql(day),
     rescued: 'rescued',
+    loadedAt: requestedSql(day),
     columns,
     values: columns.map(({ position }) => `t${position}`),
     days: [day],

@@ -64,6 +64,8 @@ export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
   readonly readAgain: readonly Day[];
   /** The oldest day that is read for late events alone; undefined: none is. */
   readonly lookedBackTo: Day | undefined;
+  /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
+  readonly rewrites: boolean;
   /** True if the caller named the days (`--from`): a lost one ends the run with exit 4. */
   readonly isNamed: boolean;
   /** A day from here on that is over and no longer exported is a gap; undefined: none is. */
@@ -105,6 +107,7 @@ export function planRun(input: PlanInput): Plan {
     state,
     receipts: prior.receipts,
     ...read,
+    rewrites: fullRefresh || from !== undefined,
     isNamed: from !== undefined,
     gapFrom: state === undefined || isUnread(state) || fullRefresh || from !== undefined ? undefined : state.from_date,
     start,
@@ -174,12 +177,10 @@ function incrementalDays(input: PlanInput, { state, hashes, start, cursor, oldes
     back === undefined
       ? []
       : daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
-  // A day without a receipt is one whose stored rows cannot be read.
-  const unreadable = (state?.read_again ?? []).filter((day) => !receipts.has(day) && day >= oldest);
   const otherFilters = [...receipts]
     .filter(([day, receipt]) => day >= oldest && hasOtherFilters(receipt, hashes) && isThere(day, receipts, gaps))
     .map(([day]) => day);
-  const readAgain = [...new Set([...readAgainDays(receipts, { now, appends }), ...unreadable, ...otherFilters])]
+  const readAgain = [...new Set([...readAgainDays(receipts, { now, appends }), ...otherFilters])]
     .filter((day) => day >= start && day <= last)
     .sort();
   const days = [...new Set([...lookback, ...readAgain, ...needed])].sort();

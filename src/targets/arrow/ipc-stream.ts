@@ -4,16 +4,23 @@ import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/type.ts';
 import { TYPES } from '../../cells/types/types.ts';
-import { scalarOf } from '../../engine/conversions.ts';
+import { type DescribedColumn, scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/columns.ts';
+
+/** The program's own columns of a stream. */
+export const OWN_IN_ARROW: readonly DescribedColumn[] = [
+  { name: '_key', type: 'VARCHAR' },
+  { name: 'event_date', type: 'DATE' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: 'TIMESTAMP' },
+];
 
 /** The schema of a stream: the program's own columns, then those of the export in their order. */
 export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
   );
-  const own = [fieldOf('_key', 'VARCHAR'), fieldOf('event_date', 'DATE'), fieldOf('_rescued', 'VARCHAR')];
-  const all = [...own, ...fields];
+  const all = [...OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type)), ...fields];
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 

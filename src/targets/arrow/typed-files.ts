@@ -10,9 +10,8 @@ import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import type { Rules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { batchRows, loadDecoder } from './ipc-stream.ts';
+import { batchRows, loadDecoder, OWN_IN_ARROW } from './ipc-stream.ts';
 
 interface TypedFile {
   readonly path: string;
@@ -90,7 +89,7 @@ export class TypedFiles {
     let path = this.#newPath();
     await withTypedRows(engine, batch, batch.days, async (rows) => {
       // What will read the file is loaded while it is written.
-      const [written] = await Promise.all([copy(selectRows(rows, batch, OWN_COLUMNS), path), loadDecoder()]);
+      const [written] = await Promise.all([copy(selectRows(rows, batch, OWN_IN_ARROW), path), loadDecoder()]);
       checkRowCount(batch.days, written, PLACE);
     });
     const same = identity(batch.columns);

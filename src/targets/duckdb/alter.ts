@@ -16,6 +16,7 @@ export const OWN_TYPES_IN_DUCKDB = {
   _key: 'VARCHAR',
   event_date: 'DATE',
   _rescued: 'JSON',
+  _loaded_at: 'TIMESTAMP',
 } as const satisfies Record<(typeof OWN_COLUMNS)[number], string>;
 
 /** The statement that makes a table for these columns: `events`, or a table that replaces it. */

@@ -14,23 +14,24 @@ import { checkRowCount, type TypedRows, withTypedRows } from '../../engine/rows/
 import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
-import { identifier } from '../../engine/session/quote.ts';
+import { anyOf, identifier } from '../../engine/session/quote.ts';
 import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import {
   type Commit,
   finishBatch,
-  NOTHING_STORED,
+  finishUnchanged,
   type PlannedBatch,
   planBatch,
   rescuesNothing,
+  splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import type { Rules } from '../../table/column-plan.ts';
+import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { newState, type TableState } from '../../table/place-state.ts';
-import { currentDownloads, nextChange } from '../../table/receipts.ts';
+import { isSameState, newState, type TableState } from '../../table/place-state.ts';
+import { nextChange } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -74,15 +75,21 @@ export class DuckDbSink implements Sink {
     const names = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header)));
     const options = { ...this.#options, columns: names.size, signal };
     return withFile(options, async (engine) => {
-      const before = (await readChecked(engine, this.#options))?.state;
+      const { state: before, removed = [] } = (await readChecked(engine, this.#options)) ?? {};
       checkNotPurged(engine.file, this.#opened, before);
       const { timezone, clock, logger } = this.#options;
       const state = before ?? newState(timezone ?? null);
-      const days = currentDownloads(state.receipts, batch);
-      if (days.length === 0) return NOTHING_STORED;
-      const planned = planBatch(state, days, this.#options);
+      const { changed, unchanged } = await splitBatch(state, batch, facts, (days) => rowsOfDays(engine, days));
+      if (changed.length === 0) {
+        const done = finishUnchanged(state, unchanged, facts);
+        const isStored = unchanged.length === 0 || (removed.length === 0 && isSameState(done.state, state));
+        if (!isStored) await engine.transaction(() => writeState(engine, state, done.state), signal);
+        this.#state = done.state;
+        return done.commit;
+      }
+      const planned = planBatch(state, changed, this.#options);
       const changedAt = nextChange(state.receipts, clock.now());
-      const store = () => storeBatch(engine, { before, state, planned, facts, changedAt });
+      const store = () => storeBatch(engine, { before, state, planned, unchanged, facts, changedAt });
       const done = await engine.transaction(store, signal).catch((error: unknown) => {
         throw isOfTable(error) ? alteredError(engine.file, error) : error;
       });
@@ -142,24 +149,28 @@ interface Storing {
   readonly before: TableState | undefined;
   readonly state: TableState;
   readonly planned: PlannedBatch;
+  readonly unchanged: readonly DayDownload[];
   readonly facts: RunFacts;
   readonly changedAt: string;
 }
 
 /** Stores a batch. Called inside a transaction. */
-async function storeBatch(engine: Engine, { before, state, planned, facts, changedAt }: Storing) {
+async function storeBatch(engine: Engine, { before, state, planned, unchanged, facts, changedAt }: Storing) {
   const { columns } = planned;
+  const retyped = before === undefined ? new Set<Day>() : await retypedDays(engine, columns);
   if (before === undefined) await createTables(engine, columns, state.timezone);
   const isMade = before === undefined || (await alterEvents(engine, columns, zoneOf(planned.timezone)));
   const days = planned.days.map(({ download }) => download.receipt.day);
-  const replaced = await engine.run(`DELETE FROM events WHERE event_date IN (${days.map(dateSql)})`);
+  const replaced = await engine.run(`DELETE FROM ${inDays(days)}`);
   await withTypedRows(engine, planned, planned.days, (rows) => insert(engine, rows));
   const shared = await separateNeighbours(engine, planned);
-  const inBatch = `events WHERE event_date IN (${[...days, ...shared.before].map(dateSql)})`;
-  const rowsByDayAfter = await rowsByDay(engine, inBatch);
-  const stored = await finishBatch(state, planned, {
-    rowsByDay: new Map([...days, ...shared.before].map((day) => [day, rowsByDayAfter.get(day) ?? 0])),
-    rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inBatch})`),
+  const touched = [...days, ...shared.before];
+  const rowsAfter = await rowsOfDays(engine, touched);
+  const stored = finishBatch(state, planned, {
+    unchanged,
+    retyped,
+    rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
+    rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inDays(touched)})`),
     facts,
     changedAt,
   });
@@ -173,14 +184,23 @@ async function storeBatch(engine: Engine, { before, state, planned, facts, chang
 }
 
 const dateSql = (day: Day): string => `DATE ${literal(day)}`;
+const inDays = (days: readonly Day[]): string => `events WHERE event_date IN (${days.map(dateSql)})`;
+const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
 
-async function insert(engine: Engine, { key, date, rescued, columns, values, from, days }: TypedRows): Promise<void> {
+/** The days with a value in a column whose type changes. Called before it does. */
+async function retypedDays(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
+  const hasValue = columns.filter(isRetyped).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+  return new Set(hasValue.length === 0 ? [] : (await rowsByDay(engine, `events WHERE ${anyOf(hasValue)}`)).keys());
+}
+
+async function insert(engine: Engine, rows: TypedRows): Promise<void> {
+  const { key, date, rescued, loadedAt, columns, values, from, days } = rows;
   const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
-  const rows = await engine.run(`
+  const inserted = await engine.run(`
     INSERT INTO events (${names})
-    SELECT ${[key, date, rescued, ...values].join(', ')}
+    SELECT ${[key, date, rescued, loadedAt, ...values].join(', ')}
     FROM ${from}`);
-  checkRowCount(days, rows, engine.file);
+  checkRowCount(days, inserted, engine.file);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
+import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -77,8 +78,8 @@ export interface Stored {
 /** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
 export async function readStored(engine: Engine): Promise<Stored | undefined> {
   if (!(await isLoaded(engine))) return undefined;
-  const { timezone, state, suppression_length } = await engine.row(
-    `SELECT timezone, CAST(state AS VARCHAR) AS state, suppression_length FROM ${STATE}`,
+  const { timezone, state, suppression } = await engine.row(
+    `SELECT timezone, CAST(state AS VARCHAR) AS state, CAST(suppression AS VARCHAR) AS suppression FROM ${STATE}`,
   );
   const receipts = receiptsOf(
     (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, source, ...receipt }) => ({
@@ -96,7 +97,7 @@ export async function readStored(engine: Engine): Promise<Stored | undefined> {
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
-    suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
+    suppression: suppression === null ? undefined : (jsonOf(String(suppression)) as SuppressionVersion),
   };
   return { state: read, removed };
 }
@@ -126,7 +127,7 @@ async function isLoaded(engine: Engine): Promise<boolean> {
 /** Makes the tables of the program in a file that has none. */
 export async function createTables(engine: Engine, columns: readonly StoredColumn[], timezone: string | null) {
   await engine.run(createEvents('events', columns, timezone !== null));
-  await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER)`);
+  await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression JSON)`);
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, NULL)`, [STORE_VERSION, timezone]);
   for (const table of RECORDS) {
@@ -137,9 +138,9 @@ export async function createTables(engine: Engine, columns: readonly StoredColum
 
 /** Stores what a commit changes in the state. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2`, [
+  await engine.run(`UPDATE ${STATE} SET state = $1, suppression = $2`, [
     JSON.stringify(after.exportState),
-    after.suppressionLength ?? null,
+    after.suppression === undefined ? null : JSON.stringify(after.suppression),
   ]);
   await replaceRecords(engine, COLUMNS, await readRecords(engine, COLUMNS), after.columns);
   await replaceRecords(engine, DAYS, await readRecords(engine, DAYS), [...after.receipts.values()]);
@@ -167,6 +168,7 @@ const OWN_COMMENTS = {
   _key: 'Identifies the row in its day: df_event_detail_log_id, #2, #3… if that repeats, or a hash of the row without one.',
   event_date: 'The day under which the service exported the row.',
   _rescued: 'Cells that did not fit the type of their column, by column name.',
+  _loaded_at: 'When the export that brought the row was requested, in UTC.',
 };
 
 /** Comments `events`: all of its columns if it `isMade`, else those that were added or changed. */

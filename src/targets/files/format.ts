@@ -1,5 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
+import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
@@ -23,7 +24,7 @@ export interface DayFile {
 }
 
 /** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & Pick<WrittenFile, 'local'> & { readonly facts: WrittenFile['columns'] };
+export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt'> & { readonly facts: WrittenFile['columns'] };
 
 /** A version of a place. */
 export interface Snapshot {
@@ -35,25 +36,35 @@ export interface Snapshot {
 export interface Change {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: TableState;
-  readonly removed: readonly DayFile[];
+  readonly removed: readonly Pick<DayFile, 'day' | 'path'>[];
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
   readonly added: readonly NewFile[];
   /** Of a purge: a local file of the keys that leave, JSON lines of `day` and `key`. */
   readonly keys?: string;
 }
 
+/**
+ * Stores the new files of a change and makes them visible, together with the state. Once it returns, no crash undoes it.
+ * If another writer was first it throws LostRace, and what it stored is removed.
+ */
+export type CommitChange = (change: Change) => Promise<void>;
+
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
-  /** Days whose file cannot be read: they are read again from the service. */
-  readonly damaged: ReadonlySet<Day>;
+  /** Days whose file is damaged, or older than their receipt: it stays, and is not in the snapshot. */
+  readonly damaged: readonly Day[];
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
   readonly unfinished: ReadonlySet<Day>;
+  /** True if the snapshot marks days as pruned that are not stored as such yet. */
+  readonly isAhead: boolean;
   /** Makes the latest version the snapshot. */
   read(): Promise<void>;
   /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>;
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T>;
+  /** All columns that a file can have, in their order, with their types. */
+  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
   /** True if a purge must hand over the keys that leave, so that it can be finished after a kill. */
   readonly notesKeys: boolean;
   /** The path of a new file. */
@@ -62,20 +73,13 @@ export interface FilesLog {
   readonly isUniform: boolean;
   /** The files that must be written anew in the commit of a plan, since the types of their columns change. */
   outdated(columns: readonly PlannedColumn[]): readonly DayFile[];
-  /**
-   * Stores the new files and makes them visible, together with the state. Once it returns, no crash undoes it. If
-   * another writer was first it throws LostRace, and what it stored is removed.
-   */
-  commit(change: Change): Promise<void>;
   /** Throws unless a purge could remove every byte of these files. Changes nothing. */
-  tryErase(removed: readonly DayFile[]): Promise<void>;
+  tryErase(removed: Change['removed']): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
   erase(): Promise<void>;
   recordRun(run: RunRecord): Promise<void>;
   /** Removes what no reader needs any more; called after a load. */
   tidy(): Promise<void>;
-  /** Files among those of the table that this program did not write: they stay. */
-  foreign(): Promise<string[]>;
   /** Differences in the log itself. */
   check(): Promise<Difference[]>;
   /** False if files of the snapshot may have changed since it was read. */

@@ -53,6 +53,7 @@ export async function fetchColumns(
 
 /** The bytes of each row group from the first of these columns to the last one. */
 async function rangesOf(engine: Engine, path: string, columns: readonly string[]) {
+  if (columns.length === 0) return [];
   const rows = await engine.rows(`
     SELECT
       min(coalesce(dictionary_page_offset, data_page_offset)) AS "from",

@@ -1,27 +1,29 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
-import { identity, rescuedCells } from '../../engine/rows/counts.ts';
+import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { anyOf, identifier } from '../../engine/session/quote.ts';
 import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
 import {
   type Commit,
   finishBatch,
+  finishUnchanged,
   type PlannedBatch,
   type PlannedDay,
   planBatch,
   rescuesNothing,
+  splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import type { PlannedColumn, Rules } from '../../table/column-plan.ts';
-import { newState, type TableState } from '../../table/place-state.ts';
-import { currentDownloads, nextChange, type StoredReceipt } from '../../table/receipts.ts';
+import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
+import { isSameState, newState, type TableState } from '../../table/place-state.ts';
+import { nextChange, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
-import type { DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
+import type { CommitChange, DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
 import { readParquet } from './parquet-file.ts';
 import { FilesPlace } from './place.ts';
-import { FILE_COLUMNS } from './rows.ts';
 
 type SinkOptions = FilesOptions & OpenOptions;
 
@@ -57,12 +59,9 @@ class FilesSink implements Sink {
     return this.#place.log.snapshot?.state;
   }
 
-  get damaged(): readonly Day[] {
-    return [...this.#place.log.damaged];
-  }
-
   commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
-    return this.#guarded(() => this.#place.log.exclusively(() => this.#commit(batch, facts, signal)), signal);
+    const work = (commit: CommitChange) => this.#commit(batch, facts, signal, commit);
+    return this.#guarded(() => this.#place.exclusively(work), signal);
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -95,64 +94,79 @@ class FilesSink implements Sink {
     }
   }
 
-  async #commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
-    const timezone = this.#options.timezone ?? null;
+  async #commit(
+    batch: readonly DayDownload[],
+    facts: RunFacts,
+    signal: AbortSignal,
+    commit: CommitChange,
+  ): Promise<Commit> {
+    const { timezone = null, place: name, clock, logger } = this.#options;
+    const place = this.#place;
     const stored = this.state ?? newState(timezone);
-    checkNotPurged(this.#options.place, this.#opened, stored);
+    checkNotPurged(name, this.#opened, stored);
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
-    const downloads = currentDownloads(before.receipts, batch);
-    const planned = planBatch(before, downloads, this.#options);
-    const { engine } = this.#place;
-    const changedAt = nextChange(before.receipts, this.#options.clock.now());
-    const written = await engine.transaction(() => this.#write(planned, before, changedAt), signal);
-    const { state, commit } = finishBatch(before, planned, {
-      rowsByDay: new Map(written.rows),
-      rescued: await this.#rescued(planned, written.added),
-      facts,
-      changedAt,
-    });
-    if (downloads.length === 0) return commit;
-    await this.#place.commit({ kind: 'load', state, ...written });
-    logChanges(this.#options.logger, planned.columns, commit.rescued);
-    return commit;
+    const { changed, unchanged } = await splitBatch(before, batch, facts, (days) => place.countRows(days));
+    if (changed.length === 0) {
+      const { state, commit: report } = finishUnchanged(before, unchanged, facts);
+      const isStored = unchanged.length === 0 || (!place.log.isAhead && isSameState(state, stored));
+      if (!isStored) await commit({ kind: 'load', state, removed: [], added: [] });
+      return report;
+    }
+    const planned = planBatch(before, changed, this.#options);
+    const changedAt = nextChange(before.receipts, clock.now());
+    const written = await place.engine.transaction(() => this.#write(planned, before, changedAt), signal);
+    const { state, commit: report } = finishBatch(before, planned, { ...written, unchanged, facts, changedAt });
+    await commit({ kind: 'load', state, added: written.added, removed: written.removed });
+    logChanges(logger, planned.columns, report.rescued);
+    return report;
   }
 
-  /** Writes the files of the days, and those that a change of types or a neighbouring day makes necessary. */
+  /** Writes the files of the days, and those that a neighbouring day or a change of types makes necessary. */
   async #write(planned: PlannedBatch, before: TableState, changedAt: string) {
     const place = this.#place;
     const stored = place.log.snapshot?.files ?? new Map<Day, DayFile>();
-    const rows = new Map<Day, number>();
+    const retyped = await this.#retypedDays(planned);
+    const table = { columns: planned.columns, timezone: planned.timezone ?? null, receipts: before.receipts };
     const added: NewFile[] = [];
-    const replaced = new Set(planned.days.map(({ download }) => download.receipt.day));
-    const after = { columns: planned.columns, timezone: planned.timezone ?? null, receipts: before.receipts };
-    const reduced = new Set<Day>();
+    const rowsByDay = new Map<Day, number>();
     for (const day of planned.days) {
       let file = await this.#writeDay(planned, day, changedAt);
+      // A day that may share rows is alone in its batch.
       if (day.download.mayShareRows && file !== undefined) {
-        file = await this.#withoutRowsOfNext(file, day, stored, planned, changedAt);
-        const previous = file && stored.get(addDays(file.day, -1));
-        const lost = file && previous && (await this.#countShared(previous, file, planned));
-        if (file !== undefined && previous !== undefined && lost !== undefined && lost > 0) {
-          const without = shared(file.local, planned);
-          const rest = await place.rewrite(previous, after, { without, lost, changedAt });
+        file = await this.#withoutRowsOfNext(file, day, planned, changedAt);
+        const previous = stored.get(addDays(day.download.receipt.day, -1));
+        const lost =
+          file === undefined || previous === undefined ? 0 : await this.#countShared(previous, file, planned);
+        if (file !== undefined && previous !== undefined && lost > 0) {
+          const rest = await place.rewrite(previous, table, { without: shared(file.local, planned), lost, changedAt });
           if (rest !== undefined) added.push(rest);
-          rows.set(previous.day, rest?.rows ?? 0);
-          reduced.add(previous.day);
+          rowsByDay.set(previous.day, previous.rows - lost);
         }
       }
       if (file !== undefined) added.push(file);
-      rows.set(day.download.receipt.day, file?.rows ?? 0);
+      rowsByDay.set(day.download.receipt.day, file?.rows ?? 0);
     }
-    for (const file of place.log.outdated(planned.columns)) {
-      if (replaced.has(file.day) || reduced.has(file.day)) continue;
-      const written = await place.rewrite(file, after);
-      if (written === undefined) continue;
-      added.unshift(written);
-      reduced.add(file.day);
+    const rescued = await this.#rescued(planned, added);
+    const outdated = place.log.outdated(planned.columns).filter(({ day }) => !rowsByDay.has(day));
+    for (const file of outdated) {
+      const written = await place.rewrite(file, table, retyped.has(file.day) ? { changedAt } : {});
+      if (written !== undefined) added.unshift(written);
     }
-    const removed = [...stored.values()].filter(({ day }) => replaced.has(day) || reduced.has(day));
-    return { added, removed, rows };
+    const leaving = new Set([...rowsByDay.keys(), ...outdated.map(({ day }) => day)]);
+    const removed = [...stored.values()].filter(({ day }) => leaving.has(day));
+    return { added, removed, rowsByDay, retyped, rescued };
+  }
+
+  /** The stored days with a value in a column whose type changes. */
+  async #retypedDays(planned: PlannedBatch): Promise<ReadonlySet<Day>> {
+    const names = planned.columns.filter(isRetyped).map(({ name }) => name);
+    const files = [...(this.#place.log.snapshot?.files.values() ?? [])];
+    const having = files.filter(({ columns }) => names.some((name) => columns.has(name)));
+    const from = names.length === 0 ? undefined : await this.#place.rowsOf(having);
+    if (from === undefined) return new Set();
+    const hasValue = names.map((name) => `${identifier(name)} IS NOT NULL`);
+    return new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${anyOf(hasValue)}`)).keys());
   }
 
   async #writeDay(planned: PlannedBatch, day: PlannedDay, changedAt: string): Promise<NewFile | undefined> {
@@ -162,8 +176,9 @@ class FilesSink implements Sink {
     await withTypedRows(engine, planned, [day], async (typed) => {
       const filled = new Set(typed.columns.map(({ key }) => key));
       const isWanted = ({ key, group }: PlannedColumn) => log.isUniform || group === 'system' || filled.has(key);
-      const columns = planned.columns.filter(isWanted);
-      const query = selectRows(typed, { ...planned, columns }, FILE_COLUMNS);
+      const table = { columns: planned.columns.filter(isWanted), timezone: planned.timezone ?? null };
+      const own = log.columnsOf({ ...table, columns: [] });
+      const query = selectRows(typed, { ...planned, columns: table.columns }, own);
       written.push(await this.#place.write(query, rows, receiptOf(day, rows, changedAt)));
     });
     checkRowCount([day], written[0]?.rows ?? 0, this.#place.name);
@@ -174,11 +189,10 @@ class FilesSink implements Sink {
   async #withoutRowsOfNext(
     file: NewFile,
     day: PlannedDay,
-    stored: ReadonlyMap<Day, DayFile>,
     planned: PlannedBatch,
     changedAt: string,
   ): Promise<NewFile | undefined> {
-    const next = stored.get(addDays(file.day, 1));
+    const next = this.#place.log.snapshot?.files.get(addDays(file.day, 1));
     if (next === undefined) return file;
     const isShared = shared(await this.#place.fetchColumns(next, idColumns(planned)), planned);
     const lost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);

@@ -7,6 +7,7 @@ import {
   checkKeys,
   checkRows,
   type Difference,
+  damagedWarning,
   difference,
   prunedWarning,
   sharedKeysWarning,
@@ -17,7 +18,7 @@ import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';
 import { type FilesPlace, reading, withPlace } from './place.ts';
-import { columnsOfFiles, describeFile } from './rows.ts';
+import { describeFile } from './rows.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.snapshot?.state),
@@ -59,13 +60,8 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   return { differences, warnings };
 }
 
-const damagedFiles = ({ log }: FilesPlace): Difference[] =>
-  [...log.damaged].map((day) =>
-    difference(
-      'files',
-      `${log.pathOf(day)} cannot be read: the next sync loads the day again, if it is still exported`,
-    ),
-  );
+const damagedFiles = ({ log: { damaged } }: FilesPlace): Difference[] =>
+  damaged.length === 0 ? [] : [difference('files', damagedWarning(damaged))];
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
 async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
@@ -75,7 +71,7 @@ async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]
   if (found === undefined) return [difference('files', `${path} is missing`)];
   if (found !== sha256) return [difference('files', `${path} is not the file that was written`)];
   if (place.log.unfinished.has(file.day)) return [];
-  const expected = new Map(columnsOfFiles(place.snapshot.state).map(({ name, type }) => [name, type]));
+  const expected = new Map(place.log.columnsOf(place.snapshot.state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
   const odd = described.find(({ name, type }) => expected.get(name) !== type);
   const message = `${path} has ${plainCount(rows, 'row')} and the column ${odd?.name} of type ${odd?.type}`;
@@ -99,10 +95,10 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
-  const planned = ({ snapshot: { state, files } }: FilesPlace) => {
-    const days = daysBefore(state.receipts, before).filter((day) => files.has(day));
-    const removed = days.flatMap((day) => files.get(day) ?? []);
-    return { days, removed, rows: removed.reduce((sum, { rows }) => sum + rows, 0) };
+  const planned = ({ snapshot: { state, files }, log }: FilesPlace) => {
+    const days = daysBefore(state.receipts, before);
+    const removed = days.map((day) => files.get(day) ?? { day, path: log.pathOf(day) });
+    return { days, removed, rows: days.reduce((sum, day) => sum + (state.receipts.get(day)?.rows_stored ?? 0), 0) };
   };
   if (!execute) {
     return reading(format, options, async (place) => {
@@ -111,12 +107,12 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
     });
   }
   return withPlace(format, options, 'rewrite', (place) =>
-    place.log.exclusively(async () => {
+    place.exclusively(async (commit) => {
       const { days, removed, rows } = planned(place);
       const { state } = place.snapshot;
       const changedAt = nextChange(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
-      if (days.length > 0) await place.commit({ kind: 'prune', state: after, removed, added: [] });
+      if (days.length > 0) await commit({ kind: 'prune', state: after, removed, added: [] });
       return { days, rows };
     }),
   );

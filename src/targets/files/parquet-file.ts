@@ -20,6 +20,8 @@ const DICTIONARY_VALUES = 4_096;
 const READ_BYTES = 1 << 20;
 /** The key of a file's metadata with its receipt, as JSON. */
 export const RECEIPT_KEY = 'dfinery.receipt';
+/** The key of a file's metadata with the instant at which it was written (ISO, UTC). */
+export const WRITTEN_KEY = 'dfinery.written_at';
 
 /** DuckDB's statistics of a column of a file that it wrote. */
 interface ColumnFacts {
@@ -36,6 +38,8 @@ export interface WrittenFile {
   readonly bytes: number;
   /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
+  /** Instant (ISO, UTC). */
+  readonly writtenAt: string;
   readonly columns: ReadonlyMap<string, ColumnFacts>;
 }
 
@@ -52,7 +56,8 @@ export async function writeParquet(
   { query, rows, receipt }: ParquetToWrite,
   path: string,
 ): Promise<WrittenFile> {
-  const metadata = { 'dfinery.version': VERSION, [RECEIPT_KEY]: JSON.stringify(receipt) };
+  const writtenAt = new Date(engine.options.clock.now()).toISOString();
+  const metadata = { 'dfinery.version': VERSION, [RECEIPT_KEY]: JSON.stringify(receipt), [WRITTEN_KEY]: writtenAt };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
@@ -67,7 +72,7 @@ export async function writeParquet(
     columns.set(name, { nulls, least: null, greatest: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
-  return { local: path, rows: count, bytes, columns, sha256: await fingerprint(path) };
+  return { local: path, rows: count, bytes, columns, writtenAt, sha256: await fingerprint(path) };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
@@ -98,6 +103,11 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
   const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquet([path])}`);
   return lists.map((name, i) => [name, Number(row[`n${i}`])]);
+}
+
+/** The rows of a Parquet file, by its footer. */
+export async function rowsOfFile(engine: Engine, path: string): Promise<number> {
+  return Number((await engine.row(`SELECT num_rows AS n FROM parquet_file_metadata(${pathLiteral(path)})`)).n);
 }
 
 /** The SHA-256 of a file, in hex. Throws the system's error. */

@@ -1,7 +1,6 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
-import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { findPeople, jsonOfRows, type Lookup } from '../../engine/people/find.ts';
@@ -10,6 +9,7 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { damagedWarning } from '../../table/differences.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
@@ -61,12 +61,12 @@ function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQ
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
     await place.log.tryErase(change.removed);
-    return { found: lookup.found, foreign: await place.log.foreign() };
+    return { found: lookup.found, foreignTables: [] };
   });
 }
 
 const NOT_ERASED =
-  'The people are in no table any more, but files that hold them are still there: the same command removes these.';
+  'the people are in no table any more, but files that hold them are still there: the same command removes these';
 
 /**
  * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
@@ -77,39 +77,27 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
   return withPlace(format, options, 'rewrite', async (place) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        const { before, found } = await place.log.exclusively(async () => {
+        const { before, found } = await place.exclusively(async (commit) => {
           const { lookup, change } = await withoutPeople(place, query, options.signal);
           const { snapshot } = place;
           await place.log.tryErase(change.removed);
-          const suppressionLength = await options.onFound(lookup.found);
-          await place.commit({ ...change, state: { ...change.state, suppressionLength } });
+          const suppression = await options.onFound(lookup.found);
+          const state = suppression === undefined ? change.state : { ...change.state, suppression };
+          await commit({ ...change, state });
           return { before: snapshot, found: lookup.found };
         });
-        const stays = await bytesThatStay(place, options.signal);
+        await place.log.erase().catch((error: unknown) => {
+          throw diskError(error, { what: place.name, path: place.name, consequence: NOT_ERASED });
+        });
         const { inUse, unreached } = await otherFolders(place);
-        const unread = [...place.log.damaged].map(
-          (day) =>
-            `${place.log.pathOf(day)} cannot be read, and may hold the people: restore it from a copy, or remove it.`,
-        );
-        return { ...resultOf(before, place.snapshot), found, unreached: [...stays, ...unread, ...unreached], inUse };
+        const { damaged } = place.log;
+        const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
+        return { ...resultOf(before, place.snapshot), found, unreached: [...unread, ...unreached], inUse };
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
       }
     }
   });
-}
-
-/** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
-  try {
-    await place.log.erase();
-    return [];
-  } catch (thrown) {
-    signal?.throwIfAborted();
-    const error = diskError(thrown, { what: place.name, path: place.name });
-    if (!(error instanceof UserError)) throw error;
-    return [`${error.message} ${NOT_ERASED}`];
-  }
 }
 
 function resultOf(before: Snapshot, after: Snapshot): RewriteResult {

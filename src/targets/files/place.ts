@@ -16,6 +16,7 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import type {
   Change,
+  CommitChange,
   DayFile,
   FilesFormat,
   FilesLog,
@@ -26,8 +27,8 @@ import type {
   Snapshot,
 } from './format.ts';
 import { fetchColumns } from './id-columns.ts';
-import { readParquet, writeParquet } from './parquet-file.ts';
-import { columnsOfFiles, describeFile, PARTITION_COLUMN, selectConformed } from './rows.ts';
+import { readParquet, rowsOfFile, writeParquet } from './parquet-file.ts';
+import { describeFile, PARTITION_COLUMN, selectConformed } from './rows.ts';
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
@@ -101,11 +102,6 @@ export class FilesPlace {
     return join(this.#run.path, randomUUID());
   }
 
-  /** Throws a transient failure if another run took this one for dead, and removed its folder. */
-  checkHeld(): void {
-    this.#run.checkHeld();
-  }
-
   /** The local path of a file: on a disk the file itself, else a copy, made once. */
   async fetch({ day, path }: DayFile): Promise<string> {
     const known = this.#copies.get(path);
@@ -131,7 +127,7 @@ export class FilesPlace {
     const isUnfinished = this.log.unfinished.size > 0;
     const found = isUnfinished ? await describe(this.engine, `SELECT * FROM ${readParquet(paths)}`) : [];
     const there = new Set(isUnfinished ? found.map(({ name }) => name) : all.flatMap(({ columns }) => [...columns]));
-    const values = columnsOfFiles(this.snapshot.state).map(({ name, type }) => {
+    const values = this.log.columnsOf(this.snapshot.state).map(({ name, type }) => {
       const value = there.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });
@@ -168,7 +164,7 @@ export class FilesPlace {
     const found = await describeFile(this.engine, local);
     const all = selectConformed(local, found, state);
     const there = new Set(found.map(({ name }) => name));
-    const kept = columnsOfFiles(state).filter(({ name }) => this.log.isUniform || there.has(name));
+    const kept = this.log.columnsOf(state).filter(({ name }) => this.log.isUniform || there.has(name));
     const where = without === undefined ? '' : ` WHERE NOT coalesce(${without}, false)`;
     const query = `SELECT ${kept.map(({ name }) => identifier(name)).join(', ')} FROM (${all})${where}`;
     const written = await this.write(query, rows, {
@@ -180,10 +176,24 @@ export class FilesPlace {
     throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${rows}`);
   }
 
-  /** Commits a change; then removes local files that were written for it. */
-  async commit(change: Change): Promise<void> {
-    this.checkHeld();
-    await this.log.commit(change);
+  /** The rows of days by the footers of their files; a day without a file is left out. */
+  async countRows(days: readonly Day[]): Promise<Map<Day, number>> {
+    const counted = new Map<Day, number>();
+    for (const day of days) {
+      const file = this.snapshot.files.get(day);
+      if (file !== undefined) counted.set(day, await rowsOfFile(this.engine, await this.fetchColumns(file, [])));
+    }
+    return counted;
+  }
+
+  /** As `exclusively` of the log; a commit then removes local files that were written for it. */
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.log.exclusively((commit) => work((change) => this.#commit(change, commit)));
+  }
+
+  async #commit(change: Change, commit: CommitChange): Promise<void> {
+    this.#run.checkHeld();
+    await commit(change);
     const gone = [...this.#copies].filter(([path]) => change.removed.some((file) => file.path === path));
     for (const [path] of gone) this.#copies.delete(path);
     const locals = change.added.map(({ local }) => local);

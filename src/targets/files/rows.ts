@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../cells/types/type.ts';
+import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/type.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToColumn, type DescribedColumn, describe } from '../../engine/conversions.ts';
@@ -11,14 +11,19 @@ import { readParquet } from './parquet-file.ts';
 
 export const PARTITION_COLUMN = 'event_date';
 /** The columns of this program that a file has; `event_date` is its partition. */
-export const FILE_COLUMNS = ['_key', '_rescued'] as const;
+export const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `events/${PARTITION_COLUMN}=${day}`;
 
-/** All columns that a file can have, in their order, with their types. */
-export const columnsOfFiles = ({ columns, timezone }: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] => [
-  ...FILE_COLUMNS.map((name) => ({ name, type: 'VARCHAR' as const })),
+/** All columns that a file can have, in their order, with their types. `loadedAt`: the type of `_loaded_at`. */
+export const columnsOfFiles = (
+  { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
+  loadedAt: DuckDbType = 'TIMESTAMP',
+): DescribedColumn[] => [
+  { name: '_key', type: 'VARCHAR' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: loadedAt },
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(timezone !== null) })),
 ];
 

@@ -63,7 +63,7 @@ export function streamedColumns(file: string): StreamedColumn[] {
 }
 
 function typeOf(name: string, metadata: ReadonlyMap<string, string>): ColumnType {
-  const type = name === 'event_date' ? 'date' : metadata.get('type');
+  const type = name === 'event_date' ? 'date' : name === '_loaded_at' ? 'datetime' : metadata.get('type');
   return isColumnType(type) ? type : 'string';
 }
 

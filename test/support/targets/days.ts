@@ -67,6 +67,7 @@ export class Days {
       start,
       hashes: { service: HASH, filters: HASH },
       hashing: { columns: [], key_check: null },
+      rewrites: false,
       toDateInclusive: true,
       finalNewline: true,
       gaps: [],

@@ -22,6 +22,7 @@ const facts = (more: Partial<RunFacts> = {}): RunFacts => ({
   start: '2026-01-10',
   hashes: hashesOf({ ...SETTINGS }),
   hashing: { columns: [], key_check: null },
+  rewrites: false,
   toDateInclusive: undefined,
   finalNewline: undefined,
   gaps: [],

@@ -24,11 +24,6 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
     expect((await place.keys()).slice(4)).toEqual([`${D2} a`, `${D2} a#2`]);
   });
 
-  it('is never the id of another row, which may end in a number', async () => {
-    await place.load([[place.of(D1, [{ id: 'a#2' }, { id: 'a', n: '1' }, { id: 'a', n: '2' }])]]);
-    expect(await place.keys()).toEqual([`${D1} a`, `${D1} a#2`, `${D1} a#3`]);
-  });
-
   it('is a hash of the cells of a row without an id, the same each time it is read', async () => {
     const rows = [{ note: 'x' }, { note: 'y' }, { note: 'x' }, { id: 'a' }];
     await place.load([[place.of(D1, rows)]]);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
@@ -88,18 +88,75 @@ describe('a Parquet folder', () => {
     ]);
   });
 
-  it('names a file that cannot be read, and takes its day when it is read again', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
-    writeFileSync(fileOf(D1), 'damaged');
-    expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
-    const sink = await place.target.open(place.place, place.options());
-    if (!('commit' in sink)) throw new Error('no sink');
-    expect([sink.damaged, sink.state?.receipts.has(D1)]).toEqual([[D1], false]);
-    await sink.commit([place.of(D1, [{ id: 'again' }])], place.facts(D1), place.signal);
-    expect(sink.damaged).toEqual([]);
-    await sink.close();
-    expect(await place.keys()).toEqual([`${D1} again`, `${D2} b`]);
-    expect((await place.verify()).differences).toEqual([]);
+  describe('whose files are not as its state says', () => {
+    const warnings = () => place.log.filter(({ event }) => event === 'days.damaged').map(({ message }) => message);
+    const copyOf = (day: string) => join(place.dir, `copy-${day}.parquet`);
+    beforeEach(async () => {
+      await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
+      cpSync(fileOf(D1), copyOf(D1));
+    });
+
+    /** Puts an older file of the first day back, or bytes that are no Parquet. */
+    const harm = async (how: string) => {
+      if (how === 'an older copy') {
+        await place.load([[place.of(D1, [{ id: 'a' }, { id: 'new' }])]]);
+        cpSync(copyOf(D1), fileOf(D1));
+      } else writeFileSync(fileOf(D1), 'damaged');
+    };
+
+    it('adopts a copy of a file, with the receipt of the state', async () => {
+      rmSync(fileOf(D1));
+      cpSync(copyOf(D1), fileOf(D1));
+      const receipt = (await place.state())?.receipts.get(D1);
+      await place.load([[place.of(D3, [{ id: 'c' }])]]);
+      expect((await place.state())?.receipts.get(D1)).toEqual(receipt);
+      expect(state().days[0].file.modified).toBe(statSync(fileOf(D1)).mtimeMs);
+      expect([warnings(), (await place.verify()).differences]).toEqual([[], []]);
+    });
+
+    it.each(['an older copy', 'no Parquet'])('leaves a file that is %s, warns, and loads other days', async (how) => {
+      await harm(how);
+      const bytes = readFileSync(fileOf(D1));
+      await place.load([[place.of(D3, [{ id: 'c', more: '1' }])], [place.of('2026-01-04', [{ id: 'd' }])]]);
+      expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D1}`)]);
+      expect(readFileSync(fileOf(D1))).toEqual(bytes);
+      const { receipts, exportState } = (await place.state()) ?? {};
+      expect([receipts?.get(D1)?.pruned, exportState?.from_date]).toEqual([undefined, '2026-01-05']);
+      expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+      expect((await place.purge(['nobody'])).unreached).toEqual([expect.stringContaining(D1)]);
+    });
+
+    it.each(['an older copy', 'no Parquet'])(
+      'takes the day of a file that is %s when it is read again',
+      async (how) => {
+        await harm(how);
+        await place.load([[place.of(D1, [{ id: 'again' }])]]);
+        expect(await place.keys()).toEqual([`${D1} again`, `${D2} b`]);
+        expect((await place.verify()).differences).toEqual([]);
+      },
+    );
+
+    it('prunes a damaged file by its day', async () => {
+      await harm('no Parquet');
+      expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 1 });
+      expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+    });
+
+    it('takes a damaged file for whole again once its copy is back', async () => {
+      await harm('no Parquet');
+      await place.load([[place.of(D3, [{ id: 'c' }])]]);
+      cpSync(copyOf(D1), fileOf(D1));
+      expect((await place.verify()).differences).toEqual([]);
+    });
+
+    it('is verified by hash, whatever the time of a file', async () => {
+      const { atimeMs, mtimeMs } = statSync(fileOf(D1));
+      const bytes = readFileSync(fileOf(D1));
+      bytes[bytes.length >> 1] ^= 1;
+      writeFileSync(fileOf(D1), bytes);
+      utimesSync(fileOf(D1), atimeMs / 1_000, mtimeMs / 1_000);
+      expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+    });
   });
 
   it('names a foreign file that readers see', async () => {

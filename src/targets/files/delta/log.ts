@@ -8,14 +8,17 @@ import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
 import { configError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import { plainCount } from '../../../base/quantities.ts';
+import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { isRetyped, type PlannedColumn } from '../../../table/column-plan.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import { nextChange, withPruned } from '../../../table/receipts.ts';
 import type { RunRecord } from '../../../table/runs.ts';
 import {
   type Change,
+  type CommitChange,
   type DayFile,
   type FilesFormat,
   type FilesLog,
@@ -33,7 +36,7 @@ import { stateOf } from './delta-state.ts';
 import { dayFileOf } from './file.ts';
 import { dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
 import { LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
-import { checkProtocol, readableName, schemaString } from './schema.ts';
+import { checkProtocol, columnsOfTable, readableName, schemaString } from './schema.ts';
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
@@ -53,7 +56,8 @@ export const DELTA: FilesFormat = {
     for await (const { path } of storage.list(TABLE)) {
       // Another process has made the first commit since.
       if (path.startsWith(`${TABLE}/${LOG_FOLDER}/`)) return;
-      if (!isOurs(path)) throw foreignError(storage.address);
+      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
+      if (!isOurs) throw foreignError(storage.address);
     }
   },
   logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
@@ -62,7 +66,7 @@ export const DELTA: FilesFormat = {
 class DeltaLog implements FilesLog {
   readonly isUniform = false;
   readonly notesKeys = false;
-  readonly damaged: ReadonlySet<Day> = new Set();
+  readonly damaged: readonly Day[] = [];
   readonly unfinished: ReadonlySet<Day> = new Set();
   snapshot: Snapshot | undefined;
   readonly #parts: LogParts;
@@ -82,6 +86,10 @@ class DeltaLog implements FilesLog {
 
   get #address(): string {
     return `${this.#parts.storage.address}/${TABLE}`;
+  }
+
+  get isAhead(): boolean {
+    return [...this.#missing].some((path) => this.#log?.files.has(path) === true);
   }
 
   pathOf(day: Day): string {
@@ -113,12 +121,16 @@ class DeltaLog implements FilesLog {
     }
   }
 
-  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+  async exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
     await this.#update();
-    return work();
+    return work((change) => this.#commit(change));
   }
 
-  async commit(change: Change): Promise<void> {
+  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] {
+    return columnsOfTable(state);
+  }
+
+  async #commit(change: Change): Promise<void> {
     const { storage } = this.#parts;
     const now = this.#options.clock.now();
     const { added, state } = change;
@@ -141,12 +153,12 @@ class DeltaLog implements FilesLog {
     this.#log = log;
     const files = new Map(this.snapshot?.files);
     for (const { day } of change.removed) files.delete(day);
-    for (const { local: _local, facts: _facts, ...file } of added) files.set(file.day, file);
+    for (const { local: _local, facts: _facts, writtenAt: _written, ...file } of added) files.set(file.day, file);
     this.snapshot = { state, files };
     if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#checkpoint(now);
   }
 
-  tryErase(removed: readonly DayFile[]): Promise<void> {
+  tryErase(removed: Change['removed']): Promise<void> {
     return this.#parts.storage.tryErase(removed.map(({ path }) => path));
   }
 
@@ -160,7 +172,7 @@ class DeltaLog implements FilesLog {
     const live = this.#livePaths();
     const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
       const own = path.slice(TABLE.length + 1);
-      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
+      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`)) return true;
       return modified >= purgedAt && !log.tombstones.has(own);
     };
     await storage.eraseAllBut(TABLE, isKept, purgedAt);
@@ -187,13 +199,10 @@ class DeltaLog implements FilesLog {
       if (live.has(path)) return false;
       const left = leftAt(path);
       if (left != null) return left < now - this.#retentionMs;
-      return isOurs(path) && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
+      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
+      return isOurs && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
     });
     if (old.length > 0) await storage.remove(old.map(({ path }) => path));
-  }
-
-  async foreign(): Promise<string[]> {
-    return this.#stored.map(({ path }) => path).filter((path) => !isOurs(path));
   }
 
   async check(): Promise<Difference[]> {
@@ -308,8 +317,5 @@ class DeltaLog implements FilesLog {
     throw configError(`${this.#address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it.`);
   }
 }
-
-/** True for the name of a data file of this program, also one that is not whole yet. */
-const isOurs = (path: string): boolean => dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
 
 const versionOf = (path: string): number | undefined => logFileOf(path.slice(TABLE.length + 1))?.version;

@@ -1,6 +1,6 @@
 import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
-import { scalarOf } from '../../../engine/conversions.ts';
+import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { columnsOfFiles, PARTITION_COLUMN } from '../rows.ts';
 import type { Protocol } from './protocol/entry.ts';
@@ -11,9 +11,16 @@ const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 /** A column's name, before equal names are numbered, as every reader of Delta accepts it. */
 export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
 
+/**
+ * All columns that a file can have. A table whose datetimes are instants has no timestamp without a zone, which not every
+ * reader of Delta knows: there `_loaded_at` is an instant, too.
+ */
+export const columnsOfTable = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
+  columnsOfFiles(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
+
 /** The schema of the table with these columns, as the log writes it. */
 export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>): string {
-  const fields = columnsOfFiles(state).map(({ name, type }) => {
+  const fields = columnsOfTable(state).map(({ name, type }) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };

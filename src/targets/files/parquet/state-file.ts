@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
+import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { parseState } from '../../../extract/export-state.ts';
 import type { TableState } from '../../../table/place-state.ts';
@@ -16,8 +17,10 @@ export const filePath = (day: Day): string => `${dayFolder(day)}/data.parquet`;
 
 /** The file of a day in a folder. */
 export interface FolderFile extends DayFile {
-  /** Time of its last change (ms since 1970): with the size, it tells a file that was replaced. */
+  /** Time of its last change on the disk (ms since 1970): with the size, it tells a file that was replaced. */
   readonly modified: number;
+  /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
+  readonly writtenAt: string;
   /** Hash of its columns and their types. */
   readonly schema: string;
 }
@@ -35,30 +38,32 @@ export const schemaOf = (columns: readonly DescribedColumn[]): string =>
     .digest('hex')
     .slice(0, 16);
 
+interface StoredFile extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
+  readonly written_at: string;
+}
+
 interface StoredFolder {
   readonly timezone: string | null;
   readonly columns: unknown;
   readonly cursor: unknown;
   readonly changes: unknown;
   readonly last_run?: RunRecord;
-  readonly suppression_length?: number;
-  readonly days: readonly (StoredReceipt & {
-    readonly file?: Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'>;
-  })[];
+  readonly suppression?: SuppressionVersion;
+  readonly days: readonly (StoredReceipt & { readonly file?: StoredFile })[];
 }
 
 export function folderText({ state, files }: FolderState): string {
-  const { timezone, columns, receipts, exportState, changes, lastRun, suppressionLength } = state;
+  const { timezone, columns, receipts, exportState, changes, lastRun, suppression } = state;
   const days = [...receipts.values()].map((receipt) => {
     const file = files.get(receipt.day);
     if (file === undefined) return receipt;
-    const { rows, bytes, modified, sha256, schema } = file;
-    return { ...receipt, file: { rows, bytes, modified, sha256, schema } };
+    const { rows, bytes, modified, writtenAt: written_at, sha256, schema } = file;
+    return { ...receipt, file: { rows, bytes, modified, written_at, sha256, schema } };
   });
   const stored: StoredFolder & { readonly v: 1; readonly writer: string } = {
     ...{ v: 1, writer: VERSION, timezone, columns, cursor: exportState ?? null, changes },
     ...(lastRun !== undefined && { last_run: lastRun }),
-    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
+    ...(suppression !== undefined && { suppression }),
     days,
   };
   return `${JSON.stringify(stored)}\n`;
@@ -69,13 +74,15 @@ export function folderFrom(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, 1, where);
   const stored = checked<StoredFolder>(validFolder, value, where);
-  const { timezone, cursor, last_run: lastRun, suppression_length: suppressionLength } = stored;
+  const { timezone, cursor, last_run: lastRun, suppression } = stored;
   const columns = columnsOf(stored.columns, where);
   const names = new Set(columnsOfFiles({ columns, timezone }).map(({ name }) => name));
   const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
-  const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
-    file === undefined ? [] : [[day, { ...file, day, path: filePath(day), columns: names }]],
-  );
+  const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] => {
+    if (file === undefined) return [];
+    const { written_at: writtenAt, ...facts } = file;
+    return [[day, { ...facts, writtenAt, day, path: filePath(day), columns: names }]];
+  });
   const state: TableState = {
     timezone,
     columns,
@@ -83,7 +90,7 @@ export function folderFrom(text: string, where: string): FolderState {
     exportState: cursor == null ? undefined : parseState(cursor),
     changes: changesOf(stored.changes, where),
     ...(lastRun !== undefined && { lastRun }),
-    ...(suppressionLength !== undefined && { suppressionLength }),
+    ...(suppression !== undefined && { suppression }),
   };
   return { state, files: new Map(files) };
 }

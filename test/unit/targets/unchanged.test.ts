@@ -1,0 +1,117 @@
+import { lstatSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DayDownload, RunFacts } from '../../../src/extract/receipt.ts';
+import type { Commit } from '../../../src/table/batch.ts';
+import type { Cells } from '../../support/targets/csv.ts';
+import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+
+const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+const ROWS: readonly Cells[] = [{ id: 'a', n: '1' }, { id: 'b', n: '2' }, { id: 'b' }];
+
+describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => {
+  let place: Place;
+  beforeEach(async () => {
+    place = new Place(name);
+    await place.load([[place.of(D1, ROWS), place.of(D2, []), place.of(D3, ROWS, { is_over: false })]]);
+  });
+  afterEach(() => place.close());
+
+  const again = (facts = {}): DayDownload[] => [
+    place.of(D1, ROWS),
+    place.of(D2, []),
+    place.of(D3, ROWS, { is_over: false, ...facts }),
+  ];
+
+  async function commit(batch: readonly DayDownload[], facts: Partial<RunFacts> = {}): Promise<Commit> {
+    const sink = await place.target.open(place.place, place.options());
+    try {
+      return await sink.commit(batch, { ...place.facts(D1), ...facts }, place.signal);
+    } finally {
+      await sink.close();
+    }
+  }
+
+  /** What tells that something was written: files with their times, and the places of rows in a DuckDB file. */
+  async function traces(): Promise<unknown> {
+    if (name === 'duckdb') return place.read('SELECT rowid, _key, _loaded_at FROM events ORDER BY ALL');
+    return place.files().map((path) => {
+      const { ino, mtimeMs, size } = lstatSync(path);
+      return [path, ino, mtimeMs, size];
+    });
+  }
+
+  it('leaves no version, no file and no touched row, hour after hour', async () => {
+    const before = [await traces(), await place.state()];
+    for (let hour = 0; hour < 24; hour++) {
+      expect(await commit(again())).toMatchObject({ days: [], rows: 0, daysUnchanged: [D1, D2, D3], daysChanged: [] });
+    }
+    expect([await traces(), await place.state()]).toEqual(before);
+  });
+
+  it('moves the cursor once it is over, and touches no row', async () => {
+    const before = [await place.state(), await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')] as const;
+    expect(await commit(again({ is_over: true }))).toMatchObject({ days: [], daysChanged: [] });
+    const after = await place.state();
+    expect([before[0]?.exportState?.from_date, after?.exportState?.from_date]).toEqual([D3, '2026-01-04']);
+    expect(after?.receipts.get(D3)?.changed_at).toBe(before[0]?.receipts.get(D3)?.changed_at);
+    expect(await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')).toEqual(before[1]);
+  });
+
+  it('is written beside another that changed, which alone counts as changed', async () => {
+    const done = await commit([place.of(D1, ROWS), place.of(D2, [{ id: 'c' }])]);
+    expect(done).toMatchObject({ days: [D2], rows: 1, daysUnchanged: [D1], daysChanged: [D2] });
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it.each([
+    ['in a run that writes every day', {}, { rewrites: true }],
+    ['under other filters', { filters: 'others' }, {}],
+    ['without the rows of people who are suppressed now', { suppressed: 1 }, {}],
+  ] as const)('is written %s', async (_, receipt, facts) => {
+    expect(await commit([place.of(D1, ROWS, receipt)], facts)).toMatchObject({ days: [D1], daysChanged: [D1] });
+  });
+
+  it('is not written if the missing rows are those of suppressed people', async () => {
+    const rows = [
+      { id: 'a', member: 'm', df_unified_id: 'u1' },
+      { id: 'b', df_unified_id: 'u2' },
+    ];
+    await place.load([[place.of(D1, rows)]]);
+    await place.purge(['m']);
+    const [later] = [place.of(D1, rows)];
+    const kept = place.of(D1, rows.slice(1), { ...later.receipt, rows: 2, suppressed: 1 });
+    expect(await commit([kept])).toMatchObject({ days: [], daysUnchanged: [D1] });
+    expect(await place.keys()).toContain(`${D1} b`);
+  });
+
+  it('is written if a row of it is gone, whatever the receipt says', async () => {
+    if (name === 'duckdb') await place.read(`DELETE FROM events WHERE _key = 'a' AND event_date = '${D1}'`);
+    else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
+    expect(await commit(again())).toMatchObject({ days: [D1], daysUnchanged: [D2, D3] });
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('is told by the time of its change, also if another day or a person took its rows', async () => {
+    const changed = async () =>
+      new Map([...((await place.state())?.receipts ?? [])].map(([day, r]) => [day, r.changed_at]));
+    const moved = async (work: () => Promise<unknown>) => {
+      const before = await changed();
+      await work();
+      const latest = [...before.values()].sort().at(-1) ?? '';
+      return [...(await changed())].filter(([day, at]) => before.get(day) !== at && at > latest).map(([day]) => day);
+    };
+    const rows = (id: string): Cells[] => [{ id, member: id, df_unified_id: id, n: '1' }, { id: 'shared' }];
+    expect(await moved(() => commit([place.shared(D1, rows('x'))]))).toEqual([D1]);
+    expect(await moved(() => commit([place.shared(D2, rows('y'))]))).toEqual([D1, D2]);
+    expect(await moved(() => commit([place.of('2026-01-05', [{ id: 'w', n: 'text' }])]))).toEqual([
+      D1,
+      D2,
+      D3,
+      '2026-01-05',
+    ]);
+    expect(await moved(() => place.purge(['x']))).toEqual([D1]);
+    expect(await moved(() => place.prune(D3, true))).toEqual([D2]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+});
