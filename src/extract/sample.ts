@@ -37,7 +37,7 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
   try {
     let answer = await request(first);
     if (['retry_or_split', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
-    if (answer.kind === 'file') return answer.scan.columns;
+    if (answer.kind === 'checked') return answer.scan.columns;
     if (answer.emptyAs !== undefined) return [];
     const failure = answer.kind === 'config' ? configError : transientError;
     throw failure(`The service does not export ${first} to ${last}: ${answer.message}`);

@@ -5,9 +5,8 @@ import { plainCount } from '../../base/quantities.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../plan/calendar.ts';
 import { type DayDownload, hasOtherFilters, type Receipt } from '../receipt.ts';
-import type { ExportFile, ExportResult } from './attempt.ts';
 import { findEndDay } from './end-day.ts';
-import { discard, fetchExport, newEffort, rowCount } from './export.ts';
+import { discard, type ExportFile, type ExportResult, fetchExport, newEffort, rowCount } from './export.ts';
 import { fetchParts } from './parts.ts';
 import type { Run } from './run.ts';
 
@@ -77,7 +76,7 @@ class DayDownloader {
    */
   async #resultOf(answer: ExportResult): Promise<ExportFile[] | DayResult> {
     const day = this.#day;
-    if (answer.kind === 'file') return [answer];
+    if (answer.kind === 'checked') return [answer];
     if (!this.#isOver) return { kind: 'open', day, error: refusalError(day, answer) };
     if (answer.emptyAs !== undefined) return this.#confirmEmpty(answer.emptyAs);
     switch (answer.kind) {
@@ -103,7 +102,7 @@ class DayDownloader {
   async #confirmEmpty(answeredWith: string): Promise<ExportFile[] | DayResult> {
     const day = this.#day;
     const second = await this.#request();
-    if (second.kind === 'file' || second.emptyAs === undefined) return this.#resultOf(second);
+    if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
     if (second.emptyAs !== answeredWith) {
       return this.#failed(transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`));
     }

@@ -1,5 +1,5 @@
-// This folder: from planned days to checked downloads. `attempt.ts` sends one request, `export.ts` repeats it until its
-// answer is final, `day.ts` says what that means for a day, and this file runs several days at once.
+// This folder: from planned days to checked downloads. `export.ts` sends a request until its answer is
+// final, `day.ts` says what that means for a day, and this file runs several days at once.
 
 import { unlink } from 'node:fs/promises';
 import type { Day } from '../../base/days.ts';

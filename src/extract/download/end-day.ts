@@ -2,8 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
-import type { ExportResult } from './attempt.ts';
-import { type DayRequest, discard, fetchExport, rowCount } from './export.ts';
+import { type DayRequest, discard, type ExportResult, fetchExport, rowCount } from './export.ts';
 import type { Run } from './run.ts';
 
 const EVENT_DATETIME = 'df_event_datetime';
@@ -22,12 +21,12 @@ export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort'
   const next = addDays(day, 1);
   const single = await request(day, day);
   if (isFailure(single)) return single;
-  if (single.kind === 'file' && canProve(run) && spansAnHour(single.scan.columns)) {
+  if (single.kind === 'checked' && canProve(run) && spansAnHour(single.scan.columns)) {
     run.recordEndDay(true, day);
     return single;
   }
   const both = await request(day, next);
-  if (hasNoRows(single) && both.kind === 'file' && rowCount([both]) > 0) {
+  if (hasNoRows(single) && both.kind === 'checked' && rowCount([both]) > 0) {
     const nextAlone = await request(next, next);
     if (hasNoRows(nextAlone)) run.recordEndDay(false, day);
     await discard(nextAlone);
@@ -38,11 +37,11 @@ export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort'
 
 /** True for a refusal that another `to_date` would not change. */
 const isFailure = (answer: ExportResult): boolean =>
-  answer.kind !== 'file' && answer.emptyAs === undefined && !['invalid', 'retry_or_split'].includes(answer.kind);
+  answer.kind !== 'checked' && answer.emptyAs === undefined && !['invalid', 'retry_or_split'].includes(answer.kind);
 
 /** True for an answer without any row; false for a refusal. */
 const hasNoRows = (answer: ExportResult): boolean =>
-  answer.kind === 'file' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
+  answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
 
 /** False if `df_event_datetime` is dropped, the only such column that can be: the service may select by it. */
 const canProve = ({ deps }: Run): boolean => deps.edits?.drop.has(EVENT_DATETIME) !== true;

@@ -1,8 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import type { ExportFile, ExportResult } from './attempt.ts';
-import { type DayRequest, discard, fetchExport } from './export.ts';
+import { type DayRequest, discard, type ExportFile, type ExportResult, fetchExport } from './export.ts';
 import type { Run } from './run.ts';
 
 /** Event names that the service is known to write. */
@@ -46,14 +45,14 @@ export async function fetchParts(run: Run, request: DayRequest): Promise<readonl
     const part = await fetchPart({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') continue;
-    if (part.kind === 'file') files.push(part);
+    if (part.kind === 'checked') files.push(part);
     else if (part.emptyAs === undefined) return fail(`named ${name}`, part);
     included.push(name);
   }
   if (eventsCondition === 'include' && events.length > 0) return files;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
   const rest = await fetchPart({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
-  if (rest.kind === 'file') return [...files, rest];
+  if (rest.kind === 'checked') return [...files, rest];
   return rest.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, rest) : files;
 }
 

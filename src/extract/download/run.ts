@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { addDays, type Day, laterOf } from '../../base/days.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
+import type { ExportAnswer } from '../../service/export/protocol.ts';
 import type { Plan } from '../plan/which-days.ts';
 import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool.ts';
@@ -92,10 +93,12 @@ export class Run {
   }
 
   /**
-   * Compares a `Date` header (ms since 1970) with the clock of this machine. Warns once above an hour; throws a
-   * configuration failure above twelve, since the wrong days would be read.
+   * Records that the service answered, and compares its clock with that of this machine. Warns once above an hour; throws
+   * a configuration failure above twelve, since the wrong days would be read.
    */
-  compareClocks(service: number | undefined): void {
+  recordAnswer(answer: ExportAnswer): void {
+    this.hasAnswered ||= answer.kind === 'data' || answer.status !== undefined;
+    const service = answer.serverTime;
     if (service === undefined) return;
     const machine = this.deps.clock.now();
     const apart = Math.abs(machine - service);

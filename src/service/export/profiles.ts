@@ -1,14 +1,11 @@
-import { createHash } from 'node:crypto';
-import { formatDuration } from '../../base/durations.ts';
-import { type Backoff, pauseAfter } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
-import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
+import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import type { NameCondition } from '../../config/source.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
-import { type ExportAnswer, type ExportBody, exportHeaders, UnreadableBody } from './protocol.ts';
+import { type CheckedBody, downloadChecked } from './download.ts';
+import { type ExportAnswer, type ExportRefusal, exportHeaders } from './protocol.ts';
 
 /** The id by which the company knows a profile. */
 export const EXTERNAL_ID = 'df_external_id';
@@ -47,13 +44,9 @@ export function profilePost(
 }
 
 /** A snapshot of all profiles that was received and checked to its last byte. */
-export interface ProfileSnapshot {
+export interface ProfileSnapshot extends Omit<CheckedBody, 'kind'> {
   readonly kind: 'snapshot';
-  readonly scan: Omit<ScanResult, 'tail'>;
-  /** Number of bytes received, and their SHA-256 (hex). */
-  readonly bytes: number;
-  readonly sha256: string;
-  /** Instant of the request (ms since 1970). */
+  /** Instant before the first request (ms since 1970). */
   readonly sentAt: number;
 }
 
@@ -77,8 +70,6 @@ export interface ProfileDeps extends Omit<Runtime, 'env'> {
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }
 
-const RETRY: Backoff = { attempts: 5, baseMs: 1_000, capMs: 30_000 };
-
 /**
  * Downloads all profiles, and repeats a request that may succeed later. A snapshot whose last line may be cut is
  * downloaded once more, and then believed. Throws what `open` and its output throw, UserErrors of the quota, and the
@@ -86,76 +77,40 @@ const RETRY: Backoff = { attempts: 5, baseMs: 1_000, capMs: 30_000 };
  */
 export async function downloadProfiles(
   request: ProfileRequest,
-  deps: ProfileDeps,
+  { service, open, scan, ...runtime }: ProfileDeps,
 ): Promise<ProfileSnapshot | NoSnapshot> {
-  const { clock, random, logger, signal } = deps;
-  const broken = new Set<string>();
-  let hasBeenCut = false;
-  for (let attempt = 1; ; attempt++) {
-    signal.throwIfAborted();
-    const result = await attemptProfiles(request, deps);
-    if (result.kind === 'snapshot') {
-      if (result.scan.finalNewline || hasBeenCut) return result;
-      hasBeenCut = true;
-      logger.info('profiles.last_line', 'The last line of the profiles may be cut; they are downloaded once more.');
-      continue;
-    }
-    if (result.kind !== 'retry') return result;
-    const { why, fault, isFinal } = result;
-    if (isFinal || (fault !== undefined && broken.has(fault))) {
-      return { kind: 'refused', message: `The export of profiles is broken, and would be again: ${why}.` };
-    }
-    if (fault !== undefined) broken.add(fault);
-    if (attempt >= RETRY.attempts || result.isHopeless) {
-      return { kind: 'busy', message: `The export of profiles failed, at last because ${why}.` };
-    }
-    const pause = pauseAfter(attempt, RETRY, random);
-    const text = `Profiles, attempt ${attempt} of ${RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
-    logger.warn('profiles.retry', text, { attempt, pause_ms: pause });
-    await clock.sleep(pause, signal);
+  const sentAt = runtime.clock.now();
+  const download = () =>
+    downloadChecked({
+      ...runtime,
+      label: 'profiles',
+      send: (signal) => service.exportProfiles(request, signal),
+      open: async () => ({ write: await open() }),
+      scan: { ...scan, requireSystem: false },
+    });
+  let body = await download();
+  if (body.kind === 'checked' && !body.scan.finalNewline) {
+    runtime.logger.info(
+      'profiles.last_line',
+      'The last line of the profiles may be cut; they are downloaded once more.',
+    );
+    body = await download();
   }
+  if (body.kind !== 'checked') return noSnapshot(body);
+  if (body.scan.header.includes(UNIFIED_ID)) return { ...body, kind: 'snapshot', sentAt };
+  return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
-interface Retry {
-  readonly kind: 'retry';
-  /** A clause that can follow "because". */
-  readonly why: string;
-  /** How and where the body is broken: the same twice is final. */
-  readonly fault?: string;
-  /** True if another download would be broken in the same way. */
-  readonly isFinal?: boolean;
-  /** True if waiting longer would be of no use now. */
-  readonly isHopeless?: boolean;
-}
-
-async function attemptProfiles(request: ProfileRequest, deps: ProfileDeps) {
-  const sentAt = deps.clock.now();
-  const answer = await deps.service.exportProfiles(request, deps.signal);
-  if (answer.kind !== 'data') return refusalOf(answer);
-  try {
-    return await scanProfiles(answer, sentAt, deps);
-  } catch (error) {
-    deps.signal.throwIfAborted();
-    if (error instanceof MalformedCsv) {
-      const { reason, where, sentence } = error;
-      const isFinal = reason === 'no_header' || reason === 'too_many_columns' || reason === 'not_csv';
-      return { kind: 'retry', why: sentence, fault: `${reason} ${where.row}`, isFinal } satisfies Retry;
-    }
-    if (error instanceof UnusableCsv) return { kind: 'refused', message: error.message } satisfies NoSnapshot;
-    if (!(error instanceof UnreadableBody)) throw error;
-    return { kind: 'retry', why: error.message, isHopeless: error.fault === 'stall' } satisfies Retry;
-  } finally {
-    await answer.close();
-  }
-}
-
-function refusalOf({ kind, code, message, status }: Exclude<ExportAnswer, ExportBody>): NoSnapshot | Retry {
+function noSnapshot({ kind, message, status, where, emptyAs }: ExportRefusal): NoSnapshot {
   switch (kind) {
     case 'retry':
-    case 'retry_or_split':
-      return { kind: 'retry', why: message, isHopeless: code === 'stall' };
+      if (emptyAs !== undefined)
+        return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
+      return { kind: where === undefined ? 'busy' : 'refused', message };
     case 'wait':
-      return { kind: 'retry', why: message.replace(/\.$/, '') };
+      return { kind: 'busy', message };
+    case 'retry_or_split':
+      return { kind: 'busy', message: `The export of profiles failed again and again: ${message}.` };
     case 'gone':
     case 'invalid':
       return { kind: 'unavailable', message };
@@ -163,31 +118,3 @@ function refusalOf({ kind, code, message, status }: Exclude<ExportAnswer, Export
       return { kind: status === 404 ? 'unavailable' : 'refused', message };
   }
 }
-
-async function scanProfiles(
-  answer: ExportBody,
-  sentAt: number,
-  { open, scan: options, signal }: ProfileDeps,
-): Promise<ProfileSnapshot | NoSnapshot | Retry> {
-  const scanner = new Scanner({ ...options, requireSystem: false });
-  const output = await open();
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of answer.bytes) {
-    signal.throwIfAborted();
-    bytes += chunk.length;
-    hash.update(chunk);
-    for (const part of scanner.push(chunk)) await output(part);
-    if (scanner.header?.includes(UNIFIED_ID) === false) return withoutIds();
-  }
-  if (bytes === 0) return { kind: 'retry', why: 'its body has no byte' };
-  const { tail, ...scan } = scanner.finish();
-  if (!scan.header.includes(UNIFIED_ID)) return withoutIds();
-  for (const part of tail) await output(part);
-  return { kind: 'snapshot', scan, bytes, sha256: hash.digest('hex'), sentAt };
-}
-
-const withoutIds = (): NoSnapshot => ({
-  kind: 'refused',
-  message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?`,
-});
