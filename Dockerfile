@@ -3,7 +3,9 @@
 #   docker run --rm dfinery-elt demo
 ARG BASE_IMAGE=node:24-bookworm-slim@sha256:6f7b03f7c2c8e2e784dcf9295400527b9b1270fd37b7e9a7285cf83b6951452d
 
-FROM ${BASE_IMAGE} AS build
+# The machine that builds runs no code of another kind of processor: npm is told which one the image is for.
+FROM --platform=$BUILDPLATFORM ${BASE_IMAGE} AS build
+ARG TARGETARCH
 WORKDIR /build
 COPY package.json package-lock.json build.mjs ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -14,7 +16,8 @@ RUN node build.mjs
 WORKDIR /out
 # npm leaves out the DuckDB bindings of other platforms; of the Parquet decoder Node loads one build of three.
 RUN cp -r /build/package.json /build/package-lock.json /build/schemas /build/dist . \
- && npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
+ && cpu=$(echo "${TARGETARCH:-$(node -p process.arch)}" | sed s/amd64/x64/) \
+ && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --os=linux --cpu="$cpu" \
  && rm -r package-lock.json node_modules/parquet-wasm/bundler node_modules/parquet-wasm/esm \
  && find node_modules -type f -regex ".*\.\(map\|d\.[cm]?ts\)" -delete
 

@@ -1,7 +1,11 @@
-// Bundles one connector, with everything in it, into the single file that its image carries.
+// Bundles one connector, with everything in it, into the single file that its image carries, beside the notices of the
+// packages in it.
 //   node connectors/bundle.mjs source-dfinery OUT.mjs
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { bundledPackages, noticesOf } from './notices.mjs';
 import { validators } from './validator.mjs';
 
 /** Gives an ES module the `require` by which packages in CommonJS ask for others, or for Node's own modules. */
@@ -12,8 +16,8 @@ export const REQUIRE_BANNER = {
 /** What is no module: SQL as text. */
 export const LOADERS = { '.sql': 'text' };
 
-export const bundle = (connector, outfile) =>
-  build({
+export async function bundle(connector, outfile) {
+  const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL(`${connector}/main.ts`, import.meta.url))],
     outfile,
     bundle: true,
@@ -24,7 +28,14 @@ export const bundle = (connector, outfile) =>
     loader: LOADERS,
     plugins: [validators],
     logLevel: 'warning',
+    legalComments: 'none',
+    metafile: true,
     banner: REQUIRE_BANNER,
   });
+  await writeFile(
+    join(dirname(outfile), 'THIRD_PARTY_NOTICES'),
+    noticesOf(bundledPackages(Object.values(metafile.outputs))),
+  );
+}
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await bundle(process.argv[2], process.argv[3]);

@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
-const read = (file: string): string => readFileSync(join(import.meta.dirname, '../..', file), 'utf8');
+const ROOT = join(import.meta.dirname, '../..');
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const { version, types, bin } = JSON.parse(read('package.json')) as {
   version: string;
   types: string;
@@ -23,7 +25,7 @@ const OLD_NODE =
 
 it.each(Object.values(bin))('%s says on an older Node which one it needs, before it loads anything', (path) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', OLD_NODE, path, 'spec'], {
-    cwd: join(import.meta.dirname, '../..'),
+    cwd: ROOT,
     encoding: 'utf8',
   });
   expect([status, stdout, stderr]).toEqual([2, '', 'dfinery-elt needs Node 20.19 or later, this is 18.20.8.\n']);
@@ -52,13 +54,32 @@ describe('a release', () => {
       expect(job).toMatchObject({ needs: 'test', permissions: { 'id-token': 'write' } });
     }
     const words = Object.values(publishing).flatMap(({ steps }) => steps.map(({ run, uses }) => run ?? uses ?? ''));
-    expect(words.filter((one) => one.includes('npm publish') && one.includes('--provenance'))).toHaveLength(1);
+    const published = words.filter((one) => one.includes('npm publish') && one.includes('--provenance'));
+    // Without ./ npm would take the tarball for a repository of the user `packed` on GitHub.
+    expect(published.map((one) => /npm publish (\S+)/.exec(one)?.[1])).toEqual(['./packed/dfinery-elt-*.tgz']);
     expect(words.some((one) => one.startsWith('actions/attest-build-provenance@'))).toBe(true);
     expect(JSON.stringify(workflow)).not.toContain('NPM_TOKEN');
   });
 
-  it('pins every action by its commit, and gives every job a deadline', () => {
-    const text = read('.github/workflows/release.yml');
+  it.skipIf(process.platform === 'win32')('refuses a tag while a page says that nothing is published', () => {
+    const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Readonly<Record<string, Job>> };
+    const step = jobs.test?.steps.find(({ run }) => run?.includes('GITHUB_REF_NAME'))?.run ?? 'exit 9';
+    const folder = mkdtempSync(join(tmpdir(), 'dfinery-release-'));
+    for (const name of ['README.md', 'CHANGELOG.md', 'package.json', 'docs', 'connectors'])
+      cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+    const tag = (name: string) =>
+      spawnSync('bash', ['-e', '-c', step], { cwd: folder, env: { ...process.env, GITHUB_REF_NAME: name } }).status;
+    for (const name of ['README.md', 'CHANGELOG.md', 'docs/library.md']) {
+      const path = join(folder, name);
+      writeFileSync(path, readFileSync(path, 'utf8').replaceAll('not published yet', 'published'));
+    }
+    expect([tag(`v${version}`), tag('v99.0.0')]).toEqual([0, 1]);
+    writeFileSync(join(folder, 'docs/new.md'), 'It is not published yet.');
+    expect(tag(`v${version}`)).toBe(1);
+  });
+
+  it.each(['release', 'ci'])('%s pins every action by its commit, and gives every job a deadline', (name) => {
+    const text = read(`.github/workflows/${name}.yml`);
     const actions = [...text.matchAll(/uses: (\S+)/g)].map(([, action]) => action);
     expect(actions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
     const { jobs } = parse(text) as { jobs: Readonly<Record<string, { 'timeout-minutes'?: number }>> };

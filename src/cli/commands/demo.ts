@@ -1,4 +1,5 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
+import type { Env } from '../../base/env.ts';
 import { EXIT } from '../../base/errors.ts';
 import { parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
@@ -68,7 +69,7 @@ export const command = defineCommand({
     writeNamedFile(output, reportPage(report, options), `the report ${output}`);
     terminal.result(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
-    for (const line of nextSteps(file)) terminal.result(line);
+    for (const line of nextSteps(file, context.env)) terminal.result(line);
     if (json) terminal.result(JSON.stringify(summary));
     return EXIT.done;
   },
@@ -121,12 +122,16 @@ function queryLines(answers: readonly QueryResult[]): string[] {
   });
 }
 
-function nextSteps(file: string): string[] {
+/** The commands that go on, written as this one was called: by npm in a clone, by npx, or by its name alone. */
+function nextSteps(file: string, env: Env): string[] {
+  const isScript = env('npm_lifecycle_event') === 'demo';
+  const program = isScript || env('npm_command') === 'exec' ? 'npx dfinery-elt' : 'dfinery-elt';
+  const again = file === DEFAULT_FILE ? `${program} demo` : `${program} demo ${file}`;
   const steps = [
-    ['npm run demo', 'again: only what is new'],
-    [`npx dfinery-elt verify duckdb ${file}`, 'rows against receipts'],
-    ['npx dfinery-elt simulate', 'the embedded service'],
-    ['npx dfinery-elt init', 'your own service'],
+    [isScript && file === DEFAULT_FILE ? 'npm run demo' : again, 'again: only what is new'],
+    [`${program} verify duckdb ${file}`, 'rows against receipts'],
+    [`${program} simulate`, 'the embedded service'],
+    [`${program} init`, 'your own service'],
   ];
   const width = Math.max(...steps.map(([line]) => line.length));
   return ['How to go on', ...steps.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`)];
