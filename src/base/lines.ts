@@ -7,9 +7,9 @@ const MAX_LINE_BYTES = 64 * 1024 * 1024;
 export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
   const begun: Buffer[] = [];
   let begunBytes = 0;
-  for await (const given of input) {
+  for await (const piece of input) {
     const chunk =
-      typeof given === 'string' ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.length);
+      typeof piece === 'string' ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const lines: Buffer[] = [];
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {

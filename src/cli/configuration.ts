@@ -30,7 +30,8 @@ export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchem
 
 type Values = Readonly<Record<string, unknown>>;
 
-export type LocalSourceConfig = SourceConfig & LocalConfig;
+/** What a sync needs. The suppression list may be in the folder of the ledger. */
+export type LocalSourceConfig = SourceConfig & LocalConfig & { readonly ledgerDir: string | undefined };
 
 /** What the file and the environment say, read once; each command has the parts checked that it needs. */
 export class Configuration {
@@ -72,7 +73,13 @@ export class Configuration {
   source(): LocalSourceConfig {
     this.#require(sourceSchema.required);
     const { config } = parseSourceConfig(pick(this.values, sourceSchema), () => undefined, this.names);
-    return { ...config, ...this.local() };
+    return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
+  }
+
+  /** The folder of the ledger, in which the suppression list is unless `suppression_file` names another. */
+  get ledgerDir(): string | undefined {
+    const { ledger_dir: folder } = this.erasure;
+    return typeof folder === 'string' && folder !== '' ? folder : undefined;
   }
 
   /** The same without the way to the service, which a plan does not need. */

@@ -7,9 +7,13 @@ import type { ServiceName } from '../erasure/ledger/ledger.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
+import { suppressionFileOf } from '../erasure/suppression.ts';
+import type { Ways } from '../erasure/ways.ts';
+import { openExportClient } from '../extract/session.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { places, text, type ValuesOf } from './command.ts';
 import type { Configuration } from './configuration.ts';
+import type { Context } from './context.ts';
 import { checkTarget, targetNamed } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
@@ -20,10 +24,16 @@ export const PEOPLE_OPTIONS = {
   column: text('Name of the column with the external IDs'),
   in: places('A target and its place, as often as there are places; default: erasure.places'),
   byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
-  mapping: text('In place of --by-column: a file with the columns external_id and df_unified_id'),
+  mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
 };
 
 type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
+
+export interface Configured {
+  readonly setup: ErasureConfig;
+  readonly configuration: Configuration;
+  readonly context: Context;
+}
 
 /** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
 export function erasureOf({ values, erasure, names }: Configuration): ErasureConfig {
@@ -46,14 +56,15 @@ export function importTokenOf({ importToken }: ErasureConfig, configuration: Con
 
 /** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
 export function privacyOf(configuration: Configuration) {
-  const {
-    hashKey,
-    suppressionFile: file,
-    suppressionKey: key,
-  } = configuration.part('columnsHash', 'hashKey', 'suppressionFile', 'suppressionKey');
+  const { hashKey, suppressionFile, suppressionKey } = configuration.part(
+    'columnsHash',
+    'hashKey',
+    'suppressionFile',
+    'suppressionKey',
+  );
   return {
     hashKey: hashKey && new HashKey(hashKey),
-    suppression: file === undefined || key === undefined ? undefined : { file, key },
+    suppression: suppressionFileOf({ suppressionFile, suppressionKey, ledgerDir: configuration.ledgerDir }),
   };
 }
 
@@ -71,15 +82,25 @@ export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig
   return all;
 }
 
-/** How people are found in the places: by one of the two. Throws UserError if neither is given. */
-export function searchOf({ byColumn, mapping }: Pick<Values, 'byColumn' | 'mapping'>, setup: ErasureConfig) {
-  if (byColumn !== undefined && mapping !== undefined) throw configError('Give --by-column or --mapping, not both.');
-  const column = mapping === undefined ? (byColumn ?? setup.byColumn) : undefined;
-  if (column !== undefined || mapping !== undefined) return { column, mapping };
-  throw configError(
-    'Nothing says how people are found in the places. Give --by-column with the column that holds the external ID, ' +
-      'set erasure.by_column, or give --mapping FILE.',
-  );
+/** A longer wait for the quota ends a plan: it can be repeated later. */
+const MAX_WAIT_MS = 60_000;
+
+/** The ways in which people are found; `close` ends the connections of the export of profiles. */
+export function openWays(
+  values: Pick<Values, 'byColumn' | 'mapping' | 'in'>,
+  { setup, configuration, context }: Configured,
+): { readonly ways: Ways; readonly close: () => Promise<void> } {
+  const isAsked = setup.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
+  const client = isAsked ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_WAIT_MS }) : undefined;
+  const ways = {
+    places: placesOf(values, setup),
+    profiles: client,
+    column: values.byColumn ?? setup.byColumn,
+    mapping: values.mapping,
+    hashKey: privacyOf(configuration).hashKey,
+    options: configuration.placeOptions(),
+  };
+  return { ways, close: async () => client?.close() };
 }
 
 /** The rows that the options name, each ID exactly as it is written. */

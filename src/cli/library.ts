@@ -1,6 +1,7 @@
 import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { createLogger } from '../base/log.ts';
 import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
@@ -42,7 +43,7 @@ export interface Configuration {
   readonly spool_dir?: string;
   readonly target?: 'duckdb' | 'parquet' | 'delta' | 'arrow';
   readonly place?: string;
-  /** Is for the command line alone, and ignored. */
+  /** Its `ledger_dir` may hold the suppression list; the rest is for the command line alone. */
   readonly erasure?: unknown;
 }
 
@@ -92,12 +93,14 @@ export async function sync(options: SyncOptions): Promise<SyncResult> {
   const { place, config: given, from, to, fullRefresh = false, maxWaitMs, log = () => {} } = options;
   const { signal = new AbortController().signal } = options;
   const redactor = new Redactor();
-  const { memory_limit, lock_wait, retention, spool_dir, target: _t, place: _p, erasure: _, ...rest } = given;
+  const { memory_limit, lock_wait, retention, spool_dir, target: _t, place: _p, erasure, ...rest } = given;
   const source = parseSourceConfig(rest, () => undefined);
   const local = parseLocalConfig({ memory_limit, lock_wait, retention, spool_dir }, new Map());
   if (source.unknown.length > 0) throw configError(`config has unknown keys: ${source.unknown.join(', ')}.`);
   for (const secret of source.secrets) redactor.add(secret);
-  const config = { ...source.config, ...local.config };
+  const { ledger_dir: ledgerDir } = isObject(erasure) ? erasure : {};
+  const list = typeof ledgerDir === 'string' ? { ledgerDir } : {};
+  const config = { ...source.config, ...local.config, ...list };
   const target = targetNamed(options.target, TARGETS, 'sync');
   const context = {
     ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },

@@ -1,7 +1,7 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`; command.ts
 // says what a command and an option are. The other folders hold parts of single commands.
 
-import { EXIT, type ExitCode } from '../base/errors.ts';
+import { configError, EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
@@ -14,6 +14,9 @@ import { holdResults, printableTerminal } from './terminal.ts';
 
 const COMPLETION = new Set(['completion', '--get-yargs-completions']);
 
+/** Such a word would be repeated in messages. The address of a notification is never shown. */
+const WITH_USER = /^(-.*=)?(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*@/i;
+const NO_USER = 'with a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.';
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
 /** Runs one command line and returns its exit code; never throws. */
@@ -27,6 +30,10 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   }
   if (first === 'help' && topic === 'config') {
     for (const one of configHelp(outer.columns)) outer.result(one);
+    return EXIT.done;
+  }
+  if (first === 'version') {
+    outer.result(VERSION);
     return EXIT.done;
   }
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
@@ -47,6 +54,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const shown = quiet === true ? { ...terminal, interactive: false, status() {} } : terminal;
   const context = contextOf({ ...system, terminal: shown }, { logLevel, logFormat });
   try {
+    if (argv.some((word) => WITH_USER.test(word))) throw configError(`an address was given ${NO_USER}`);
     if (problem !== undefined) throw problem;
     refuseUnknownNames(system.env, CONFIG_SCHEMAS);
     const outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;

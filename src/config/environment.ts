@@ -35,10 +35,10 @@ export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): 
   const variables = schemas.flatMap(variablesOf);
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE}`);
-  const known = [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
-  const keys = known.map((name) => name.slice(PREFIX.length));
+  const names = [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
+  const keys = names.map((name) => name.slice(PREFIX.length));
   const unknown = (env.names?.() ?? [])
-    .filter((name) => name.toUpperCase().startsWith(PREFIX) && !known.includes(name))
+    .filter((name) => name.toUpperCase().startsWith(PREFIX) && !names.includes(name))
     .sort()
     .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
   if (unknown.length === 0) return;
@@ -54,13 +54,13 @@ export function readEnvironment(schema: ConfigSchema, env: Env) {
   const names = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { name, key, property } of variablesOf(schema)) {
-    const found = readVariable({ name, key, property }, env, problems);
-    if (found === undefined) continue;
-    const value = typedValue(found.text, property.type);
+    const variable = readVariable({ name, key, property }, env, problems);
+    if (variable === undefined) continue;
+    const value = typedValue(variable.text, property.type);
     if (value === undefined)
-      problems.push({ key, text: `${found.name} is not usable, wanted ${FORMS[property.type ?? 'string']}` });
+      problems.push({ key, text: `${variable.name} is not usable, wanted ${FORMS[property.type ?? 'string']}` });
     else values[key] = value;
-    names.set(key, found.name);
+    names.set(key, variable.name);
   }
   refuse('the environment is not usable', problems);
   return { values, names };

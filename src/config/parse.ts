@@ -100,10 +100,9 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   env: Env,
   names?: ReadonlyMap<string, string>,
 ): ParsedConfig<Readonly<C>> {
-  const given = objectOf(value);
+  const object = objectOf(value);
   // The platform writes null, and a form an empty text, for a key that is not given.
-  const isGiven = (found: unknown) => found !== null && found !== undefined && found !== '';
-  const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => isGiven(found)));
+  const filled = Object.fromEntries(Object.entries(object).filter(([, member]) => (member ?? '') !== ''));
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
   // The validation also fills in the defaults.
@@ -113,7 +112,7 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const further = problems(filled).filter(({ key }) => !named.has(key));
   refuse('the configuration is not usable', [...mismatches, ...further], names);
   const config = Object.freeze(configOf(valuesOf(schema, filled)));
-  const unknown = unknownKeys(Object.keys(schema.properties), given);
+  const unknown = unknownKeys(Object.keys(schema.properties), object);
   return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
 }
 
@@ -123,10 +122,10 @@ export function objectOf(value: unknown): Record<string, unknown> {
 }
 
 /** Keys that are not known, with the known key each was probably meant to be. */
-export const unknownKeys = (known: readonly string[], given: object): string[] =>
-  Object.keys(given)
-    .filter((key) => !known.includes(key) && !key.startsWith('_'))
+export const unknownKeys = (keys: readonly string[], object: object): string[] =>
+  Object.keys(object)
+    .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
-      const near = nearest(key, known, key.length / 3);
+      const near = nearest(key, keys, key.length / 3);
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });

@@ -3,6 +3,7 @@ import schema from '../../schemas/source-config.json' with { type: 'json' };
 import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
 import type { Env } from '../base/env.ts';
+import { nfc } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { cleanBaseUrl } from './base-url.ts';
@@ -45,9 +46,6 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
   exportToken: values.exportToken,
 });
 
-/** Names of columns are the same text however their marks are composed. */
-const nfc = (name: string): string => name.normalize('NFC');
-
 const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
 
 const conditionOf = (given: string | undefined, names: readonly string[]): NameCondition =>
@@ -81,8 +79,8 @@ export function parseSourceKeys<K extends SettingKey>(
   values: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
 ): ParsedConfig<Pick<SourceSettings, K>> {
-  const wanted = new Set<string>(keys);
-  const part = Object.fromEntries(Object.entries(values).filter(([key]) => wanted.has(camelCase(key))));
+  const parts = new Set<string>(keys);
+  const part = Object.fromEntries(Object.entries(values).filter(([key]) => parts.has(camelCase(key))));
   return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, () => undefined, names);
 }
 

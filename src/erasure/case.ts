@@ -1,17 +1,16 @@
-// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the
-// list, `requests.ts` asks the service, `purge.ts` and `place.ts` empty the places. `ledger/` keeps what happened.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the list,
+// `ways.ts` finds its people, `purge.ts` and `place.ts` empty the places, `requests.ts` asks the service. `ledger/` keeps
+// what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { codesOf, type DeletionReport, reportOf } from './erasure-report.ts';
-import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { Ledger, type LedgerSettings, type Remembered } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
-import { type Mapping, readMapping } from './mapping.ts';
-import { type PurgeRequest, placeName } from './place.ts';
-import { Purge } from './purge.ts';
+import { placeName } from './place.ts';
+import { Purge, type PurgeRequest } from './purge.ts';
 import type { RateLimits } from './rate-limiter.ts';
 import { newCounts, type ProfileDeleter, type Requested, sendRequests } from './requests.ts';
 
@@ -32,8 +31,6 @@ export interface ErasureOptions {
   /** Undefined: no request is sent. */
   readonly deleter: ProfileDeleter | undefined;
   readonly purge?: PurgeRequest | undefined;
-  /** File with the columns external_id and df_unified_id. */
-  readonly mapping?: string | undefined;
   /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
@@ -49,8 +46,9 @@ export interface ErasureResult {
 }
 
 /**
- * Erases the people of a list, in five steps: plan, consent, request, purge, prove. Without a consent it ends after the
- * plan. Rejects for what makes a plan impossible, for a stop by the signal, and for defects; any other failure is part
+ * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
+ * still knows the profiles then, so that after a kill the same command finds the same people. Without a consent it ends
+ * after the plan. Rejects for what makes a plan impossible, for a stop by the signal, and for defects; any other failure is part
  * of the result, beside what was done before it.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
@@ -68,31 +66,35 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   onPlanned(report());
-  if (plan.hasPeople) await ledger.begin(wanted.length, purge?.names ?? []);
+  if (plan.hasPeople) await ledger.begin(wanted.length, purge?.names ?? [], options.deleter !== undefined);
 
-  // 3. Request: ask the service for everybody whom it has not deleted yet.
+  // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
+  const failures = (await purge?.run(ledger)) ?? [];
+  io.signal.throwIfAborted();
+  // After a request the service knows the profile no more, and nothing would find the rows that stayed.
+  if (purge?.isPurged === false) return { report: report(NOT_REQUESTED), failure: worstOf(failures) };
+
+  // 4. Request: ask the service for everybody whom it has not deleted yet.
   let isTrusted = ledger.hasConfirmed;
   const requested = await requestAll(plan, options, (listed) => {
     isTrusted ||= listed.decision === 'done';
     onDecided(listed, isTrusted);
   });
-  const { counts, stoppedBy } = requested;
   io.signal.throwIfAborted();
-  if (stoppedBy !== undefined) {
-    const sentence = `${stoppedBy.message} ${grouped(counts.done)} of ${count(wanted.length, 'ID')} are deleted.`;
-    return { report: report(requested), failure: configError(sentence) };
-  }
-
-  // 4. Purge: everybody on the list leaves all places, whatever the service answered.
-  const failures = (await purge?.run(ledger)) ?? [];
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
   const done = report(requested);
   const isWrongField = isProbablyWrongField(done, ledger);
   if (isWrongField && !ledger.isKept) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
-  const failure = requestFailure(done, isWrongField && ledger.isKept, settings.onRejected);
+  const failure = requestFailure(done, requested, {
+    isWrongField: isWrongField && ledger.isKept,
+    onRejected: settings.onRejected,
+    hasPlaces: purge !== undefined,
+  });
   return { report: done, failure: worstOf([...failures, failure]) };
 }
+
+const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
 
 /** What is known before anything is sent or removed. Throws UserError for what makes the execution impossible. */
 async function planErasure(options: ErasureOptions) {
@@ -102,13 +104,18 @@ async function planErasure(options: ErasureOptions) {
   const list = new DeletionList();
   await options.read(list);
   const ids = list.ids();
-  const mapping = options.mapping === undefined ? undefined : await readMapping(options.mapping, ids);
   const { wanted, doneBefore, memory } = requestsOf(ids, ledger, options);
   const hasPeople = ids.length > 0 || options.purge?.isSuppressed === true;
-  const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, mapping, settings) : undefined;
+  const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
+  const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, service, io) : undefined;
   const guard = guardProblem(wanted, ledger, settings) ?? purge?.problem;
-  const hash = consentHash(list, mapping, purge?.suppressed, options);
-  const before = [refusedSentence(list.counts) ?? [], list.warnings(), memory].flat();
+  const hash = consentHash(list, purge, options);
+  const before = [
+    refusedSentence(list.counts) ?? [],
+    list.warnings(),
+    memory,
+    olderListSentences(ledger, purge),
+  ].flat();
   const report = (requested?: Requested) =>
     reportOf(
       {
@@ -118,6 +125,7 @@ async function planErasure(options: ErasureOptions) {
         isPurgeOnly: deleter === undefined,
         guard,
         places: purge?.reports ?? [],
+        withProfile: purge?.people.withProfile ?? null,
         warnings: [...before, ...(purge?.warnings ?? [])],
         hash,
         seconds: Math.round(io.clock.now() - began) / 1_000,
@@ -141,8 +149,7 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
   const times: number[] = [];
   for (const listed of deleter === undefined ? [] : ids) {
     const known = isAgain ? undefined : ledger.remembered(listed.id);
-    const isLater = listed.requestedAt !== undefined && known !== undefined && listed.requestedAt > known.at;
-    if (known?.outcome === 'done' && !isLater) {
+    if (known?.outcome === 'done' && !isNewRequest(listed, known)) {
       doneBefore.push(listed);
       times.push(known.at);
     } else wanted.push(listed);
@@ -160,6 +167,20 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
     );
   }
   return { wanted, doneBefore, memory };
+}
+
+/** True for a request after the confirmation, and not the one that was confirmed: a row that comes again is no new one. */
+const isNewRequest = ({ requestedAt }: ListedId, known: Remembered): boolean =>
+  requestedAt !== undefined && requestedAt >= known.at && requestedAt > (known.requestedAt ?? Number.NEGATIVE_INFINITY);
+
+/** A warning if list and places came out of one backup: then no place knows more people than the list. */
+function olderListSentences(ledger: Ledger, purge: Purge | undefined): string[] {
+  if (purge === undefined || ledger.listed <= purge.listLength) return [];
+  const { listLength: length } = purge;
+  return [
+    `The suppression list has ${count(length, 'person', 'people')}, and had ${grouped(ledger.listed)} at the last purge: ` +
+      'it is an older copy. Those who are missing return while the service exports them.',
+  ];
 }
 
 /** `2026-01-15`, `2026-01-15 to 2026-01-17` */
@@ -188,21 +209,17 @@ function nothingAccepted(list: DeletionList): UserError | undefined {
   return configError(`Nothing was deleted. ${refusedSentence(list.counts)} Is the ID field the right one?`);
 }
 
-/** The hash of what an officer confirms; never of what the ledger knows, so that it stays valid for a second run. */
-function consentHash(
-  list: DeletionList,
-  mapping: Mapping | undefined,
-  suppressed: SuppressionVersion | undefined,
-  options: ErasureOptions,
-): string {
-  const { settings, deleter, purge, isAgain = false } = options;
-  const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((one) => JSON.stringify([id, one]))).sort();
+/** The hash of what an officer confirms; never of what ledger or service know, so that it stays valid for a second run. */
+function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {
+  const { settings, purge, deleter, isAgain = false } = options;
+  const ways = purge?.ways;
+  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, isAgain],
-    [(purge?.places ?? []).map(placeName).sort(), purge?.column ?? null, pairs, suppressed?.head ?? null],
-    [purge?.maxPeople ?? null, purge?.allowsShared ?? false],
+    [(ways?.places ?? []).map(placeName).sort(), ways?.profiles !== undefined, ways?.column ?? null, pairs],
+    [purge?.isSuppressed ?? false, purge?.isNewList ?? false, purge?.maxPeople ?? null, purge?.allowsShared ?? false],
   ]);
 }
 
@@ -223,14 +240,28 @@ const MIN_REJECTED = 10;
 const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
   done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
 
+interface Failing {
+  readonly isWrongField: boolean;
+  readonly onRejected: ErasureSettings['onRejected'];
+  readonly hasPlaces: boolean;
+}
+
 /** The failure of the requests, if any. */
-function requestFailure(report: DeletionReport, isWrongField: boolean, on: ErasureSettings['onRejected']) {
-  const { done, undecided, rejected, to_request: wanted } = report;
+function requestFailure(
+  { done, undecided, rejected, to_request: wanted, ...report }: DeletionReport,
+  { stoppedBy }: Requested,
+  { isWrongField, onRejected, hasPlaces }: Failing,
+) {
+  const places = hasPlaces ? ' Their rows have left the places.' : '';
+  const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
+  if (stoppedBy !== undefined) {
+    return configError(`${stoppedBy.message} ${grouped(done)} of ${count(wanted, 'ID')} are deleted.${places}${alone}`);
+  }
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
     return transientError(
       `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service. Undecided: ${grouped(undecided)}` +
-        `${codes && ` (${codes})`}. Run again: it goes on with those.`,
+        `${codes && ` (${codes})`}.${places} Run again: it goes on with those.${alone}`,
     );
   }
   if (isWrongField) {
@@ -239,7 +270,7 @@ function requestFailure(report: DeletionReport, isWrongField: boolean, on: Erasu
         'before: the field with the IDs is probably wrong.',
     );
   }
-  if (on === 'continue' || rejected === 0) return undefined;
+  if (onRejected === 'continue' || rejected === 0) return undefined;
   return configError(`The service rejected ${count(rejected, 'ID')} (${codesOf(report.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });

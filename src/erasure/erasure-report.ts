@@ -12,6 +12,8 @@ export interface Reported {
   readonly isPurgeOnly: boolean;
   readonly guard: string | undefined;
   readonly places: readonly PlaceReport[];
+  /** Number of ids with a profile at the service; null if it was not asked. */
+  readonly withProfile: number | null;
   readonly warnings: readonly string[];
   readonly hash: string;
   readonly seconds: number;
@@ -27,7 +29,7 @@ export interface Executed {
 
 /** What a case did, or if `executed` is absent would do (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(plan: Reported, executed?: Executed) {
-  const { counts, wanted, doneBefore, isPurgeOnly, guard, places, warnings, hash, seconds } = plan;
+  const { counts, wanted, doneBefore, isPurgeOnly, guard, places, withProfile, warnings, hash, seconds } = plan;
   const sent = executed?.sent ?? newCounts();
   return {
     v: 1,
@@ -42,6 +44,7 @@ export function reportOf(plan: Reported, executed?: Executed) {
     undecided: executed === undefined ? 0 : wanted - sent.done - sent.rejected,
     guard: guard ?? null,
     purge_only: isPurgeOnly,
+    ids_with_profile: withProfile,
     places,
     warnings,
     stopped_by: executed?.stoppedBy ?? null,
@@ -62,6 +65,9 @@ export function reportLines(report: DeletionReport): string[] {
     ...Object.entries(report.refused).map(([why, n]) => [`  refused: ${refusalText(why)}`, n] as const),
     ...some('  repeated', report.duplicates),
     ...some('IDs', report.ids),
+    ...(report.ids_with_profile === null
+      ? []
+      : [['  with a profile at the service', report.ids_with_profile] as const]),
     ...some('  deleted before, not requested again', report.done_before),
     ...(report.purge_only ? [] : [['  to request', wanted] as const]),
   ];
@@ -87,14 +93,23 @@ const some = (label: string, n: number): (readonly [string, number])[] => (n ===
 const codes = (all: Readonly<Record<string, number>>) =>
   Object.entries(all).map(([code, n]) => [`  ${code}`, n] as const);
 
+/** Most rows of the list that a line shows. */
+const MAX_ROWS = 10;
+
 function placeLine(place: PlaceReport): string {
-  const { people, rows, ids_without_rows: lacking, row_numbers: numbers, rows_removed: removed, error } = place;
+  const { people, rows, other_people, other_rows, ids_without_rows: lacking, row_numbers, rows_removed, error } = place;
+  const shown = row_numbers.slice(0, MAX_ROWS).join(', ');
+  const without = `${count(lacking, 'ID')} without a row there (row ${shown}${lacking > MAX_ROWS ? ', …' : ''})`;
   const found = `${place.target} ${place.place}: ${count(people, 'person', 'people')}, ${count(rows, 'row')}`;
-  const done = removed === null ? '' : `, ${count(removed, 'row')} removed`;
-  const more = numbers.length < lacking ? ', …' : '';
-  const without =
-    lacking === 0 ? '' : `; ${count(lacking, 'ID')} without a row there (row ${numbers.join(', ')}${more})`;
-  return `${found}${done}${without}${error === null ? '' : `. ${error}`}`;
+  const others = `${count(other_people, 'other')} of the suppression list, ${count(other_rows, 'row')}`;
+  const parts = [
+    found,
+    ...(other_rows === 0 ? [] : [others]),
+    ...(rows_removed === null ? [] : [`${count(rows_removed, 'row')} removed`]),
+    ...(lacking === 0 ? [] : [without]),
+    ...(place.foreign.length === 0 ? [] : [`not made here, stays: ${place.foreign.slice(0, MAX_ROWS).join(', ')}`]),
+  ];
+  return `${parts.join('; ')}${error === null ? '' : `. ${error}`}`;
 }
 
 /** `40000: 3, 40001: 1` */

@@ -4,6 +4,7 @@ import { CsvError, parse } from 'csv-parse';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
+import { nfc } from '../cells/columns/groups.ts';
 import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
@@ -90,7 +91,7 @@ async function* jsonMembers(input: AsyncIterable<string>, name: string, columns:
     if (!isObject(value)) throw refused('this is no JSON object');
     const members = Object.keys(value);
     const cells = columns.map((column) => {
-      const member = members.find((one) => one.normalize('NFC') === column.normalize('NFC'));
+      const member = members.find((one) => nfc(one) === nfc(column));
       return member === undefined ? undefined : value[member];
     });
     if (isFirst && cells.includes(undefined)) {
@@ -144,9 +145,9 @@ async function* csvColumns(
 const quoted = (text: string): string => JSON.stringify(text);
 
 function placeOf(header: readonly string[], name: string, column: string): number {
-  const names = header.map((one) => one.normalize('NFC'));
-  const at = names.indexOf(column.normalize('NFC'));
-  if (at !== -1 && at === names.lastIndexOf(column.normalize('NFC'))) return at;
+  const names = header.map((one) => nfc(one));
+  const at = names.indexOf(nfc(column));
+  if (at !== -1 && at === names.lastIndexOf(nfc(column))) return at;
   const why = at === -1 ? `has no column ${quoted(column)}` : `has the column ${quoted(column)} more than once`;
   const shown = header.slice(0, 20).map(quoted).join(', ');
   throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);

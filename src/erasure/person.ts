@@ -1,51 +1,59 @@
 import { configError } from '../base/errors.ts';
-import type { PlaceOptions } from '../targets/contract.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
-import { readMapping } from './mapping.ts';
-import { type PurgeRequest, placeName } from './place.ts';
+import { placeName } from './place.ts';
+import { findInAllWays, type Ways, waysOf } from './ways.ts';
 
-export interface PersonOptions extends Pick<PurgeRequest, 'places' | 'column' | 'hashKey'> {
+export interface PersonOptions {
   readonly rows: AsyncIterable<ListRow>;
-  /** File with the columns external_id and df_unified_id. */
-  readonly mapping: string | undefined;
-  readonly options: PlaceOptions;
+  readonly ways: Ways;
   /** Undefined: nothing is kept. */
   readonly ledger: LedgerSettings | undefined;
+  readonly io: Omit<Runtime, 'env'>;
   write(line: string): Promise<void>;
 }
 
 /**
  * Shows everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
- * `access` in the ledger before anything is shown. Throws UserError.
+ * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
 export async function showPeople(request: PersonOptions): Promise<{ readonly ids: number; readonly rows: number }> {
-  const { places, column, hashKey, options, write } = request;
-  const { logger, clock, signal } = options;
+  const { ways, io, write } = request;
+  const { places, column, hashKey, options } = ways;
   const list = new DeletionList();
   for await (const row of request.rows) list.add(row);
   const listed = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  for (const warning of [refused ?? [], list.warnings()].flat()) logger.warn('person.list', warning);
-  const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-  const query = { ids: listed.map(({ id }) => id), column, mapping, hashKey };
+  const { people, warnings } = await findInAllWays(listed, ways, io);
+  const query = { ids: listed.map(({ id }) => id), column, people, hashKey };
+  const found: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
-    const { warnings } = await (await target.people()).find(path, query, options);
-    for (const warning of warnings) logger.warn('person.missed', warning);
+    const place = await (await target.people()).find(path, query, options);
+    found.push(place.rowsOf);
+    warnings.push(...place.warnings);
+  }
+  for (const warning of new Set([refused ?? [], list.warnings(), warnings].flat())) {
+    io.logger.warn('person.list', warning);
   }
   if (request.ledger !== undefined) {
-    const ledger = await Ledger.open(request.ledger, { clock, isPlan: false });
+    const ledger = await Ledger.open(request.ledger, { clock: io.clock, isPlan: false });
     const names = places.map(placeName);
-    await ledger.begin(0, names);
-    await ledger.writeAll(listed.map(({ id }) => ({ kind: 'access', id: ledger.key.idHash(id), places: names })));
+    await ledger.begin(0, names, false);
+    await ledger.writeAll(
+      listed.map(({ id }) => {
+        const rows = found.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);
+        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: waysOf(ways), rows };
+      }),
+    );
   }
   let rows = 0;
   for (const place of places) {
-    const people = await place.target.people();
+    const reader = await place.target.people();
     const name = JSON.stringify(placeName(place));
-    for await (const row of people.rows(place.path, query, options)) {
-      signal?.throwIfAborted();
+    for await (const row of reader.rows(place.path, query, options)) {
+      io.signal.throwIfAborted();
       await write(`{"place":${name},"table":"events","row":${row}}`);
       rows++;
     }

@@ -161,7 +161,9 @@ class Sender {
     const isAboutId = answer.status === 404 && answer.kind === 'stop' && ledger.hasConfirmed;
     const decided: DeletionAnswer = isAboutId ? { ...answer, kind: 'rejected' } : answer;
     const { kind: outcome, code, status = null } = decided;
-    await ledger.write({ kind: 'after', id, outcome, code, status });
+    const { requestedAt } = listed;
+    const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
+    await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return decided;
   }
 

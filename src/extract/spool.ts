@@ -76,20 +76,25 @@ export const runFolders = async (root: string): Promise<string[]> =>
 
 /**
  * Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could
- * not remove.
+ * not remove, and those of runs that are alive.
  */
-export async function sweepRunFolders(root: string, now: number): Promise<string[]> {
-  const unremoved: string[] = [];
+export async function sweepRunFolders(
+  root: string,
+  now: number,
+): Promise<{ readonly left: readonly string[]; readonly inUse: readonly string[] }> {
+  const left: string[] = [];
+  const inUse: string[] = [];
   for (const folder of await runFolders(root)) {
     try {
       const { mtimeMs } = await lstat(folder);
       const isInUse = (await hasLiveRun(folder)) ?? Math.abs(now - mtimeMs) < GRACE_MS;
-      if (!isInUse) await rm(folder, { recursive: true, force: true });
+      if (isInUse) inUse.push(folder);
+      else await rm(folder, { recursive: true, force: true });
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') unremoved.push(folder);
+      if (codeOf(error) !== 'ENOENT') left.push(folder);
     }
   }
-  return unremoved;
+  return { left, inUse };
 }
 
 /** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */

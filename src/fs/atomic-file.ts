@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
+  existsSync,
   openSync,
   readSync,
   realpathSync,
@@ -14,7 +15,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { link, lstat, mkdtemp, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { cannotSync, diskError } from './disk-failure.ts';
@@ -48,6 +49,17 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
       if (code !== 'ENOENT' && (ageMs === 0 || !isOthers)) throw error;
     }
   }
+}
+
+/**
+ * Throws the system's error if a file, or the folder in which it and what belongs to it are made, cannot be written. The
+ * file stays as it is.
+ */
+export async function tryToWrite(path: string): Promise<void> {
+  let folder = dirname(path);
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
+  if (existsSync(path)) await (await open(path, 'a')).close();
 }
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */

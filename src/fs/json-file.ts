@@ -29,8 +29,16 @@ export function readJsonFile(path: string, what: string, { mayBeEmpty = false } 
   if (mayBeEmpty && text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text around the fault, which may be a token.
-    throw configError(`${what} ${path} is not valid JSON.`, { where });
+  } catch (error) {
+    throw configError(`${what} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`, { where });
   }
+}
+
+/** Where the parser has found a fault, if it says so. Its own message quotes the text there, which may be a token. */
+function faultIn(text: string, message: string): string {
+  if (message === 'Unexpected end of JSON input') return ': it ends too early';
+  const [, position] = /at position (\d+)/.exec(message) ?? [];
+  if (position === undefined) return '';
+  const lines = text.slice(0, Number(position)).split('\n');
+  return `: look at line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
 }

@@ -7,6 +7,9 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 /** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
 export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
 
+/** An address without its user name and password, which may hold `/`. */
+export const withoutUser = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
+
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
 
@@ -16,8 +19,8 @@ export const isAddress = (text: string): boolean => ADDRESS.test(text);
 export function checkLocalPath(text: string): void {
   const [address] = ADDRESS.exec(text) ?? [];
   if (address === undefined) return;
-  // A user and perhaps a password stand before the host, or anywhere in an address without one.
-  const shown = schemeOf(text) === undefined ? `${address}…` : text.replace(/^([^:]*:\/\/)[^/]*@/, '$1');
+  // A password may stand anywhere in an address without a host.
+  const shown = schemeOf(text) === undefined ? `${address}…` : withoutUser(text);
   throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 

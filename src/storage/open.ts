@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { checkLocalPath, schemeOf } from '../fs/local-path.ts';
+import { checkLocalPath, schemeOf, withoutUser } from '../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import { PROBE_FOLDER, type Storage } from './storage.ts';
@@ -16,6 +16,9 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   }
   const [bucket = '', ...rest] = text.slice('s3://'.length).split('/');
   const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);
+  const shown = withoutUser(text);
+  if (shown !== text)
+    throw configError(`${shown} was given with a key: wanted s3://BUCKET/PREFIX, and the key in AWS_ACCESS_KEY_ID.`);
   if (!BUCKET.test(bucket)) throw configError(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { Agent } from 'node:https';
 import type { S3 } from '@aws-sdk/client-s3';
 import { type Env, quietSdkVersionWarning } from '../base/env.ts';
 import {
@@ -14,6 +13,8 @@ import {
 import { printable } from '../base/printable.ts';
 import { endpointProblem } from '../config/base-url.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
+import { networkProblem } from '../service/http/network.ts';
+import { ProxyAgent } from '../service/http/proxy.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
 const SDK_ATTEMPTS = 5;
@@ -39,7 +40,7 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
       connectionTimeout: CONNECT_MS,
       // Bytes that come keep a request alive, however long it takes.
       socketTimeout: idleMs,
-      ...(bundle !== undefined && { httpsAgent: new Agent({ keepAlive: true, ca: certificates(bundle) }) }),
+      httpsAgent: new ProxyAgent(env, { keepAlive: true, ...(bundle !== undefined && { ca: certificates(bundle) }) }),
     },
     ...(endpoint !== undefined && {
       ...{ endpoint, forcePathStyle: true },
@@ -123,6 +124,10 @@ const CREDENTIALS = new Set([
   'UnauthorizedAccess',
   'AuthorizationHeaderMalformed',
 ]);
+/** Answers of a store about a bucket of another region. */
+const ELSEWHERE = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
+/** Characters of a store's own message that are shown. */
+const MAX_SAID = 300;
 const PASSING = new Set([
   'SlowDown',
   'RequestTimeout',
@@ -141,6 +146,16 @@ export const statusOf = (thrown: unknown): number | undefined =>
   (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 
+/** The region that a store names, in its answer or in the header fields of that. */
+function regionOf(thrown: unknown): string | undefined {
+  const { Region, $response } = thrown as {
+    readonly Region?: string;
+    readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
+  };
+  const region = Region ?? $response?.headers?.['x-amz-bucket-region'];
+  return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
+}
+
 /** Converts an error of a store into a failure that names the address and who must act. */
 export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
@@ -151,10 +166,18 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
     return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
   }
   if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
+  const network = networkProblem(thrown, `the endpoint of ${address}`);
+  if (network.config) return configError(network.message, details);
+  if (network.code === 'proxy')
+    return transientError(`${address} was not reached, because ${network.message}: try again later.`, details);
+  const said = [status, `${name}:`, printable(messageOf(thrown)).slice(0, MAX_SAID)].join(' ').trim();
+  const region = ELSEWHERE.has(name) ? regionOf(thrown) : undefined;
+  if (region !== undefined)
+    return configError(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`, details);
   if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
     return configError(
-      `${address}: the credentials were refused (${name}): give the SDK's credential chain a key that may use this ` +
-        'bucket, and the right AWS_REGION.',
+      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
+        'docs/targets.md lists, and AWS_REGION.',
       details,
     );
   }
@@ -168,8 +191,7 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
   if (status === undefined)
     return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
   return configError(
-    `${address} refused a request (${reason}: ${printable(messageOf(thrown)).slice(0, 200)}): check the address, ` +
-      'AWS_REGION and AWS_ENDPOINT_URL_S3.',
+    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
     details,
   );
 }

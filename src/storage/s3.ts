@@ -38,7 +38,8 @@ export async function openS3Storage(folder: BucketFolder, env: Env, signal: Abor
   // Every request under way adds listeners; Node would otherwise warn of a leak.
   if (signal !== undefined) setMaxListeners(0, signal);
   try {
-    await client.headBucket({ Bucket: folder.bucket }, options);
+    // A policy may allow the prefix alone.
+    await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, options);
   } catch (error) {
     client.destroy();
     if (statusOf(error) === 404) throw configError(`${folder.address}: there is no such bucket.`, { cause: error });

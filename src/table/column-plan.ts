@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../cells/columns/groups.ts';
+import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX, nfc } from '../cells/columns/groups.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
@@ -197,7 +197,7 @@ function keptType({ source, type, forms }: StoredColumn, named: ColumnType | und
 /** The type that `column_types` or a pinned schema gives the column. */
 function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
   const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
-  const configured = names.flatMap((name) => rules.columnTypes.get(name.normalize('NFC')) ?? []);
+  const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
   const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
   return [...configured, ...pinned].at(0);
 }

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../base/days.ts';
-import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
@@ -23,8 +22,8 @@ export interface TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
   readonly lastRun?: RunRecord | undefined;
-  /** The suppression list with which people were purged from the place. */
-  readonly suppression?: SuppressionVersion | undefined;
+  /** Number of people on the suppression list with which the place was purged last. */
+  readonly suppressionLength?: number | undefined;
 }
 
 /** Number of column changes that a place keeps, the latest ones. */
@@ -80,8 +79,8 @@ export function applyBatch(before: TableState, batch: StoredBatch): TableState {
 /** True if a commit of this state would change nothing. */
 export const isSameState = (a: TableState, b: TableState): boolean =>
   isDeepStrictEqual(
-    [a.columns, a.receipts, a.exportState, a.changes, a.suppression],
-    [b.columns, b.receipts, b.exportState, b.changes, b.suppression],
+    [a.columns, a.receipts, a.exportState, a.changes, a.suppressionLength],
+    [b.columns, b.receipts, b.exportState, b.changes, b.suppressionLength],
   );
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */

@@ -4,7 +4,6 @@
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { SuppressionVersion } from '../cells/columns/row-filter.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { DayDownload, RunFacts } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
@@ -168,17 +167,17 @@ export interface People {
 
 export interface PurgePreview {
   readonly found: PeopleFound;
-  /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
-  readonly foreignTables: readonly string[];
+  /** Tables and files in the place that are not this program's: they stay, and may name the people. */
+  readonly foreign: readonly string[];
 }
 
 export interface PurgeOptions extends PlaceOptions {
   /**
    * Called with those who are found, under the lock, before anything is changed: the ledger and the suppression list
-   * get their lines here. It returns what the place remembers of the list; undefined without one. Called again where a
+   * get their lines here. It returns the length of the list, which the place remembers. Called again where a
    * lost race makes the purge begin again.
    */
-  readonly onFound: (found: PeopleFound) => Promise<SuppressionVersion | undefined>;
+  readonly onFound: (found: PeopleFound) => Promise<number>;
 }
 
 export interface PurgeResult extends RewriteResult {

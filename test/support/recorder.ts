@@ -380,9 +380,9 @@ async function intercept(recorder: Recorder): Promise<() => void> {
     for (const name of OTHER) after(object, `${name}${suffix}`, ([path]) => recorder.changed(name, String(path)), owns);
   }
   const paths = new Map<unknown, string>();
-  const opened = ([path]: unknown[], descriptor: unknown) => {
+  const opened = ([path, flags = 'r']: unknown[], descriptor: unknown) => {
     paths.set(descriptor, String(path));
-    recorder.changed('open', String(path));
+    if (flags !== 'r') recorder.changed('open', String(path));
   };
   after(fs, 'openSync', opened, owns);
   after(fs.promises, 'open', opened, owns);

@@ -1,6 +1,6 @@
 import { addDays, dayAt } from '../../base/days.ts';
 import { editHeader } from '../../cells/columns/column-edits.ts';
-import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
+import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns, nfc } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
@@ -16,7 +16,7 @@ import { exportHeader } from './header.ts';
 import { streamsOf } from './schemas.ts';
 
 /** Longest wait for the quota (ms): who configures a connection waits for its schema. */
-const MAX_WAIT_MS = 60_000;
+const MAX_WAIT_MS = 30_000;
 
 export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
@@ -74,9 +74,9 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
     .map(({ key, source, group, declared }) => ({
       source,
       group,
-      type: edits?.hash.has(source.normalize('NFC'))
+      type: edits?.hash.has(nfc(source))
         ? 'string'
-        : (config.columnTypes.get(source.normalize('NFC')) ?? declared ?? types.get(key) ?? 'string'),
+        : (config.columnTypes.get(nfc(source)) ?? declared ?? types.get(key) ?? 'string'),
     }));
 }
 

@@ -1,5 +1,5 @@
 import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/row-editor.ts';
-import { headerColumns, ITEM_PREFIX } from './groups.ts';
+import { headerColumns, ITEM_PREFIX, nfc } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
@@ -18,8 +18,6 @@ export function columnEdits(
   if (drop.length === 0 && hash.length === 0) return undefined;
   return { drop: new Set(drop.map(nfc)), hash: new Set(hash.map(nfc)), key };
 }
-
-const nfc = (name: string): string => name.normalize('NFC');
 
 /** The effect of the edits on one header. */
 export interface EditedHeader {

@@ -20,6 +20,9 @@ export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.g
 const customGroup = (name: string): ColumnGroup =>
   name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
 
+/** Names of columns are the same text however their marks are composed. */
+export const nfc = (name: string): string => name.normalize('NFC');
+
 /** Identifies a column of an export, whichever header it is in. */
 export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 
@@ -50,9 +53,9 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
     const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
-    const known = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
-    const group = known?.group ?? customGroup(source);
-    return { name, source, occurrence, key: columnKey(source, occurrence), group, declared: known?.type };
+    const column = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
+    const group = column?.group ?? customGroup(source);
+    return { name, source, occurrence, key: columnKey(source, occurrence), group, declared: column?.type };
   });
 }
 

@@ -12,7 +12,7 @@ export const OUTER_PAD = 0x5c;
 const MAX_KEPT = 1 << 16;
 const MAX_KEPT_BYTES = 64;
 
-/** The key under which the values of `columns_hash` become HMAC-SHA-256 in hex. */
+/** A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or the people of a suppression list. */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly check: string;
@@ -22,11 +22,12 @@ export class HashKey {
   /** Hashes by value as Latin-1. */
   readonly #kept = new Map<string, string>();
 
-  constructor(key: Secret) {
+  /** `label`: what the check value is made of, so that those of keys for different uses cannot be compared. */
+  constructor(key: Secret, label = CHECK_LABEL) {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
     this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
-    this.check = this.hashOf(CHECK_LABEL).slice(0, CHECK_LENGTH);
+    this.check = this.hashOf(label).slice(0, CHECK_LENGTH);
   }
 
   /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */

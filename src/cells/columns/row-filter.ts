@@ -6,17 +6,8 @@ export interface RowFilter {
   drops(column: string, bytes: Uint8Array, start: number, end: number): boolean;
 }
 
-/** How much of a suppression list a place was purged with: its first `length` entries, and a hash over them. */
-export interface SuppressionVersion {
-  /** SHA-256 (hex). */
-  readonly head: string;
-  readonly length: number;
-}
-
 /** The people who stay forgotten. */
 export interface Suppression extends RowFilter {
-  /** The whole list. */
-  readonly version: SuppressionVersion;
-  /** True if the first entries of the list are those of `version`. */
-  extends(version: SuppressionVersion): boolean;
+  /** Number of people on the list. */
+  readonly length: number;
 }

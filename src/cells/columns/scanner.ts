@@ -256,8 +256,8 @@ class SuppressedRows {
   }
 
   open(header: readonly string[]): void {
-    const wanted = this.#filter?.columns ?? [];
-    this.#columns = header.flatMap((name, index) => (wanted.includes(name) ? [[index, name] as const] : []));
+    const names = this.#filter?.columns ?? [];
+    this.#columns = header.flatMap((name, index) => (names.includes(name) ? [[index, name] as const] : []));
   }
 
   /** True if the tokenizer's last row belongs to such a person; it is counted. */

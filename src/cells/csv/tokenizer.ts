@@ -56,7 +56,7 @@ export class RowTokenizer {
     const { cells } = this;
     let used = 0;
     let head = 0;
-    let all = 0;
+    let joined = 0;
     let i = at;
     for (;;) {
       let c = bytes[i];
@@ -101,7 +101,7 @@ export class RowTokenizer {
           cells[used + 1] = start;
           cells[used + 2] = i;
           used += STRIDE;
-          all |= flags;
+          joined |= flags;
         }
         i += flags & QUOTED;
         if (c === COMMA) {
@@ -111,7 +111,7 @@ export class RowTokenizer {
         }
       }
       this.used = used;
-      this.flags = all;
+      this.flags = joined;
       this.width = (head >> COLUMN_SHIFT) + 1;
       this.contentEnd = i;
       return c === LF ? i + 1 : this.#rowEnd(i, end, last);

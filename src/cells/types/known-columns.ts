@@ -18,7 +18,7 @@ interface KnownColumn {
 type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
 
 function known({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
-  const group = COLUMN_GROUPS.find((one) => one === groupName);
+  const group = COLUMN_GROUPS.find((name) => name === groupName);
   if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
   return { name, group, type, required, alternative };
 }

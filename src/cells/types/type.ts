@@ -60,8 +60,8 @@ export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 /** SQL that turns a typed expression into one of another type. */
 type Conversion = (expr: string, zone: Zone | undefined) => string;
 
-/** The facts of a type that cannot be derived from others. */
-interface Facts {
+/** What cannot be derived of a type. */
+interface TypeDefinition {
   readonly type: ColumnType;
   /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
   cells(asInstants: boolean): CellForms;
@@ -92,7 +92,7 @@ interface Facts {
  * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
  * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
  */
-export interface ColumnCodec extends Facts {
+export interface ColumnCodec extends TypeDefinition {
   /**
    * Writes the value of a cell that fits as JSON into `out` at byte `at`, `null` if it is absent. Returns the index
    * behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
@@ -109,7 +109,7 @@ export interface ColumnCodec extends Facts {
 }
 
 /** The definition of a type in which the text `null` is absent, for cells with a value. */
-interface Definition extends Facts {
+interface NullableDefinition extends TypeDefinition {
   /** Does the work of `writeJson` for a cell with a value. */
   writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   sql(expr: string, zone?: Zone): string;
@@ -120,7 +120,7 @@ interface Definition extends Facts {
 }
 
 /** The codec of a type in which the text `null` is absent. */
-export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: Definition): ColumnCodec {
+export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: NullableDefinition): ColumnCodec {
   const { sql } = definition;
   return {
     ...definition,

@@ -2,13 +2,13 @@ import { secretFrom } from '../../base/env.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
-import type { ErasureConfig } from '../../config/erasure.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { isProved, proofLines, proveErasure } from '../../erasure/ledger/proof.ts';
 import { verifyLedger } from '../../erasure/ledger/read.ts';
 import { DeletionList } from '../../erasure/list.ts';
-import type { PurgeRequest } from '../../erasure/place.ts';
+import type { PurgeRequest } from '../../erasure/purge.ts';
+import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
@@ -18,11 +18,10 @@ import {
   checkedWord,
   erasureOf,
   importTokenOf,
+  openWays,
   PEOPLE_OPTIONS,
-  placesOf,
   privacyOf,
   rowsOf,
-  searchOf,
   serviceOf,
 } from '../erasure.ts';
 import { failureOf } from '../failure.ts';
@@ -31,10 +30,11 @@ import { during } from '../run/progress.ts';
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
   suppressed: flag('Purge everybody on the suppression list, for a restored backup'),
+  newList: flag('With --suppressed: begin a new suppression list, since the old one is lost'),
   purgeOnly: flag('Send no request to the service: purge the places alone'),
   again: flag('Request also those whom the ledger knows as deleted'),
   maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
-  allowShared: flag('Purge people whose rows also carry other IDs in the column'),
+  allowShared: flag('Purge people whose rows or profile also carry other IDs'),
   reason: text('Why; it is written to the ledger'),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list printed'),
@@ -71,7 +71,7 @@ export const command = defineCommand({
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
 async function forget(values: Values, context: Context): Promise<Outcome> {
   const { clock, random, logger, signal, env } = context;
-  const { execute, confirm, suppressed, purgeOnly, again, reason } = values;
+  const { execute, confirm, suppressed, newList, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined)) {
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   }
@@ -80,7 +80,9 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
   const setup = erasureOf(configuration);
   const service = serviceOf(setup, configuration);
   const importToken = isPurgeOnly ? undefined : importTokenOf(setup, configuration);
-  const purge = purgeOf(values, setup, configuration, context);
+  if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
+  const { ways, close } = openWays(values, { setup, configuration, context });
+  const purge = purgeOf(values, ways, configuration);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
   const settings = { ...setup, ...service, onRejected: 'continue' as const, reason };
   const rows = suppressed ? undefined : rowsOf(values, setup.requestedAtField);
@@ -91,8 +93,7 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
       io: { clock, random, logger, signal },
       consent: confirm === undefined ? undefined : { confirm },
       deleter,
-      purge: purge?.request,
-      mapping: purge?.mapping,
+      purge,
       isAgain: again,
       async read(list) {
         for await (const row of rows ?? []) {
@@ -102,33 +103,44 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
       },
     });
     const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-    return outcomeOf(await during(what, work, context), context);
+    return outcomeOf(await during(what, work, context), purge, context);
   } finally {
+    await close();
     await deleter?.close();
   }
 }
 
-function purgeOf(values: Values, setup: ErasureConfig, configuration: Configuration, context: Context) {
-  const places = placesOf(values, setup);
-  if (places.length === 0) return undefined;
-  const { suppressed, maxPeople, allowShared } = values;
-  const search = suppressed ? { column: undefined, mapping: undefined } : searchOf(values, setup);
-  const options = configuration.placeOptions();
-  const request: PurgeRequest = {
-    places,
-    column: search.column,
-    ...privacyOf(configuration),
+function purgeOf(values: Values, ways: Ways, configuration: Configuration): PurgeRequest | undefined {
+  if (ways.places.length === 0) return undefined;
+  const { suppressed, newList, maxPeople, allowShared } = values;
+  const { suppression } = privacyOf(configuration);
+  const { clock, spoolDir } = ways.options;
+  if (suppression === undefined) {
+    throw configError(
+      'A case with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
+        '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
+    );
+  }
+  return {
+    ways: suppressed ? { ...ways, profiles: undefined, column: undefined, mapping: undefined } : ways,
+    suppression,
     isSuppressed: suppressed,
+    isNewList: newList,
     maxPeople,
     allowsShared: allowShared,
-    options,
-    sweep: () => sweepRunFolders(options.spoolDir, context.clock.now()),
+    sweep: () => sweepRunFolders(spoolDir, clock.now()),
   };
-  return { request, mapping: search.mapping };
 }
 
-function outcomeOf({ report, failure }: ErasureResult, context: Context): Outcome {
+const NO_PLACES = 'The case has no places: rows that were loaded stay where they are.';
+
+function outcomeOf(
+  { report: plan, failure }: ErasureResult,
+  purge: PurgeRequest | undefined,
+  context: Context,
+): Outcome {
   const { logger, redactor, signal } = context;
+  const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const error = failure === undefined ? null : redactor.mask(failure.message);
   const isPlan = report.mode === 'plan';

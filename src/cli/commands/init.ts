@@ -122,7 +122,7 @@ function nextSteps(path: string, suppressionFile: string | undefined): string[] 
     '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',
     ...(isErasing ? erasure : []),
     'How to go on',
-    `  npx dfinery-elt plan${named}             # days, exports and time`,
+    `  npx dfinery-elt plan${named}             # days and exports`,
     `  npx dfinery-elt sync${named}             # as often as you like`,
     ...(isErasing ? [`  npx dfinery-elt forget --id ID${named}   # the plan; nothing is erased`] : []),
   ];

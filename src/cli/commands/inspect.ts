@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { codeOf, configError, messageOf } from '../../base/errors.ts';
+import { codeOf, configError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { unlisted } from '../../cells/columns/column-edits.ts';
 import { missingColumns } from '../../cells/columns/groups.ts';
@@ -9,6 +9,7 @@ import type { ColumnGroup } from '../../cells/types/known-columns.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/session.ts';
+import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { Configuration, pinnedTypes } from '../configuration.ts';
 import { tableLines } from '../table.ts';
@@ -46,6 +47,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
   let bytes = 0;
   try {
     for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20, signal })) {
+      if (bytes === 0 && chunk.includes(0)) throw configError(`${file} holds binary data, and so is no CSV file.`);
       bytes += chunk.length;
       scanner.push(chunk);
     }
@@ -54,7 +56,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file. ${error.sentence}.`);
     if (codeOf(error) === undefined) throw error;
-    throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw configError(`${file} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 

@@ -2,11 +2,12 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/person.ts';
+import { requireWay } from '../../erasure/ways.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { erasureOf, PEOPLE_OPTIONS, placesOf, privacyOf, rowsOf, searchOf, serviceOf } from '../erasure.ts';
+import { erasureOf, openWays, PEOPLE_OPTIONS, rowsOf, serviceOf } from '../erasure.ts';
 
 export const command = defineCommand({
   options: {
@@ -21,19 +22,18 @@ export const command = defineCommand({
   async run(values, context) {
     const configuration = new Configuration(values.config, context);
     const setup = erasureOf(configuration);
-    const places = placesOf(values, setup);
-    if (places.length === 0) throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
-    const search = searchOf(values, setup);
+    const { ways, close } = openWays(values, { setup, configuration, context });
+    if (ways.places.length === 0)
+      throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
+    requireWay(ways);
     const list = rowsOf(values, undefined);
     const path = values.output;
     const file = path === undefined ? undefined : await newFile(path);
     try {
       const { ids, rows } = await showPeople({
         rows: list,
-        places,
-        ...search,
-        hashKey: privacyOf(configuration).hashKey,
-        options: configuration.placeOptions(),
+        ways,
+        io: context,
         ledger: setup.ledgerDir === undefined ? undefined : { ...setup, ...serviceOf(setup, configuration) },
         async write(line) {
           if (file === undefined) context.terminal.result(line);
@@ -50,6 +50,8 @@ export const command = defineCommand({
       await file?.close();
       if (path !== undefined) await rm(path, { force: true });
       throw error;
+    } finally {
+      await close();
     }
   },
 });

@@ -86,8 +86,8 @@ function asLines({ planned, forecast, now }: PlanOutput): string[] {
     '',
     `  ${count(rows.length, 'day')}, ${exports}; ${forecast.startableNow} may start at once.`,
     wait === 0
-      ? '  A full quota delays none of them.'
-      : `  A full quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+      ? '  None of them waits, unless others use the quota.'
+      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
     planned.toDateInclusive === undefined
       ? '  Whether to_date is included is not known yet: the run finds it out.'
       : `  to_date is ${planned.toDateInclusive ? '' : 'not '}included.`,

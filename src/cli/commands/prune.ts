@@ -33,6 +33,8 @@ export const command = defineCommand({
     const { days, rows } = await during(`Pruning ${place}`, work, context);
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
     const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };
+    if (days.length === 0)
+      return { result, lines: [`Nothing to remove: ${place} has no rows of days before ${before}.`] };
     const plan = `This would remove ${what}. To do so, add --execute.`;
     return { result, lines: [execute ? `Removed ${what} from ${place}.` : plan] };
   },

@@ -1,6 +1,7 @@
 import { dayAt } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
+import { nameDays } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plausible.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
@@ -31,21 +32,21 @@ export const command = defineCommand({
 });
 
 function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
-  const all = [...receipts.values()];
-  const named = (wanted: (day: string) => boolean) => all.map(({ day }) => day).filter(wanted);
+  const days = [...receipts.keys()];
+  const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
   return {
     cursor: exportState?.from_date ?? null,
-    first_day: all[0]?.day ?? null,
-    last_day: all.at(-1)?.day ?? null,
-    days: receipts.size,
-    changed: all.map(({ day, changed_at }) => ({ day, changed_at })),
-    rows: all.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
+    first_day: stored[0]?.day ?? null,
+    last_day: stored.at(-1)?.day ?? null,
+    days: stored.length,
+    changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
+    rows: stored.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
-    open_days: named((day) => receipts.get(day)?.is_over === false),
+    open_days: days.filter((day) => receipts.get(day)?.is_over === false),
     gaps: exportState?.gaps ?? [],
-    pruned_days: named((day) => receipts.get(day)?.pruned === true),
-    implausible_days: named((day) => implausible(day, receipts) !== undefined),
+    pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
+    implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
     last_run: lastRun === undefined ? null : lastRunOf(lastRun),
   };
 }
@@ -56,14 +57,9 @@ function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
 
 type Status = ReturnType<typeof statusOf> & { readonly place: string; readonly days_until_loss: number | null };
 
-const MAX_NAMED = 10;
-
 function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
-  const some = (what: string, named: readonly string[]) =>
-    named.length === 0
-      ? []
-      : [`${what}: ${named.slice(-MAX_NAMED).join(', ')}${named.length > MAX_NAMED ? ', …' : ''}`];
+  const some = (what: string, named: readonly string[]) => (named.length === 0 ? [] : [`${what}: ${nameDays(named)}`]);
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,

@@ -4,6 +4,7 @@ import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
+import { nameDays } from '../../extract/plan/calendar.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
@@ -59,11 +60,12 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   if (rescued_cells > 0)
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
   if (implausible_days.length > 0)
-    reasons.push(`Far fewer rows than usual on ${some(implausible_days)}: the provider may lag.`);
+    reasons.push(`Far fewer rows than usual on ${nameDays(implausible_days)}: the provider may lag.`);
   const left = next_from_date === null ? SOON_DAYS + 1 : daysLeftOf(next_from_date, today, historyDays);
   if (left > SOON_DAYS) return reasons;
-  const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
-  return [...reasons, `${next_from_date}, the first day not yet complete, can no longer be exported ${when}.`];
+  const when =
+    left <= 0 ? 'can be exported until today at the latest' : `can be exported for ${count(left, 'more day')}`;
+  return [...reasons, `${next_from_date}, the first day not yet complete, ${when}.`];
 }
 
 const MAX_SHOWN = 10;

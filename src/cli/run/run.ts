@@ -19,7 +19,7 @@ import { EMPTY_SUMMARY, type RunResult, summaryOf } from './summary.ts';
 const TICK_MS = 500;
 
 export interface SyncRun {
-  readonly config: SourceConfig;
+  readonly config: SourceConfig & { readonly ledgerDir?: string | undefined };
   readonly days: WantedDays;
   readonly maxWaitMs: number | undefined;
 }
@@ -33,7 +33,7 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
     const stateful = 'commit' in sink ? sink : undefined;
     try {
       const suppression = suppressionOf(run.config);
-      requireSuppression('The place', stateful?.state?.suppression, suppression);
+      requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
       const prior = priorLoadsOf(stateful?.state);
       const plan = planRun({ settings: run.config, ...run.days, prior, now: began });
       result = await execute({ ...run, suppression }, plan, context, sink);

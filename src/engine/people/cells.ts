@@ -1,4 +1,5 @@
-import { configError } from '../../base/errors.ts';
+import { configError, internalError } from '../../base/errors.ts';
+import { nfc } from '../../cells/columns/groups.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -15,9 +16,13 @@ import type { PeopleQuery } from './query.ts';
 // is the canonical text of its value. The keys of an id are its text, and its canonical text in the types of the column.
 // If the column is hashed, the hashes of these are keys too.
 
-/** Temporary tables of keys, with the number of their id: IDS of a column, PEOPLE of unified ids. */
+/**
+ * Temporary tables of keys, with the number of their id: IDS of the column, PEOPLE of the unified ids of the ids, OTHERS
+ * of those of the suppression list.
+ */
 export const IDS = 'temp.main._dfinery_ids';
 export const PEOPLE = 'temp.main._dfinery_people';
+export const OTHERS = 'temp.main._dfinery_others';
 
 /** The rows of `events` in a place. */
 export interface EventRows {
@@ -37,8 +42,15 @@ export interface Wanted {
 export const HASH_PATTERN = '[0-9a-f]{64}';
 const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 
+/** True for a text that may be a hash of a value. */
+export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
+
 /** Names match whatever Unicode form a keyboard or an editor gave them. */
-export const isSameName = (a: string, b: string): boolean => a.normalize('NFC') === b.normalize('NFC');
+export const isSameName = (a: string, b: string): boolean => nfc(a) === nfc(b);
+
+/** The columns of a table that hold a column of the export; none if it never had a value. */
+export const columnsNamed = (state: TableState, name: string): Typed[] =>
+  state.columns.filter(isTyped).filter(({ source }) => isSameName(source, name));
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
 export class Cells {
@@ -56,11 +68,8 @@ export class Cells {
   readonly #hashings: readonly HashedColumns[];
 
   constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, name: string) {
-    const own = state.columns.filter(isTyped).filter(({ source }) => isSameName(source, name));
-    if (own.length === 0) {
-      const remedy = 'set by_column (--by-column) to the column that holds the IDs. Nothing was done.';
-      throw configError(`${place} has no column ${name}: ${remedy}`);
-    }
+    const own = columnsNamed(state, name);
+    if (own.length === 0) throw internalError(`${place} has no column ${name}.`);
     this.source = own[0].source;
     this.#place = place;
     this.#key = hashKey;
@@ -80,13 +89,13 @@ export class Cells {
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
   hashKeyOf(text: string): string | undefined {
-    if (this.#hashings.length === 0 || !HASHED_VALUE.test(text)) return undefined;
+    if (this.#hashings.length === 0 || !isHash(text)) return undefined;
     return (this.#hasOwnKey ? this.#key?.check : this.#hashings.at(-1)?.key_check) ?? undefined;
   }
 
   /** A text that is equal for a value and its hash, so that both count as one person. */
   personOf(text: string): string {
-    return this.pads.length === 0 || HASHED_VALUE.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
+    return this.pads.length === 0 || isHash(text) || this.#key === undefined ? text : this.#key.hashOf(text);
   }
 
   /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */

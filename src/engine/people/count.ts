@@ -2,6 +2,7 @@ import { isPlaceholder } from '../../base/placeholder.ts';
 import type { Engine } from '../session/engine.ts';
 import { type Cells, hmacSql, IDS, isAnyAmong, PEOPLE, type Wanted, wantedSql } from './cells.ts';
 import type { PeopleQuery } from './query.ts';
+import { nearSql } from './spelling.ts';
 
 interface RowsOfQuery extends Pick<PeopleQuery, 'ids'> {
   readonly condition: string;
@@ -11,7 +12,7 @@ interface RowsOfQuery extends Pick<PeopleQuery, 'ids'> {
 
 /** The rows that leave for each id; a row of several ids counts for each. */
 export async function countRowsOf(engine: Engine, from: string, { condition, column, unified, ids }: RowsOfQuery) {
-  const tables = [`SELECT n, key, 'u' AS of FROM ${PEOPLE}`, ...(column ? [`SELECT n, key, 'c' FROM ${IDS}_0`] : [])];
+  const tables = [`SELECT n, key, 'u' AS of FROM ${PEOPLE}`, ...(column ? [`SELECT n, key, 'c' FROM ${IDS}`] : [])];
   const keys = [
     ...unified.texts.map((text) => `{'of': 'u', 'key': ${text}}`),
     ...(column?.texts ?? []).map((text) => `{'of': 'c', 'key': ${text}}`),
@@ -32,36 +33,36 @@ export async function countRowsOf(engine: Engine, from: string, { condition, col
   );
 }
 
-/** SQL of a text as people compare them: without blanks at its edges, in lower case and the usual Unicode form. */
-const nearSql = (text: string): string =>
-  `lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g'))`;
-
-/** The numbers of texts that differ from a stored one only by blanks at the edges, case or Unicode form. */
+/** By the numbers of texts that differ from a stored one in its spelling alone: that one. */
 export async function nearOf(
   engine: Engine,
   from: string,
   column: Cells,
   wanted: readonly Wanted[],
-): Promise<Set<number>> {
-  if (wanted.length === 0) return new Set();
+): Promise<Map<number, string>> {
+  if (wanted.length === 0) return new Map();
   const { pads, texts } = column;
   const near = nearSql('text');
   const forms = pads.length === 0 ? [near] : [near, hmacSql(near)];
   const rows = await engine.rows(
     `
-    SELECT DISTINCT n
+    SELECT n, any_value(stored) AS stored
     FROM (SELECT n, unnest([${forms.join(', ')}]) AS form FROM ${wantedSql(pads)})
     JOIN (
-      SELECT DISTINCT ${near} AS form FROM (SELECT DISTINCT unnest([${texts.join(', ')}]) AS text FROM ${from})
-    ) USING (form)`,
+      SELECT ${near} AS form, any_value(text) AS stored
+      FROM (SELECT DISTINCT unnest([${texts.join(', ')}]) AS text FROM ${from})
+      GROUP BY form
+    ) USING (form)
+    WHERE form <> ''
+    GROUP BY n`,
     [...pads, JSON.stringify(wanted)],
   );
-  return new Set(rows.map(({ n }) => Number(n)));
+  return new Map(rows.map(({ n, stored }) => [Number(n), String(stored)]));
 }
 
 /** Counts the people whose rows also have another id in the column. */
 export async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
-  const others = column.texts.map((text) => `CASE WHEN NOT ${isAnyAmong([text], `${IDS}_0`)} THEN ${text} END`);
+  const others = column.texts.map((text) => `CASE WHEN NOT ${isAnyAmong([text], IDS)} THEN ${text} END`);
   const rows = await engine.rows(`
     SELECT DISTINCT text, other
     FROM (

@@ -4,21 +4,23 @@ import { isPlaceholder } from '../../base/placeholder.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';
 import type { Engine } from '../session/engine.ts';
-import { anyOf, textLiteral } from '../session/quote.ts';
+import { anyOf } from '../session/quote.ts';
 import {
   Cells,
+  columnsNamed,
   type EventRows,
   HASH_PATTERN,
   hmacSql,
   IDS,
-  isSameName,
+  isHash,
+  OTHERS,
   PEOPLE,
   padsOf,
   type Wanted,
   wantedSql,
 } from './cells.ts';
 import { countRowsOf, countShared, nearOf } from './count.ts';
-import { NOBODY, type PeopleFound, type PeopleQuery, type SuppressedPeople, type UnifiedId } from './query.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type SuppressedPeople } from './query.ts';
 
 export interface Lookup {
   readonly found: PeopleFound;
@@ -30,63 +32,115 @@ export interface Lookup {
 type Match = readonly [n: number, unifiedId: string | undefined];
 
 /**
- * Finds people by the ids in the query's column, by its mapping, or by its suppression list. Throws a configuration
- * failure for a missing column, and for one whose hashes need another key.
+ * Finds people by the ids in the query's column, by the unified ids that other ways gave, and by the suppression list.
+ * Throws a configuration failure for a column whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
   const { engine, from, state } = rows;
   const unified = new Cells(rows, query, UNIFIED_ID);
-  const columns = columnsOf(query).flatMap((name) => {
-    const isHere = state.columns.some(({ source }) => isSameName(source, name));
-    return query.suppressed === undefined || isHere ? new Cells(rows, query, name) : [];
-  });
-  const [column] = query.suppressed === undefined ? columns : [];
-  const warnings = [...columns.flatMap((one) => one.hashWarnings()), ...unifiedWarnings(rows, unified, query)];
-  const { suppression } = state;
-  const service = serviceIn(state.exportState);
-  const known = { column: column?.source, service, suppression, warnings };
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${PEOPLE} (n INTEGER, key VARCHAR)`);
-  if (from === undefined) return { found: { ...NOBODY, ...known }, condition: 'false' };
-
-  const conditions: string[] = [];
-  const matches: Match[] = [];
-  for (const [i, cells] of columns.entries()) {
-    const table = `${IDS}_${i}`;
-    await engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (n INTEGER, key VARCHAR)`);
-    const ids = query.suppressed ? await suppressedIn(engine, from, cells, query.suppressed) : query.ids;
-    await addKeys(
-      engine,
-      cells,
-      table,
-      ids.map((text, n) => ({ n, text })),
-    );
-    await addPlainForms(engine, from, cells, table);
-    matches.push(...(await matchesOf(engine, from, { cells, table, unified })));
-    conditions.push(cells.isAmong(table));
-  }
-  const named = matches.flatMap(([n, text]): Wanted[] => (text === undefined ? [] : [{ n, text }]));
-  const listed = query.suppressed ? await suppressedIn(engine, from, unified, query.suppressed) : [];
-  await addKeys(engine, unified, PEOPLE, [...named, ...mappedOf(query), ...listed.map((text) => ({ n: 0, text }))]);
-  await addPlainForms(engine, from, unified, PEOPLE);
-  conditions.push(unified.isAmong(PEOPLE));
-  const condition = anyOf(conditions);
-
-  const byUnifiedId = await matchesOf(engine, from, { cells: unified, table: PEOPLE, unified });
-  const unifiedIds = [...new Set(byUnifiedId.flatMap(([, text]) => text ?? []))];
-  const numbers = new Set((column === undefined ? byUnifiedId : matches).map(([n]) => n));
-  const idsWith = (wanted: ReadonlySet<number>) => query.ids.filter((_, n) => wanted.has(n));
-  const missing = query.ids.flatMap((text, n) => (numbers.has(n) ? [] : [{ n, text }]));
-  const found = {
-    ...known,
-    unifiedIds: unifiedIds.map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
-    people: new Set(unifiedIds.map((text) => unified.personOf(text))).size,
-    rowsOf: await countRowsOf(engine, from, { condition, column, unified, ids: query.ids }),
-    idsWithoutUnifiedId: idsWith(new Set(matches.flatMap(([n, text]) => (text === undefined ? [n] : [])))),
-    near: column === undefined ? [] : idsWith(await nearOf(engine, from, column, missing)),
-    rows: await engine.count(`${from} WHERE ${condition}`),
-    shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
+  const isHere = query.column !== undefined && columnsNamed(state, query.column).length > 0;
+  const column = isHere && query.column !== undefined ? new Cells(rows, query, query.column) : undefined;
+  const about = {
+    column: column?.source,
+    service: serviceIn(state.exportState),
+    suppressionLength: state.suppressionLength ?? 0,
+    warnings: [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)],
   };
-  return { found, condition };
+  for (const table of [IDS, PEOPLE, OTHERS]) {
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (n INTEGER, key VARCHAR)`);
+  }
+  if (from === undefined) return { found: { ...NOBODY, ...about }, condition: 'false' };
+
+  const matches = column === undefined ? [] : await matchColumn(engine, from, { column, unified, query });
+  const suppressed = await collectPeople(engine, from, { unified, query, matches });
+  const ofIds = anyOf([...(column === undefined ? [] : [column.isAmong(IDS)]), unified.isAmong(PEOPLE)]);
+  const condition = anyOf([ofIds, unified.isAmong(OTHERS)]);
+  const counts = await countFound(engine, from, { ofIds, condition, column, unified, query, matches, suppressed });
+  return { found: { ...about, ...counts }, condition };
+}
+
+interface Columns {
+  readonly column: Cells | undefined;
+  readonly unified: Cells;
+  readonly query: PeopleQuery;
+}
+
+/** Fills IDS, and gives the ids that the column holds, each with the unified ids of its rows. */
+async function matchColumn(
+  engine: Engine,
+  from: string,
+  { column, unified, query }: Columns & { readonly column: Cells },
+): Promise<Match[]> {
+  await addKeys(
+    engine,
+    column,
+    IDS,
+    query.ids.map((text, n) => ({ n, text })),
+  );
+  await addPlainForms(engine, from, column, IDS);
+  return matchesOf(engine, from, { cells: column, table: IDS, unified });
+}
+
+/** Fills PEOPLE and OTHERS; gives the unified ids of the place that are on the suppression list. */
+async function collectPeople(
+  engine: Engine,
+  from: string,
+  { unified, query, matches }: Omit<Columns, 'column'> & { readonly matches: readonly Match[] },
+): Promise<string[]> {
+  const { ids, people } = query;
+  const inRows = matches.flatMap(([n, text]): Wanted[] => (text === undefined ? [] : [{ n, text }]));
+  const elsewhere = ids.flatMap((id, n) => (people?.get(id) ?? []).map((text) => ({ n, text })));
+  await addKeys(engine, unified, PEOPLE, [...inRows, ...elsewhere.filter(({ text }) => !isPlaceholder(text))]);
+  await addPlainForms(engine, from, unified, PEOPLE);
+  const suppressed = query.suppressed === undefined ? [] : await suppressedIn(engine, from, unified, query.suppressed);
+  await addKeys(
+    engine,
+    unified,
+    OTHERS,
+    suppressed.map((text) => ({ n: 0, text })),
+  );
+  await addPlainForms(engine, from, unified, OTHERS);
+  return suppressed;
+}
+
+interface Conditions extends Columns {
+  /** SQL, TRUE for the rows of the ids, and for all rows that leave. */
+  readonly ofIds: string;
+  readonly condition: string;
+  readonly matches: readonly Match[];
+  readonly suppressed: readonly string[];
+}
+
+async function countFound(
+  engine: Engine,
+  from: string,
+  { ofIds, condition, column, unified, query, matches, suppressed }: Conditions,
+) {
+  const { ids } = query;
+  const texts = (await matchesOf(engine, from, { cells: unified, table: PEOPLE, unified })).flatMap(
+    ([, text]) => text ?? [],
+  );
+  const unifiedIds = [...new Set(texts)].map((text) => ({ text, hashKey: unified.hashKeyOf(text) }));
+  const people = new Set(unifiedIds.map(({ text }) => unified.personOf(text)));
+  const others = new Set(suppressed.map((text) => unified.personOf(text)).filter((person) => !people.has(person)));
+  const peopleOf = new Map<string, string[]>();
+  for (const [n, text] of matches) {
+    if (text !== undefined) peopleOf.set(ids[n], [...(peopleOf.get(ids[n]) ?? []), text]);
+  }
+  const inRows = new Set(matches.map(([n]) => n));
+  const missing = ids.flatMap((text, n) => (inRows.has(n) ? [] : [{ n, text }]));
+  const near = column === undefined ? [] : [...(await nearOf(engine, from, column, missing))];
+  const rows = await engine.count(`${from} WHERE ${ofIds}`);
+  return {
+    unifiedIds,
+    people: people.size,
+    rowsOf: await countRowsOf(engine, from, { condition: ofIds, column, unified, ids }),
+    peopleOf,
+    near: new Map(near.map(([n, text]) => [ids[n], text])),
+    rows,
+    shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
+    others: { people: others.size, rows: (await engine.count(`${from} WHERE ${condition}`)) - rows },
+  };
 }
 
 /** Yields the rows that meet a look-up's condition, as JSON objects without the columns that are null. */
@@ -101,24 +155,13 @@ export async function* jsonOfRows(
   for await (const { row } of rows) yield String(row);
 }
 
-/** The columns of external ids that a query looks into. */
-const columnsOf = ({ column, suppressed }: PeopleQuery): string[] =>
-  suppressed === undefined
-    ? [column ?? []].flat()
-    : [...new Set(suppressed.entries.flatMap((entry) => entry.column ?? []))];
-
-/** The unified ids that the mapping has for the ids of the list. */
-const mappedOf = ({ ids, mapping }: PeopleQuery): Wanted[] =>
-  ids
-    .flatMap((id, n) => (mapping?.get(id) ?? []).map((text) => ({ n, text })))
-    .filter(({ text }) => !isPlaceholder(text));
-
 /**
- * Warnings about rows that may be missed because only some hold df_unified_id hashed: if all hold it hashed in one way,
- * people are found by what the rows hold.
+ * Warnings about rows that may be missed because only some hold df_unified_id hashed. If all hold it hashed in one way,
+ * people whom rows name are found by what the rows hold; a plain unified id needs the key.
  */
 function unifiedWarnings({ place, state }: EventRows, unified: Cells, query: PeopleQuery): string[] {
-  if (query.mapping !== undefined || query.column === UNIFIED_ID) return unified.hashWarnings();
+  const isPlain = [...(query.people?.values() ?? [])].flat().some((text) => !isHash(text));
+  if (isPlain || query.column === UNIFIED_ID) return unified.hashWarnings();
   if (!unified.isHashedUnknown || hashedIn(state.exportState).length === 1) return [];
   return [`${place}: only some rows have df_unified_id hashed. Without that hash_key, rows of these people may stay.`];
 }
@@ -154,16 +197,14 @@ async function addPlainForms(engine: Engine, from: string, cells: Cells, table: 
   );
 }
 
-/** The texts of a column that are on a suppression list, with the column's name before an external id. */
-async function suppressedIn(engine: Engine, from: string, cells: Cells, { key, entries }: SuppressedPeople) {
-  const isUnified = cells.source === UNIFIED_ID;
-  const hmacs = entries.flatMap(({ hmac, column }) => ((column === undefined) === isUnified ? [hmac] : []));
-  const text = isUnified ? 'text' : `${textLiteral(`${cells.source}\0`)} || text`;
+/** The unified ids of a place that are on a suppression list. */
+async function suppressedIn(engine: Engine, from: string, unified: Cells, { key, hmacs }: SuppressedPeople) {
+  if (hmacs.length === 0) return [];
   const rows = await engine.rows(
     `
     SELECT DISTINCT text
-    FROM (SELECT unnest([${cells.texts.join(', ')}]) AS text FROM ${from})
-    WHERE text IS NOT NULL AND ${hmacSql(text)} IN (SELECT unnest(from_json($3, '["VARCHAR"]')))`,
+    FROM (SELECT unnest([${unified.texts.join(', ')}]) AS text FROM ${from})
+    WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($3, '["VARCHAR"]')))`,
     [...padsOf(key), JSON.stringify(hmacs)],
   );
   return rows.map((row) => String(row.text));

@@ -1,24 +1,22 @@
 import type { HashKey } from '../../cells/columns/hash-key.ts';
-import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 
-/** The people to look for, by a column or by a mapping, never by both. */
+/** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
   /** External ids, each once, without placeholders. */
   readonly ids: readonly string[];
-  /** Name in the export of the column that holds such ids. */
+  /** Name in the export of the column that holds such ids; a place may lack it. */
   readonly column?: string | undefined;
-  /** Unified ids by external id. */
-  readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Unified ids by external id, as they were found outside of the place. */
+  readonly people?: ReadonlyMap<string, readonly string[]> | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
-  /** Everybody on a suppression list, in place of ids. */
   readonly suppressed?: SuppressedPeople | undefined;
 }
 
-/** The people of a suppression list: HMACs of a `df_unified_id`, or of `COLUMN U+0000 ID`, under a key. */
+/** The people of a suppression list: an HMAC of each `df_unified_id`, or of its hash, under a key. */
 export interface SuppressedPeople {
   readonly key: HashKey;
-  readonly entries: readonly { readonly hmac: string; readonly column?: string | undefined }[];
+  readonly hmacs: readonly string[];
 }
 
 /** A `df_unified_id` in the form that rows of a place hold. */
@@ -28,6 +26,7 @@ export interface UnifiedId {
   readonly hashKey: string | undefined;
 }
 
+/** Who was found in a place. Every count but `others` is of the people of the ids alone. */
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
@@ -35,20 +34,22 @@ export interface PeopleFound {
   readonly people: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
-  /** The ids among them whose rows name no unified id. */
-  readonly idsWithoutUnifiedId: readonly string[];
-  /** The ids without a row of which a trimmed or case-folded form has one. */
-  readonly near: readonly string[];
-  /** Number of rows of `events` that a purge removes. */
+  /** The unified ids of the rows whose column holds an id. */
+  readonly peopleOf: ReadonlyMap<string, readonly string[]>;
+  /** Of ids that the column does not hold: a text that it holds, and that differs only in its spelling. */
+  readonly near: ReadonlyMap<string, string>;
+  /** Number of rows of `events` that a purge removes for the ids. */
   readonly rows: number;
   /** Number of people whose rows also carry other ids in the column. */
   readonly shared: number;
-  /** The name of the query's column as the place has it. */
+  /** The people of the suppression list who have rows, but for those of the ids. */
+  readonly others: { readonly people: number; readonly rows: number };
+  /** The name of the query's column as the place has it; undefined if it lacks it. */
   readonly column: string | undefined;
   /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
   readonly service: string | undefined;
-  /** The suppression list that the place was purged with. */
-  readonly suppression: SuppressionVersion | undefined;
+  /** Number of people on the suppression list with which the place was purged last. */
+  readonly suppressionLength: number;
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
@@ -57,12 +58,13 @@ export const NOBODY: PeopleFound = {
   unifiedIds: [],
   people: 0,
   rowsOf: new Map(),
-  idsWithoutUnifiedId: [],
-  near: [],
+  peopleOf: new Map(),
+  near: new Map(),
   rows: 0,
   shared: 0,
+  others: { people: 0, rows: 0 },
   column: undefined,
   service: undefined,
-  suppression: undefined,
+  suppressionLength: 0,
   warnings: [],
 };

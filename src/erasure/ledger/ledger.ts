@@ -3,16 +3,17 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
-import { type FileHandle, mkdtemp, open, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { OWNER_FILE, syncFolder } from '../../fs/atomic-file.ts';
+import { OWNER_FILE, syncFolder, tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/permissions.ts';
-import { givenOrStoredKey, LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
+import { makeKey, storedKey } from '../key-file.ts';
+import { givenOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
 import { LEDGER_FILE, readLedger } from './read.ts';
 
@@ -34,6 +35,8 @@ export interface Remembered {
   readonly outcome: 'done' | 'rejected';
   /** ms since 1970. */
   readonly at: number;
+  /** When the deletion was asked for that was answered so (ms since 1970), if the list said so. */
+  readonly requestedAt: number | undefined;
 }
 
 interface OpenOptions {
@@ -61,6 +64,7 @@ export class Ledger {
   readonly #clock: Clock;
   readonly #memory = new Map<string, Remembered>();
   #hasConfirmed = false;
+  #listed = 0;
   #head: string;
   #size = -1;
   #pending: Pending[] = [];
@@ -82,7 +86,7 @@ export class Ledger {
     const { ledgerDir: folder, ledgerKey } = settings;
     if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
     try {
-      if (isPlan) await tryToWrite(folder);
+      if (isPlan) await tryToWrite(join(folder, LEDGER_FILE));
       else makeFolders(folder);
       if (existsSync(folder)) refuseForeignFolder(folder);
       const ledger = new Ledger(folder, await keyOf(folder, ledgerKey, isPlan, clock), settings, clock);
@@ -108,14 +112,19 @@ export class Ledger {
     return this.#hasConfirmed;
   }
 
+  /** Number of people on the suppression list at the last purge. */
+  get listed(): number {
+    return this.#listed;
+  }
+
   remembered(id: string): Remembered | undefined {
     return this.#memory.get(this.key.idHash(id));
   }
 
   /** Writes the first line of the run. */
-  begin(ids: number, places: readonly string[]): Promise<void> {
+  begin(ids: number, places: readonly string[], requests: boolean): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ids, places });
+    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ids, places, requests });
   }
 
   /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
@@ -202,11 +211,13 @@ export class Ledger {
     const runs = new Set<string>();
     const { head, problem } = await readLedger(path, this.key, (line) => {
       if (line.kind === 'open' && line.base_url === baseUrl && line.service_id === serviceId) runs.add(line.run);
+      if (line.kind === 'purged') this.#listed = line.listed;
       if (line.kind !== 'after' || !runs.has(line.run)) return;
       if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
       // Whoever was deleted once is unknown to the service later, which then may reject the id.
       const outcome = this.#memory.get(line.id)?.outcome === 'done' ? 'done' : line.outcome;
-      this.#memory.set(line.id, { outcome, at: Date.parse(line.at) });
+      const requestedAt = line.requested_at === undefined ? undefined : Date.parse(line.requested_at);
+      this.#memory.set(line.id, { outcome, at: Date.parse(line.at), requestedAt });
       this.#hasConfirmed ||= outcome === 'done';
     });
     if (problem !== undefined) throw brokenError(problem);
@@ -222,17 +233,11 @@ const brokenError = (problem: string): UserError =>
 /** The key of a ledger. A run makes one if the ledger is new; in an old one that would hide that its key is missing. */
 async function keyOf(folder: string, given: Secret | undefined, isPlan: boolean, clock: Clock): Promise<LedgerKey> {
   const isNew = !existsSync(join(folder, LEDGER_FILE)) || statSync(join(folder, LEDGER_FILE)).size === 0;
-  if (!isNew || given !== undefined || storedKey(folder) !== undefined) return givenOrStoredKey(folder, given);
+  if (!isNew || given !== undefined || storedKey(keyFileOf(folder)) !== undefined)
+    return givenOrStoredKey(folder, given);
   if (isPlan) return temporaryKey();
   const lock = { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
-  return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(folder)));
-}
-
-/** Throws the system's error if a folder, or the one in which it will be made, cannot be written. */
-async function tryToWrite(folder: string): Promise<void> {
-  let at = folder;
-  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
-  await rmdir(await mkdtemp(join(at, '.dfinery-try-')));
+  return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(keyFileOf(folder))));
 }
 
 /** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */

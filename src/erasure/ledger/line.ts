@@ -17,6 +17,8 @@ export type LedgerContent = Readonly<
       /** Ids about to be requested. */
       ids: number;
       places: readonly string[];
+      /** False if the service is not asked: for a purge alone, and for `person`. */
+      requests: boolean;
     }
   /** A request is about to be sent. */
   | { kind: 'before'; id: string }
@@ -26,13 +28,18 @@ export type LedgerContent = Readonly<
       outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
       code: string;
       status: number | null;
+      /** When the deletion was asked for, as the list says. */
+      requested_at?: string | undefined;
     }
-  /** What a place holds of a person, right before it is removed; `id` is null for a person of a suppression list. */
+  /** What a place holds of a person, right before it is removed; `id` is null for the others on the suppression list. */
   | { kind: 'purge'; id: string | null; place: string; rows: number }
-  /** The purge of a place is done; `rows` of all people together. */
-  | { kind: 'purged'; place: string; rows: number }
-  /** Somebody was shown all that places hold about a person. */
-  | { kind: 'access'; id: string; places: readonly string[] }
+  /**
+   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`: tables
+   * and files that others made in the place.
+   */
+  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[] }
+  /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
+  | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;
 
 export type LedgerLine = LedgerContent & {

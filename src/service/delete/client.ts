@@ -141,7 +141,7 @@ function networkAnswer(error: unknown, host: string): DeletionAnswer {
     const message = `${host} ${error.message}: it may or may not be deleted.`;
     return unanswered(isCut ? 'retry' : 'undecided', error.fault, message);
   }
-  const { config, code, message } = networkProblem(error, host);
+  const { config, code, message } = networkProblem(error, host, 'base_url');
   if (config) return unanswered('stop', code, message);
   return unanswered('retry', code, `Not sure whether it is deleted: ${message}.`);
 }

@@ -161,7 +161,7 @@ export class ExportClient implements ExportService, ProfileService {
         ? { kind: 'config', code, message: `${message}.`, status }
         : { kind: 'retry', code, message, status };
     }
-    const { config, code, message } = networkProblem(error, host);
+    const { config, code, message } = networkProblem(error, host, 'base_url');
     return { kind: config ? 'config' : 'retry', code, message, status };
   }
 }

@@ -1,11 +1,21 @@
 import { codeOf } from '../../base/errors.ts';
-import { ProxyRefused } from './proxy.ts';
+import { ProxyFailed } from './proxy.ts';
 import { Truncated } from './transport.ts';
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
 type Row = readonly [codes: RegExp, code: string, message: (host: string, code: string) => string];
+
+/** Failures that a wrong address may also have. */
+const WRONG_ADDRESS: ReadonlySet<string> = new Set([
+  'dns',
+  'refused',
+  'connect_timeout',
+  'unreachable',
+  'tls',
+  'protocol',
+]);
 
 /** Error codes of Node whose cause may pass. First match wins, the last row matches everything. */
 const ROWS: readonly Row[] = [
@@ -28,28 +38,39 @@ const ROWS: readonly Row[] = [
   [/^/, 'network', (host, code) => `the request to ${host} failed (${code || 'no code'})`],
 ];
 
+interface NetworkProblem {
+  /** True if only the user can fix it. */
+  readonly config: boolean;
+  readonly code: string;
+  /** A sentence for `config`; else a clause that can follow "because". */
+  readonly message: string;
+}
+
 /**
- * Why no answer, or no complete one, came over the network. `config`: only the user can fix it, and the message is a
- * sentence; else it is a clause that can follow "because". An unknown error counts as temporary.
+ * Why no answer, or no complete one, came over the network. An unknown error counts as temporary. `setting`: the key
+ * that holds the address.
  */
-export function networkProblem(error: unknown, host: string) {
-  if (error instanceof ProxyRefused) {
-    const { status } = error;
-    if (status !== 407 && status !== 403) {
-      return { config: false, code: 'proxy', message: `the proxy of HTTPS_PROXY could not connect (HTTP ${status})` };
-    }
-    const message =
-      `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): ` +
-      'check its user name and password, or add the host to NO_PROXY.';
-    return { config: true, code: 'proxy', message };
-  }
+export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
+  if (error instanceof ProxyFailed) return proxyProblem(error);
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(code)) {
     const message =
-      `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and ` +
+      `The certificate of ${host} cannot be trusted (${code}): check its address, this machine's clock, and ` +
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.';
     return { config: true, code: 'certificate', message };
   }
   const [, kind, message] = ROWS.find(([codes]) => codes.test(code)) ?? ROWS[ROWS.length - 1];
-  return { config: false, code: kind, message: message(host, code) };
+  const question = setting !== undefined && WRONG_ADDRESS.has(kind) ? ` (is ${setting} right?)` : '';
+  return { config: false, code: kind, message: `${message(host, code)}${question}` };
+}
+
+function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {
+  const proxy = `the proxy ${host} of HTTPS_PROXY`;
+  if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
+  if (status !== 403 && status !== 407)
+    return { config: false, code: 'proxy', message: `${proxy} could not connect (HTTP ${status})` };
+  const message =
+    `T${proxy.slice(1)} refused to connect (HTTP ${status}): ` +
+    'check its user name and password, or add the host to NO_PROXY.';
+  return { config: true, code: 'proxy', message };
 }

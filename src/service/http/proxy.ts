@@ -1,5 +1,6 @@
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import type { Env } from '../../base/env.ts';
@@ -17,8 +18,13 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const proxy = either('HTTPS_PROXY').trim();
   if (proxy === '' || isExempt(url, either('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
-  if (URL.canParse(text) && /^https?:\/\/[^/]/i.test(text)) return new URL(text);
-  throw configError('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
+  try {
+    const address = new URL(text);
+    if (/^https?:\/\/[^/]/i.test(text) && credentialsOf(address) !== undefined) return address;
+  } catch {}
+  throw configError(
+    'HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port, with %25 for a % in a password.',
+  );
 }
 
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
@@ -38,32 +44,51 @@ function isExempt(url: URL, noProxy: string): boolean {
     });
 }
 
-export class ProxyRefused extends Error {
-  readonly status: number;
-  constructor(status: number) {
-    super(`the proxy answered ${status}`);
+/** A proxy that gave no connection: it answered with `status`, or `cause` is why it did not answer. */
+export class ProxyFailed extends Error {
+  /** Host and port of the proxy. */
+  readonly host: string;
+  readonly status: number | undefined;
+  /** A code that clients attempt again; undefined if only the user can help. */
+  readonly code: string | undefined;
+
+  constructor({ host }: URL, status: number | undefined, cause?: Error) {
+    super(`the proxy ${host} gave no connection`, { cause });
+    this.host = host;
     this.status = status;
+    this.code = status === 403 || status === 407 ? undefined : 'ECONNREFUSED';
   }
 }
 
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
-/** An agent whose TLS connections run through an HTTP proxy, which sees the host's name and ciphertext alone. */
-export class TunnelAgent extends Agent {
-  readonly #proxy: URL;
+/**
+ * An agent whose TLS connections run through the proxy that the environment has for their host, if any. The proxy sees the
+ * name of the host and ciphertext alone.
+ */
+export class ProxyAgent extends Agent {
+  readonly #env: Env;
 
-  constructor(proxy: URL, options: AgentOptions) {
+  constructor(env: Env, options: AgentOptions) {
     super(options);
-    this.#proxy = proxy;
+    this.#env = env;
   }
 
-  override createConnection(options: ConnectionOptions, callback: SocketCallback): undefined {
-    tunnelTo(this.#proxy, `${options.host}:${options.port ?? 443}`).then(
+  override createConnection(options: ConnectionOptions, callback: SocketCallback): Duplex | undefined {
+    const host = options.host ?? '';
+    const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${options.port ?? 443}`;
+    const proxy = proxyFor(`https://${authority}`, this.#env);
+    if (proxy === undefined) return super.createConnection(options, callback) as Duplex;
+    tunnelTo(proxy, authority).then(
       (socket) => callback(null, tlsConnect({ ...options, socket })),
       (error: Error) => callback(error),
     );
+    return undefined;
   }
 }
+
+/** Less than clients wait for a connection: the failure names the proxy. */
+const PROXY_TIMEOUT_MS = 9_000;
 
 function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
   const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -73,21 +98,33 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
       port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
       method: 'CONNECT',
       path: authority,
-      headers: { Host: authority, ...credentials(proxy) },
+      headers: { Host: authority, ...credentialsOf(proxy) },
       agent: false,
       rejectUnauthorized: true,
+      timeout: PROXY_TIMEOUT_MS,
     });
-    request.once('error', reject);
+    request.once('error', (error) => reject(new ProxyFailed(proxy, undefined, error)));
+    request.once('timeout', () => request.destroy(Object.assign(new Error('silent'), { code: 'ETIMEDOUT' })));
+    const refuse = (answer: IncomingMessage) => {
+      answer.destroy();
+      reject(new ProxyFailed(proxy, answer.statusCode));
+    };
+    // What answers without a tunnel is a web server.
+    request.once('response', refuse);
     request.once('connect', (answer, socket, early) => {
-      if (answer.statusCode === 200 && early.length === 0) return resolve(socket);
+      if (answer.statusCode === 200 && early.length === 0) {
+        socket.setTimeout(0);
+        return resolve(socket);
+      }
       socket.destroy();
-      reject(new ProxyRefused(answer.statusCode ?? 0));
+      refuse(answer);
     });
     request.end();
   });
 }
 
-function credentials({ username, password }: URL): { 'Proxy-Authorization'?: string } {
+/** Throws for a `%` that encodes nothing. */
+function credentialsOf({ username, password }: URL): { 'Proxy-Authorization'?: string } {
   if (username === '' && password === '') return {};
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { 'Proxy-Authorization': `Basic ${Buffer.from(pair).toString('base64')}` };

@@ -1,12 +1,12 @@
 // This folder: HTTP for both operations: connections, proxies, bodies, limit headers.
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { request as httpsRequest } from 'node:https';
 import { onAbort } from '../../base/abort.ts';
 import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { codeOf } from '../../base/errors.ts';
-import { proxyFor, TunnelAgent } from './proxy.ts';
+import { ProxyAgent, proxyFor } from './proxy.ts';
 
 export interface Post {
   /** Default: POST. */
@@ -133,9 +133,9 @@ export class Transport {
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
-    const proxy = proxyFor(baseUrl, env);
-    if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
-    else this.#agent = protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+    // Throws for a proxy that cannot be used.
+    proxyFor(baseUrl, env);
+    this.#agent = protocol === 'https:' ? new ProxyAgent(env, options) : new HttpAgent(options);
     return this.#agent;
   }
 

@@ -43,7 +43,7 @@ export class ExportQuota {
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
     this.#slots = pLimit(options.maxConcurrentExports);
-    this.#state = { blockedUntil: 0, refusals: 0, atOnce: options.maxConcurrentExports };
+    this.#state = { blockedUntil: 0, refusals: 0 };
   }
 
   async close(): Promise<void> {
@@ -76,7 +76,7 @@ export class ExportQuota {
   }
 
   #permit(end: () => void): Permit {
-    const { clock, logger } = this.#options;
+    const { clock } = this.#options;
     this.#state = afterSending(this.#state, clock.now());
     const release = () => {
       this.#running.delete(release);
@@ -86,13 +86,7 @@ export class ExportQuota {
     return {
       release,
       answered: (head) => {
-        const before = this.#state.atOnce;
-        this.#state = afterAnswer(this.#state, head, this.#running.size - 1, clock.now());
-        const { atOnce } = this.#state;
-        if (atOnce === before) return;
-        this.#slots.concurrency = atOnce;
-        const message = `The service refuses so many exports at once: from now on ${atOnce} at most.`;
-        logger.warn('quota.concurrency', message, { at_once: atOnce });
+        this.#state = afterAnswer(this.#state, head, clock.now());
       },
     };
   }

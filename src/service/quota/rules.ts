@@ -1,9 +1,9 @@
 // The rules of the quota, pure functions: whether an export may be sent now, and what an answer changes.
 
 import { HOUR_MS } from '../../base/durations.ts';
-import { allowedFrom, type LimitHeaders } from '../http/headers.ts';
+import type { LimitHeaders } from '../http/headers.ts';
 
-/** The pause after a 429 that names no reset; it doubles with each such 429 in a row. */
+/** The pause after a 429 without `Retry-After`; it doubles with each such 429 in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
 const RESET_MARGIN_MS = 1_000;
@@ -17,8 +17,6 @@ export interface QuotaState {
   readonly blockedUntil: number;
   /** Number of 429 in a row. */
   readonly refusals: number;
-  /** Exports that may run at once. */
-  readonly atOnce: number;
 }
 
 /** The head of an answer. */
@@ -47,26 +45,25 @@ export const afterSending = (state: QuotaState, now: number): QuotaState => {
   return { ...current(state, now), remaining: remaining === undefined ? undefined : remaining - 1 };
 };
 
-/** The state after an answer; `others`: the exports that run beside the one that was answered. */
-export function afterAnswer(state: QuotaState, head: AnswerHead, others: number, now: number): QuotaState {
-  const { status, limited, limits } = head;
-  const reported = withReport(current(state, now), limits, now);
-  if (!limited) return status === 200 ? { ...reported, refusals: 0 } : reported;
-  const isLeft = (limits.remaining ?? 0) > 0;
-  // If some are left, the limit of exports at once was reached: its end is not the reset, which may be an hour away.
-  const named = isLeft ? limits.retryAt : allowedFrom(limits);
+/**
+ * The state after an answer. After a 429 exports wait `Retry-After`, or else a minute, twice as long after each further
+ * one, at most until the reset that it names. Its Remaining does not count: the limit of exports at once may have been
+ * reached, with many exports left.
+ */
+export function afterAnswer(state: QuotaState, { status, limited, limits }: AnswerHead, now: number): QuotaState {
+  if (!limited) {
+    const reported = withReport(current(state, now), limits, now);
+    return status === 200 ? { ...reported, refusals: 0 } : reported;
+  }
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.blockedUntil <= now;
-  const pause = isFirst ? now + Math.min(PAUSE_MS * 2 ** state.refusals, HOUR_MS) : 0;
-  const until =
-    named === undefined
-      ? Math.min(pause, (limits.resetAt ?? Number.POSITIVE_INFINITY) + RESET_MARGIN_MS)
-      : Math.min(named, now + HOUR_MS) + RESET_MARGIN_MS;
+  const pause = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.blockedUntil;
+  const until = Math.min(limits.retryAt ?? pause, limits.resetAt ?? Number.POSITIVE_INFINITY, now + HOUR_MS);
+  const margin = until === pause ? 0 : RESET_MARGIN_MS;
   return {
-    ...reported,
+    ...current(state, now),
     refusals: state.refusals + (isFirst ? 1 : 0),
-    blockedUntil: Math.max(state.blockedUntil, until),
-    atOnce: isLeft ? Math.max(1, Math.min(others, state.atOnce)) : state.atOnce,
+    blockedUntil: Math.max(state.blockedUntil, until + margin),
   };
 }
 

@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
+import { UserError } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { findPeople } from '../../engine/people/find.ts';
 import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
@@ -54,11 +56,21 @@ export async function purgeDuckDb(
 ): Promise<PurgeResult> {
   const { found, rowsRemoved } = await writing(options, async (engine, state) => {
     const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
-    const suppression = (await options.onFound(lookup.found)) ?? state.suppression;
-    const removed = await engine.transaction(() => removeRows(engine, { ...state, suppression }, lookup.condition));
+    const suppressionLength = await options.onFound(lookup.found);
+    const removed = await engine.transaction(() =>
+      removeRows(engine, { ...state, suppressionLength }, lookup.condition),
+    );
     return { found: lookup.found, rowsRemoved: removed };
   });
-  return { ...(await rewriteDuckDb(options)), rowsRemoved, found, unreached: [] };
+  try {
+    return { ...(await rewriteDuckDb(options)), rowsRemoved, found, unreached: [] };
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    const { size } = statSync(options.file);
+    const unreached = [`${error.message} The rows are removed; bytes of them stay in ${options.file}: purge again.`];
+    return { rows: 0, rowsRemoved, bytesBefore: size, bytesAfter: size, found, unreached };
+  }
 }
 
 /** Removes the rows that meet a condition, and corrects the receipts of their days. Returns their number. */
@@ -76,5 +88,5 @@ export async function previewPurgeDuckDb(options: EngineOptions, query: PeopleQu
     const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
     return lookup.found;
   });
-  return withCopy(options, async (engine) => ({ found, foreignTables: await foreignTables(engine) }));
+  return withCopy(options, async (engine) => ({ found, foreign: await foreignTables(engine) }));
 }

@@ -1,7 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import type { SuppressionVersion } from '../../cells/columns/row-filter.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -78,8 +77,8 @@ export interface Stored {
 /** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
 export async function readStored(engine: Engine): Promise<Stored | undefined> {
   if (!(await isLoaded(engine))) return undefined;
-  const { timezone, state, suppression } = await engine.row(
-    `SELECT timezone, CAST(state AS VARCHAR) AS state, CAST(suppression AS VARCHAR) AS suppression FROM ${STATE}`,
+  const { timezone, state, suppression_length } = await engine.row(
+    `SELECT timezone, CAST(state AS VARCHAR) AS state, suppression_length FROM ${STATE}`,
   );
   const receipts = receiptsOf(
     (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, source, ...receipt }) => ({
@@ -97,7 +96,7 @@ export async function readStored(engine: Engine): Promise<Stored | undefined> {
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
-    suppression: suppression === null ? undefined : (jsonOf(String(suppression)) as SuppressionVersion),
+    suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
   };
   return { state: read, removed };
 }
@@ -127,7 +126,7 @@ async function isLoaded(engine: Engine): Promise<boolean> {
 /** Makes the tables of the program in a file that has none. */
 export async function createTables(engine: Engine, columns: readonly StoredColumn[], timezone: string | null) {
   await engine.run(createEvents('events', columns, timezone !== null));
-  await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression JSON)`);
+  await engine.run(`CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER)`);
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, NULL)`, [STORE_VERSION, timezone]);
   for (const table of RECORDS) {
@@ -138,9 +137,9 @@ export async function createTables(engine: Engine, columns: readonly StoredColum
 
 /** Stores what a commit changes in the state. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $1, suppression = $2`, [
+  await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2`, [
     JSON.stringify(after.exportState),
-    after.suppression === undefined ? null : JSON.stringify(after.suppression),
+    after.suppressionLength ?? null,
   ]);
   await replaceRecords(engine, COLUMNS, await readRecords(engine, COLUMNS), after.columns);
   await replaceRecords(engine, DAYS, await readRecords(engine, DAYS), [...after.receipts.values()]);

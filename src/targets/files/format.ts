@@ -80,6 +80,8 @@ export interface FilesLog {
   recordRun(run: RunRecord): Promise<void>;
   /** Removes what no reader needs any more; called after a load. */
   tidy(): Promise<void>;
+  /** Files among those of the table that this program did not write: they stay. */
+  foreign(): Promise<string[]>;
   /** Differences in the log itself. */
   check(): Promise<Difference[]>;
   /** False if files of the snapshot may have changed since it was read. */

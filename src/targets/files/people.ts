@@ -1,6 +1,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
+import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { findPeople, jsonOfRows, type Lookup } from '../../engine/people/find.ts';
@@ -61,12 +62,12 @@ function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQ
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
     await place.log.tryErase(change.removed);
-    return { found: lookup.found, foreignTables: [] };
+    return { found: lookup.found, foreign: await place.log.foreign() };
   });
 }
 
 const NOT_ERASED =
-  'the people are in no table any more, but files that hold them are still there: the same command removes these';
+  'The people are in no table any more, but files that hold them are still there: the same command removes these.';
 
 /**
  * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
@@ -81,23 +82,33 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
           const { lookup, change } = await withoutPeople(place, query, options.signal);
           const { snapshot } = place;
           await place.log.tryErase(change.removed);
-          const suppression = await options.onFound(lookup.found);
-          const state = suppression === undefined ? change.state : { ...change.state, suppression };
-          await commit({ ...change, state });
+          const suppressionLength = await options.onFound(lookup.found);
+          await commit({ ...change, state: { ...change.state, suppressionLength } });
           return { before: snapshot, found: lookup.found };
         });
-        await place.log.erase().catch((error: unknown) => {
-          throw diskError(error, { what: place.name, path: place.name, consequence: NOT_ERASED });
-        });
+        const stays = await bytesThatStay(place, options.signal);
         const { inUse, unreached } = await otherFolders(place);
         const { damaged } = place.log;
         const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
-        return { ...resultOf(before, place.snapshot), found, unreached: [...unread, ...unreached], inUse };
+        return { ...resultOf(before, place.snapshot), found, unreached: [...stays, ...unread, ...unreached], inUse };
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
       }
     }
   });
+}
+
+/** Removes every byte that is no longer part of the table; a sentence if some are still there. */
+async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
+  try {
+    await place.log.erase();
+    return [];
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    const error = diskError(thrown, { what: place.name, path: place.name });
+    if (!(error instanceof UserError)) throw error;
+    return [`${error.message} ${NOT_ERASED}`];
+  }
 }
 
 function resultOf(before: Snapshot, after: Snapshot): RewriteResult {

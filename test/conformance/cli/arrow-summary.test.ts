@@ -59,7 +59,7 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const id = String([...ids].find((one) => one !== null && one !== ''));
   const count = [...ids].filter((one) => one === id).length;
   const list = join(folder, 'list.jsonl');
-  await suppress({ file: list, key: new Secret(KEY) }, [{ text: id }], { clock: systemClock });
+  await suppress({ file: list, key: new Secret(KEY) }, [{ text: id, hashKey: undefined }], { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

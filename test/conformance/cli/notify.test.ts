@@ -58,7 +58,7 @@ describe('a notification', () => {
 
   it('names days that the service drops within seven days', async () => {
     await sync({ start_date: daysBack(26), end_date: daysBack(25) });
-    expect(posts[0].text).toMatch(/can no longer be exported in \d days?/);
+    expect(posts[0].text).toMatch(/can be exported for \d more days?/);
   });
 
   it('is retried once, never fails the run, and its URL is not printed', async () => {

@@ -46,7 +46,11 @@ describe('a place over its life', () => {
     expect((await json('status', 'duckdb', fixture.file)).pruned_days).toEqual([]);
     expect((await fixture.run([...prune, '--execute'])).stdout).toMatch(/^Removed 2 days before /);
     const status = await json('status', 'duckdb', fixture.file);
-    expect(status).toMatchObject({ cursor: daysBack(1), pruned_days: [daysBack(7), daysBack(6)] });
+    const pruned_days = [daysBack(7), daysBack(6)];
+    expect(status).toMatchObject({ cursor: daysBack(1), days: 4, first_day: daysBack(5), pruned_days });
+    const { stdout } = await fixture.run(['status', 'duckdb', fixture.file]);
+    expect(stdout).toContain(`Removed from the place: ${daysBack(7)} to ${daysBack(6)}\n`);
+    expect((await fixture.run(prune)).stdout).toMatch(/^Nothing to remove: /);
     expect((await fixture.run(['verify', 'duckdb', fixture.file])).code).toBe(0);
   });
 });

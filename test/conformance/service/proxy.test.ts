@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { Transport } from '../../../src/service/http/transport.ts';
 import { type FaultyServer, startFaultyServer, whole } from '../../support/service/faulty-server.ts';
+import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY } from '../../support/service/service.ts';
 
@@ -16,30 +15,10 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A proxy that answers CONNECT with a status, and where that is 200 connects to `port`, whichever host is requested. */
-async function startProxy(status: number, port: number) {
-  const requests: string[] = [];
-  const sockets = new Set<Socket>();
-  const proxy = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.once('data', (head: Buffer) => {
-      requests.push(head.toString('latin1'));
-      socket.write(`HTTP/1.1 ${status} Told\r\n\r\n`);
-      if (status !== 200) return void socket.end();
-      const target = connect(port, '127.0.0.1');
-      target.on('error', () => {});
-      sockets.add(target);
-      socket.pipe(target).pipe(socket);
-    });
-  });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  closing.push(() => {
-    for (const socket of sockets) socket.destroy();
-    proxy.close();
-  });
-  return { url: `http://kim:se%40cret@127.0.0.1:${(proxy.address() as AddressInfo).port}`, requests };
+async function openProxy(status: number, port: number) {
+  const proxy = await startProxy(status, port);
+  closing.push(proxy.close);
+  return proxy;
 }
 
 const sendThrough = (proxy: string) => {
@@ -52,7 +31,7 @@ const sendThrough = (proxy: string) => {
 describe('through a proxy', () => {
   it('requests a tunnel by host name; the proxy never sees the token', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'), { tls: selfSigned() });
-    const proxy = await startProxy(200, server.port);
+    const proxy = await openProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
     expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', config: true });
@@ -67,10 +46,31 @@ describe('through a proxy', () => {
     [403, true],
     [502, false],
   ])('reports an answer %i of the proxy', async (status, config) => {
-    const proxy = await startProxy(status, 1);
+    const proxy = await openProxy(status, 1);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     const trouble = networkProblem(error, 'api.example');
     expect(trouble).toMatchObject({ code: 'proxy', config });
     expect(trouble.message).not.toMatch(/kim|cret/);
+  });
+
+  it.each([
+    ['that refuses', 'http://127.0.0.1:1', 'the proxy 127.0.0.1:1 of HTTPS_PROXY refused the connection'],
+    [
+      'whose name is wrong',
+      'http://kim:s@proxy.invalid:3128',
+      'the name of the proxy proxy.invalid:3128 of HTTPS_PROXY',
+    ],
+  ])('names a proxy %s, not the service', async (_which, proxy, clause) => {
+    const error = await sendThrough(proxy).catch((thrown: unknown) => thrown);
+    expect(networkProblem(error, 'api.example')).toMatchObject({
+      ...{ code: 'proxy', config: false },
+      message: expect.stringContaining(clause),
+    });
+  });
+
+  it('refuses a password with a bare % by its way out, without the password', async () => {
+    const refused = await sendThrough('http://kim:50%@127.0.0.1:1').catch((error: unknown) => error);
+    expect(refused).toMatchObject({ exitCode: 2, message: expect.stringContaining('%25 for a %') });
+    expect(String(refused)).not.toContain('kim');
   });
 });

@@ -160,7 +160,7 @@ describe('a read that fails', () => {
     expect(output.errors()).toMatchObject([
       {
         failure_type: 'transient_error',
-        message: expect.stringMatching(/limit of exports.* at 2026-01-\S+Z, in 1 h: longer than this run waits/),
+        message: expect.stringMatching(/limit of exports.* at 2026-01-\S+Z, in 1 min: longer than this run waits/),
       },
     ]);
     expect(fixture.clock.now() - began).toBeLessThan(60_000);

@@ -1,4 +1,5 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { DeletionReport } from '../../../src/erasure/erasure-report.ts';
@@ -29,6 +30,9 @@ export class ErasureCase {
   readonly fixture: PrivacyFixture;
   readonly server: DeletionServer;
   answer: Answer = (_, response) => json(response, SUCCESS);
+  /** How the export of profiles is answered; it is asked once `profiles` was called. */
+  answerProfiles: (response: ServerResponse) => void = (response) => json(response, { result: 'fail' }, 404);
+  #asksProfiles = false;
   env: Record<string, string> = { DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY, DFINERY_IMPORT_TOKEN: TOKENS.import };
 
   private constructor(fixture: PrivacyFixture, server: DeletionServer) {
@@ -40,6 +44,7 @@ export class ErasureCase {
     const fixture = await PrivacyFixture.start();
     let own: ErasureCase | undefined;
     const server = await startDeletionServer((deletion, response, nth) => {
+      if (deletion.url.startsWith('/api/v1/export/userprofile')) return own?.answerProfiles(response);
       if (!deletion.url.startsWith('/api/v1/export/')) return own?.answer(deletion, response, nth);
       const headers = { authorization: deletion.headers.authorization ?? '', 'content-type': 'application/json' };
       void fetch(`${fixture.url}${deletion.url}`, { method: 'POST', headers, body: deletion.body }).then(
@@ -74,12 +79,28 @@ export class ErasureCase {
       to_date_inclusive: 'true',
       spool_dir: 'spool',
       suppression_file: 'suppressed.jsonl',
-      erasure: { places, by_column: 'member', ledger_dir: 'ledger', ...erasure },
+      erasure: { places, by_column: 'member', ledger_dir: 'ledger', profiles: this.#asksProfiles, ...erasure },
       ...more,
     };
     mkdirSync(dirname(this.at(name)), { recursive: true });
     writeFileSync(this.at(name), JSON.stringify(config));
     return this.at(name);
+  }
+
+  /** From now on people are found by profiles, without a column; `csv` undefined: the service has no such export. */
+  profiles(csv: string | undefined, erasure: Json = {}, more: Json = {}): void {
+    this.#asksProfiles = true;
+    this.configure({ by_column: undefined, ...erasure }, { suppression_file: undefined, ...more });
+    if (csv === undefined) return;
+    this.answerProfiles = (response) => {
+      response.writeHead(200, { 'content-type': 'text/csv' });
+      response.end(csv);
+    };
+  }
+
+  /** Number of exports of profiles so far. */
+  get profileExports(): number {
+    return this.server.seen.filter(({ url }) => url.startsWith('/api/v1/export/userprofile')).length;
   }
 
   /** Loads these rows into every place; the suppression list is made if there is none. */

@@ -12,12 +12,14 @@ export type S3Outcome =
   | 'slow'
   | 'answer lost'
   | 'page'
-  | { readonly status: number; readonly code: string };
+  | { readonly status: number; readonly code: string; readonly message?: string; readonly more?: string };
 
 export interface S3Request {
   /** `PutObject`, `ListObjectsV2` and so on. */
   readonly what: string;
   readonly key: string;
+  /** What a list is asked for. */
+  readonly prefix: string | null;
   /** How often exactly this was requested, this time included. */
   readonly attempt: number;
 }
@@ -134,7 +136,7 @@ export class FakeS3 {
     const id = `${what} ${requested.key} ${url.search}`;
     const attempt = (this.#attempts.get(id) ?? 0) + 1;
     this.#attempts.set(id, attempt);
-    const noted = { what, key: requested.key, attempt };
+    const noted = { what, key: requested.key, prefix: url.searchParams.get('prefix'), attempt };
     this.requests.push(noted);
     const outcome = this.outcomeOf(noted);
     if (outcome === 'cut') return cut(request, response);
@@ -160,7 +162,7 @@ export class FakeS3 {
 
   #answer(request: IncomingMessage, requested: ParsedRequest, outcome: S3Outcome): Answer {
     if (outcome === 'page') return { status: 200, headers: { 'content-type': 'text/html' }, body: Buffer.from('<p>') };
-    if (typeof outcome === 'object') return refusal(outcome.status, outcome.code);
+    if (typeof outcome === 'object') return refusal(outcome.status, outcome.code, outcome.message, outcome.more);
     const key = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
     if (key !== S3_KEY) return refusal(403, 'InvalidAccessKeyId');
     if (requested.bucket !== S3_BUCKET) return refusal(404, 'NoSuchBucket');
@@ -170,7 +172,6 @@ export class FakeS3 {
 
   #execute(requested: ParsedRequest, isCreate: boolean, range: string | undefined): Answer {
     const { what, key, query, body } = requested;
-    if (what === 'HeadBucket') return ok();
     if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
     if (what === 'PutObject') {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');
@@ -334,10 +335,10 @@ function cut(request: IncomingMessage, response: ServerResponse): void {
 
 const XML = { 'content-type': 'application/xml' };
 const ok = (xml = ''): Answer => ({ status: 200, headers: XML, body: Buffer.from(xml) });
-const refusal = (status: number, code: string): Answer => ({
+const refusal = (status: number, code: string, message = 'as the test wants it', more = ''): Answer => ({
   status,
   headers: XML,
-  body: Buffer.from(`<Error><Code>${code}</Code><Message>as the test wants it</Message></Error>`),
+  body: Buffer.from(`<Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`),
 });
 const etag = (bytes: Buffer) => `"${createHash('md5').update(bytes).digest('hex')}"`;
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');

@@ -116,7 +116,7 @@ export class Place extends Days {
   }
 
   async purge(ids: readonly string[], column = 'member', onWritten = async () => {}) {
-    const onFound = () => onWritten().then(() => undefined);
+    const onFound = () => onWritten().then(() => 0);
     return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
   }
 

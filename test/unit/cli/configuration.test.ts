@@ -121,7 +121,8 @@ describe('the configuration of the command line', () => {
     ],
     ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
     ['a target without a place', { ...SERVICE, target: 'duckdb' }, 'place is missing: target and place go together'],
-    ['no JSON', '{', 'is not valid JSON.'],
+    ['no JSON', '{', 'is not valid JSON'],
+    ['JSON with a fault', '{\n  "base_url": "x",\n}', 'is not valid JSON: look at line 3, column 1.'],
     ['a list', '[]', 'is not a JSON object'],
   ])('refuses %s', (_what, value, sentence) => {
     expect(refusal(value)).toContain(sentence);

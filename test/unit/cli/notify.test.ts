@@ -64,12 +64,12 @@ describe('a notification', () => {
     [
       'a first incomplete day that expires in seven days',
       { next_from_date: back(23) },
-      [`${back(23)}, the first day not yet complete, can no longer be exported in 7 days.`],
+      [`${back(23)}, the first day not yet complete, can be exported for 7 more days.`],
     ],
     [
       'a first incomplete day that expires today',
       { next_from_date: back(30) },
-      [`${back(30)}, the first day not yet complete, can no longer be exported today.`],
+      [`${back(30)}, the first day not yet complete, can be exported until today at the latest.`],
     ],
   ])('reports %s', async (_what, summary, reasons) => {
     const found = await reported(summary);

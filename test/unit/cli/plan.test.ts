@@ -58,7 +58,7 @@ describe('plan with a target', () => {
     const { stdout } = await runHere(['plan', 'duckdb', file], { env });
     expect(stdout).toContain('read again');
     expect(stdout).not.toContain('new');
-    expect(stdout).toContain('A full quota delays none of them.');
+    expect(stdout).toContain('None of them waits, unless others use the quota.');
     const before = ['--from', addDays(dayAt(systemClock.now()), -3), '--to', env.DFINERY_START_DATE];
     const earlier = await runHere(['plan', 'duckdb', file, ...before], { env });
     expect(earlier.stdout).toMatch(/ 1 .* new\n.* 2 .* read again\n/);

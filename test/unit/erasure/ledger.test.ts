@@ -39,7 +39,7 @@ const verify = (head?: string) => verifyLedger(folder, undefined, { head });
 /** A run that requests these ids and has these answers. */
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
   const ledger = await open(more);
-  await ledger.begin(1, []);
+  await ledger.begin(1, [], true);
   for (const [name, outcome] of Object.entries(answers)) {
     const id = ledger.key.idHash(name);
     await ledger.write({ kind: 'before', id });
@@ -97,7 +97,7 @@ describe('a ledger', () => {
   it('is written by several runs at once, each line after the other', async () => {
     const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
     const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
-    await Promise.all(runs.map((run) => run.begin(30, [])));
+    await Promise.all(runs.map((run) => run.begin(30, [], true)));
     await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].key.idHash(name) })));
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
@@ -133,7 +133,7 @@ describe('the memory of a ledger', () => {
   it('knows of each service and id when its deletion was confirmed or rejected', async () => {
     await request({ a: 'done', b: 'rejected' });
     const ledger = await open();
-    expect(ledger.remembered('a')).toEqual({ outcome: 'done', at: expect.any(Number) });
+    expect(ledger.remembered('a')).toEqual({ outcome: 'done', at: expect.any(Number), requestedAt: undefined });
     expect([ledger.remembered('b')?.outcome, ledger.remembered('c')]).toEqual(['rejected', undefined]);
     expect(ledger.hasConfirmed).toBe(true);
     const other = await open({ serviceId: 'another' });
@@ -164,7 +164,7 @@ describe('a proof', () => {
     const purge = (name: string, rows: number) =>
       ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
     await ledger.writeAll([purge('a', 3), purge('b', 0)]);
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3 });
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
     await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
     expect(proof.ids).toMatchObject([

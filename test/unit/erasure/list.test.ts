@@ -146,7 +146,7 @@ describe('the file of a list', () => {
 });
 
 describe('a mapping', () => {
-  const ids = listOf('a', 'b').ids();
+  const ids = new Set(['a', 'b']);
 
   it('gives the IDs of the list their unified ids, each once', async () => {
     const csv = 'df_unified_id,external_id\nu1,a\nu2,a\nu1,a\nnull,b\nu3,other\n';

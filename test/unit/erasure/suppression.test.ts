@@ -1,14 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
+import type { UnifiedId } from '../../../src/engine/people/query.ts';
 import {
-  type Forgotten,
   requireSuppression,
   suppress,
+  suppressionFileOf,
   suppressionOf,
   suppressionToAppend,
 } from '../../../src/erasure/suppression.ts';
@@ -23,79 +24,98 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
-const add = (...people: Forgotten[]) => suppress({ file, key: KEY }, people, { clock: systemClock });
+const add = (...people: readonly (string | UnifiedId)[]) =>
+  suppress(
+    { file, key: KEY },
+    people.map((one) => (typeof one === 'string' ? { text: one, hashKey: undefined } : one)),
+    { clock: systemClock },
+  );
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
   const list = suppressionOf(config);
   if (list === undefined) throw new Error('no list');
   return list;
 };
-const drops = (list: ReturnType<typeof load>, id: string, column = 'df_unified_id') => {
+const drops = (list: ReturnType<typeof load>, id: string) => {
   const bytes = Buffer.from(`x${id}x`);
-  return list.drops(column, bytes, 1, bytes.length - 1);
+  return list.drops('df_unified_id', bytes, 1, bytes.length - 1);
 };
 
 describe('a suppression list', () => {
-  it('names nobody, and keeps out people by unified id, or by external id and its column', async () => {
-    await add({ text: '누구' }, { text: 'A-1', column: 'customer_id' }, { text: 'null' });
+  it('names nobody, and keeps out people by their unified id', async () => {
+    await add('누구', 'null');
     const list = load();
-    expect(list.columns).toEqual(['df_unified_id', 'customer_id']);
-    expect([drops(list, '누구'), drops(list, 'A-1', 'customer_id'), drops(list, 'A-1')]).toEqual([true, true, false]);
-    expect(list.version.length).toBe(2);
-    expect(readFileSync(file, 'utf8')).not.toMatch(/누구|A-1/);
+    expect(list.columns).toEqual(['df_unified_id']);
+    expect([drops(list, '누구'), drops(list, 'null'), drops(list, 'A-1')]).toEqual([true, false, false]);
+    expect(list.length).toBe(1);
+    expect(readFileSync(file, 'utf8')).not.toMatch(/누구/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it('holds everybody when several purges append at once, each person once', async () => {
-    const people = Array.from({ length: 8 }, (_, i) => ({ text: `p${i % 6}` }));
+    const people = Array.from({ length: 8 }, (_, i) => `p${i % 6}`);
     await Promise.all(people.map((one) => add(one)));
-    expect(load().version.length).toBe(6);
+    expect(load().length).toBe(6);
   });
 
   it('loses nobody when a crash has cut its last line, or an editor its last line end', async () => {
-    await add({ text: 'a' }, { text: 'b' });
+    await add('a', 'b');
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
     expect(suppressionToAppend({ file, key: KEY }).entries).toHaveLength(1);
-    await add({ text: 'c' });
+    await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
-    await add({ text: 'd' });
+    await add('d');
     expect(['c', 'd'].map((id) => drops(load(), id))).toEqual([true, true]);
   });
 
   it('is refused under another key, if it is not there, or if it is another file', async () => {
     expect(() => load()).toThrow('cannot be read');
-    await add({ text: 'a' });
+    await add('a');
     expect(() => load({ suppressionKey: new Secret('another key of at least 32 characters') })).toThrow('another key');
     expect(() => load({ suppressionKey: new Secret('short') })).toThrow('shorter than 32');
     writeFileSync(file, 'id,name\n1,x\n');
     expect(() => load()).toThrow('Line 1');
-    await expect(add({ text: 'b' })).rejects.toMatchObject({ exitCode: 2 });
+    await expect(add('b')).rejects.toMatchObject({ exitCode: 2 });
     expect(readFileSync(file, 'utf8')).toBe('id,name\n1,x\n');
   });
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await add({ text: key.hashOf('kim'), hashKey: key.check }, { text: 'lee' });
+    await add({ text: key.hashOf('kim'), hashKey: key.check }, 'lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
     expect(() => load()).toThrow('their rows would come back');
   });
 
-  it('must be the one that a place was purged with, or a longer one', async () => {
-    const short = await add({ text: 'a' });
-    const long = await add({ text: 'b' });
-    const list = load();
-    expect(() => requireSuppression('duckdb x', short, list)).not.toThrow();
-    expect(() => requireSuppression('duckdb x', long, list)).not.toThrow();
-    expect(() => requireSuppression('duckdb x', undefined, undefined)).not.toThrow();
-    expect(() => requireSuppression('duckdb x', short, undefined)).toThrow(/no suppression_file is configured/);
-    rmSync(file);
-    await add({ text: 'a' });
-    expect(() => requireSuppression('duckdb x', long, load())).toThrow(/another one, or an older copy/);
-    await add({ text: 'c' });
-    expect(() => requireSuppression('duckdb x', long, load())).toThrow(/another one, or an older copy/);
+  it('is made with its key in the folder of the ledger, by the first purge', async () => {
+    const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
+    const keys = { columnsHash: [], hashKey: undefined };
+    const own = suppressionFileOf(config);
+    if (own === undefined) throw new Error('no list');
+    expect(suppressionOf({ ...config, ...keys })?.length).toBe(0);
+    expect(readdirSync(folder)).toEqual([]);
+    await suppress(own, [{ text: 'kim', hashKey: undefined }], { clock: systemClock });
+    const list = suppressionOf({ ...config, ...keys });
+    expect([list?.length, list && drops(list, 'kim')]).toEqual([1, true]);
+    for (const name of ['suppressed.jsonl', 'suppressed.key']) {
+      expect(statSync(join(folder, 'ledger', name)).mode & 0o777).toBe(0o600);
+    }
+    rmSync(join(folder, 'ledger/suppressed.key'));
+    expect(() => suppressionOf({ ...config, ...keys })).toThrow(/has lost its key.*forget --suppressed --new-list/);
+    expect(suppressionFileOf({ ...config, ledgerDir: undefined })).toBeUndefined();
+  });
+
+  it('must have as many people as a place was purged with', () => {
+    expect(() => requireSuppression('duckdb x', 2, { length: 2 })).not.toThrow();
+    expect(() => requireSuppression('duckdb x', 0, undefined)).not.toThrow();
+    expect(() => requireSuppression('duckdb x', 2, { length: 1 })).toThrow(
+      /2 entries, but the list has 1: it is an older copy.*forget --suppressed --new-list/,
+    );
+    expect(() => requireSuppression('duckdb x', 1, undefined)).toThrow(
+      /neither suppression_file nor erasure.ledger_dir/,
+    );
   });
 });

@@ -64,19 +64,6 @@ describe('exports at once', () => {
     expect(inside).toHaveLength(4);
   });
 
-  it('are fewer after a 429 that leaves some', async () => {
-    const { quota, clock, events } = open();
-    const { inside } = await enter(quota, 9);
-    inside[0].answered(answer(429, 40, clock.now() + HOUR));
-    inside[0].release();
-    await clock.passUntil(() => false, 2 * MINUTE);
-    expect(inside).toHaveLength(5);
-    inside[1].release();
-    await settle();
-    expect(inside).toHaveLength(6);
-    expect(events.filter(({ event }) => event === 'quota.concurrency')).toMatchObject([{ fields: { at_once: 4 } }]);
-  });
-
   it('leave the queue when their run is aborted', async () => {
     const { quota } = open({ maxConcurrentExports: 1 });
     const stop = new AbortController();
@@ -93,20 +80,20 @@ describe('exports at once', () => {
 });
 
 describe('after a 429', () => {
-  it('exports wait for the later of reset and Retry-After, an hour at most', async () => {
-    const wait = async (reset?: number, retry?: number) => {
+  it('exports wait Retry-After, at most until the reset that it names and an hour', async () => {
+    const wait = async (retry: number, reset?: number) => {
       const opened = open();
       const at = (ms: number | undefined) => (ms === undefined ? undefined : opened.clock.now() + ms);
       await exportWith(opened.quota, answer(429, 0, at(reset), at(retry)));
       return waitOf(opened);
     };
-    expect(await wait(20 * MINUTE)).toBe(20 * MINUTE + 1_000);
-    expect(await wait(undefined, 30 * MINUTE)).toBe(30 * MINUTE + 1_000);
-    expect(await wait(20 * MINUTE, 30 * MINUTE)).toBe(30 * MINUTE + 1_000);
+    expect(await wait(30 * MINUTE)).toBe(30 * MINUTE + 1_000);
+    expect(await wait(30 * MINUTE, 20 * MINUTE)).toBe(20 * MINUTE + 1_000);
+    expect(await wait(20 * MINUTE, 30 * MINUTE)).toBe(20 * MINUTE + 1_000);
     expect(await wait(5 * HOUR)).toBe(HOUR + 1_000);
   });
 
-  it('without a reset they wait a minute, and twice as long each time until one succeeds', async () => {
+  it('without Retry-After they wait a minute, and twice as long each time until one succeeds', async () => {
     const opened = open();
     const waits: number[] = [];
     for (const status of [429, 429, 429, 200, 429]) {
@@ -126,10 +113,18 @@ describe('after a 429', () => {
     expect(await waitOf(opened)).toBe(MINUTE);
   });
 
-  it('that leaves some, the reset of the hour is not waited for', async () => {
+  it('the reset is not waited for, and its Remaining does not count', async () => {
+    for (const remaining of [0, 40]) {
+      const opened = open();
+      await exportWith(opened.quota, answer(429, remaining, opened.clock.now() + HOUR));
+      expect(await waitOf(opened)).toBe(MINUTE);
+    }
+  });
+
+  it('the pause ends with the reset that it names', async () => {
     const opened = open();
-    await exportWith(opened.quota, answer(429, 40, opened.clock.now() + HOUR));
-    expect(await waitOf(opened)).toBe(MINUTE);
+    await exportWith(opened.quota, answer(429, 0, opened.clock.now() + 20_000));
+    expect(await waitOf(opened)).toBe(21_000);
   });
 });
 
@@ -157,7 +152,7 @@ describe('a wait', () => {
   it('is shown in the log and to the caller, with its end, until it is over', async () => {
     const { quota, clock, waits, events } = open();
     const until = clock.now() + 20 * MINUTE + 1_000;
-    await exportWith(quota, answer(429, 0, until - 1_000));
+    await exportWith(quota, answer(429, 0, undefined, until - 1_000));
     await enter(quota, 3);
     await clock.passUntil(() => false, HOUR);
     expect(waits).toEqual([until, undefined]);
@@ -169,7 +164,7 @@ describe('a wait', () => {
 
   it('longer than allowed ends with exit 3 and names its end', async () => {
     const { quota, clock } = open({ maxWaitMs: 10 * MINUTE });
-    await exportWith(quota, answer(429, 0, clock.now() + 11 * MINUTE));
+    await exportWith(quota, answer(429, 0, undefined, clock.now() + 11 * MINUTE));
     const { failures } = await enter(quota, 2);
     expect(failures).toMatchObject([{ exitCode: 3 }, { exitCode: 3 }]);
     expect(String(failures[0])).toContain('longer than this run waits (10 min)');

@@ -1,13 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
 import type { Storage } from '../../../src/storage/storage.ts';
 import { envOf } from '../../support/env.ts';
-import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { startProxy } from '../../support/service/proxy.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
 let s3: FakeS3;
@@ -83,7 +88,7 @@ describe('a store of another vendor', () => {
   });
 
   it('that is a web page is refused, whatever is asked', async () => {
-    for (const page of ['HeadBucket', 'PutObject', 'ListObjectsV2']) {
+    for (const page of ['PutObject', 'ListObjectsV2']) {
       s3.outcomeOf = ({ what }) => (what === page ? 'page' : 'normal');
       const use = using(async (storage) => {
         await storage.write('x', 'text');
@@ -120,8 +125,6 @@ describe('failures', () => {
         () => Promise.reject(new Error('no failure')),
         (error) => error,
       );
-    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 403, code: 'AccessDenied' } : 'normal');
-    expect(await failed()).toMatchObject({ exitCode: 2, message: expect.stringContaining('credentials were refused') });
     s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 500, code: 'InternalError' } : 'normal');
     expect(await failed()).toMatchObject({ exitCode: 3, message: expect.stringContaining('500 InternalError') });
     s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 400, code: 'InvalidArgument' } : 'normal');
@@ -134,6 +137,28 @@ describe('failures', () => {
     expect(await failed()).toMatchObject({ exitCode: 2 });
     await expect(openStorage('s3://nothing/x', { env: envOf(s3.env) })).rejects.toMatchObject({ exitCode: 2 });
   }, 60_000);
+
+  it.each([
+    [403, 'AccessDenied', 'No permission for kms:GenerateDataKey', '', '403 AccessDenied: No permission for kms:Gen'],
+    [400, 'ExpiredToken', 'The provided token has expired.', '', '400 ExpiredToken: The provided token has expired.'],
+    [400, 'AuthorizationHeaderMalformed', 'wrong', '<Region>eu-west-1</Region>', ': set AWS_REGION=eu-west-1.'],
+  ])('%i %s repeats what the store said', async (status, code, message, more, said) => {
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code, message, more } : 'normal');
+    await expect(using((storage) => storage.write('x', ''))).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining(said),
+    });
+  });
+
+  it('a key that may use its prefix alone suffices', async () => {
+    const isAllowed = ({ key, prefix }: S3Request) => (key === '' ? (prefix ?? '') : key).startsWith('lake/');
+    s3.outcomeOf = (request) => (isAllowed(request) ? 'normal' : { status: 403, code: 'AccessDenied' });
+    await using(async (storage) => {
+      await checkConditionalWrites(storage);
+      await storage.write('events/x', 'text');
+      expect([String(await storage.read('events/x')), await listed(storage)]).toEqual(['text', ['events/x']]);
+    });
+  });
 
   it('that pass are retried, and a lost answer is not a lost object', async () => {
     s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
@@ -165,6 +190,54 @@ describe('failures', () => {
     const given = { ...s3.env, AWS_ENDPOINT_URL_S3: 'http://store.example' };
     await expect(openStorage('s3://bucket/lake', { env: envOf(given) })).rejects.toMatchObject({ exitCode: 2 });
   });
+});
+
+describe('through a proxy', () => {
+  const endpoint = { AWS_ENDPOINT_URL_S3: 'https://loopback' };
+  const openThrough = async (proxy: string, more: Readonly<Record<string, string>> = {}) => {
+    const env = { ...s3.env, ...endpoint, HTTPS_PROXY: proxy, ...more };
+    const storage = await openStorage('s3://bucket/lake', { env: envOf(env) });
+    storage.close();
+  };
+
+  it('reaches a bucket whose certificate is trusted', async () => {
+    const { key, cert } = selfSigned();
+    const sockets: Duplex[] = [];
+    const store = createTlsServer({ key, cert }, (socket) => {
+      const inner = connect(Number(new URL(s3.url).port), '127.0.0.1');
+      sockets.push(socket, inner);
+      socket.pipe(inner).pipe(socket);
+    });
+    await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
+    const proxy = await startProxy(200, (store.address() as AddressInfo).port);
+    try {
+      writeFileSync(join(dir, 'ca.pem'), cert);
+      const trusted = { AWS_CA_BUNDLE: join(dir, 'ca.pem') };
+      await openThrough(proxy.url, trusted);
+      expect(proxy.requests.map((head) => head.split('\r\n')[0])).toEqual(['CONNECT loopback:443 HTTP/1.1']);
+      await expect(openThrough(proxy.url)).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringContaining('cannot be trusted (DEPTH_ZERO_SELF_SIGNED_CERT)'),
+      });
+    } finally {
+      proxy.close();
+      for (const socket of sockets) socket.destroy();
+      store.close();
+    }
+  });
+
+  it('that fails names the proxy, not the bucket', async () => {
+    const proxy = await startProxy(407, 1);
+    await expect(openThrough(proxy.url)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^The proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY refused to connect \(HTTP 407\)/),
+    });
+    proxy.close();
+    await expect(openThrough('http://127.0.0.1:1')).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('because the proxy 127.0.0.1:1 of HTTPS_PROXY refused the connection'),
+    });
+  }, 60_000);
 });
 
 describe('a large file', () => {

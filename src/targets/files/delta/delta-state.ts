@@ -1,7 +1,6 @@
 import validTable from '../../../../schemas/files-state.table.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
-import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
 import { parseState } from '../../../extract/export-state.ts';
 import { FIRST_COLUMNS } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/place-state.ts';
@@ -20,11 +19,16 @@ type Domains = ReadonlyMap<string, string>;
 
 interface StoredTable {
   readonly timezone: string | null;
-  readonly suppression?: SuppressionVersion;
+  readonly suppression_length?: number;
 }
 
-const domainsOf = ({ timezone, suppression, columns, exportState, changes, receipts }: TableState) => {
-  const table = { v: 3, writer: VERSION, timezone, ...(suppression !== undefined && { suppression }) };
+const domainsOf = ({ timezone, suppressionLength, columns, exportState, changes, receipts }: TableState) => {
+  const table = {
+    v: 3,
+    writer: VERSION,
+    timezone,
+    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
+  };
   const entries: [string, unknown][] = [
     [TABLE, table],
     [`${PREFIX}columns`, columns],
@@ -51,7 +55,7 @@ export function stateOf(domains: Domains, place: string): TableState {
   if (!domains.has(TABLE)) throw damagedError(place, 'it is a Delta table that this program did not make');
   const table = read(TABLE);
   refuseNewer(table, 3, where);
-  const { timezone, suppression } = checked<StoredTable>(validTable, table, where);
+  const { timezone, suppression_length: suppressionLength } = checked<StoredTable>(validTable, table, where);
   const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY));
   const receipts = days.map((domain) => {
     const receipt = receiptOf(read(domain), `${place} (${domain})`);
@@ -65,6 +69,6 @@ export function stateOf(domains: Domains, place: string): TableState {
     receipts: receiptsOf(receipts),
     exportState: parseState(read(`${PREFIX}cursor`)),
     changes: changesOf(read(`${PREFIX}changes`) ?? [], `${place} (${PREFIX}changes)`),
-    ...(suppression !== undefined && { suppression }),
+    ...(suppressionLength !== undefined && { suppressionLength }),
   };
 }

@@ -56,8 +56,7 @@ export const DELTA: FilesFormat = {
     for await (const { path } of storage.list(TABLE)) {
       // Another process has made the first commit since.
       if (path.startsWith(`${TABLE}/${LOG_FOLDER}/`)) return;
-      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
-      if (!isOurs) throw foreignError(storage.address);
+      if (!isOurs(path)) throw foreignError(storage.address);
     }
   },
   logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
@@ -172,7 +171,7 @@ class DeltaLog implements FilesLog {
     const live = this.#livePaths();
     const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
       const own = path.slice(TABLE.length + 1);
-      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`)) return true;
+      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
       return modified >= purgedAt && !log.tombstones.has(own);
     };
     await storage.eraseAllBut(TABLE, isKept, purgedAt);
@@ -199,10 +198,13 @@ class DeltaLog implements FilesLog {
       if (live.has(path)) return false;
       const left = leftAt(path);
       if (left != null) return left < now - this.#retentionMs;
-      const isOurs = dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
-      return isOurs && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
+      return isOurs(path) && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
     });
     if (old.length > 0) await storage.remove(old.map(({ path }) => path));
+  }
+
+  async foreign(): Promise<string[]> {
+    return this.#stored.map(({ path }) => path).filter((path) => !isOurs(path));
   }
 
   async check(): Promise<Difference[]> {
@@ -317,5 +319,8 @@ class DeltaLog implements FilesLog {
     throw configError(`${this.#address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it.`);
   }
 }
+
+/** True for the name of a data file of this program, also one that is not whole yet. */
+const isOurs = (path: string): boolean => dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
 
 const versionOf = (path: string): number | undefined => logFileOf(path.slice(TABLE.length + 1))?.version;

@@ -4,7 +4,7 @@
 
 import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
@@ -38,6 +38,7 @@ const STATE = '_dfinery.json';
 const LOCK = '_dfinery/lock';
 /** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
 const NOTE = '_dfinery/purge.jsonl';
+const TEMPORARY = /^\.[^/]+\.tmp$/;
 /** Time between two looks at a lock that somebody else holds (ms). */
 const PAUSE_MS = 100;
 
@@ -143,13 +144,20 @@ class FolderLog implements FilesLog {
 
   /** Finds files that readers see although they are of no day. */
   async check(): Promise<Difference[]> {
-    const names = await readdir(this.#path('events'), { recursive: true }).catch(() => []);
+    const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
+    return seen.map((name) => difference('files', `${name} is of no day, and readers see it`));
+  }
+
+  async foreign(): Promise<string[]> {
+    const entries = await readdir(this.#path('events'), { recursive: true, withFileTypes: true }).catch(() => []);
+    const names = entries
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => relative(this.#path('events'), join(entry.parentPath, entry.name)));
     const foreign = names.filter((name) => {
-      const [folder = '', file, ...rest] = name.split(/[\\/]/);
-      const isOurs = file === FILE && rest.length === 0 && DAY_FOLDER.test(folder);
-      return name.endsWith('.parquet') && !isOurs;
+      const [folder = '', file = '', ...rest] = name.split(/[\\/]/);
+      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== FILE && !TEMPORARY.test(file));
     });
-    return foreign.map((name) => difference('files', `events/${name} is of no day, and readers see it`));
+    return foreign.sort().map((name) => `events/${name}`);
   }
 
   /** Waits, within bounds, for a writer that is at work. */
@@ -220,12 +228,12 @@ class FolderLog implements FilesLog {
     const isOtherSchema = schemaOf(columnsOfFiles(state)) !== schemaOf(columnsOfFiles(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema) {
       // The state names new columns before a file has them, and the people of a purge before their rows leave.
-      const { columns, timezone, suppression } = state;
+      const { columns, timezone, suppressionLength } = state;
       const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
       const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
       version = await this.#store({
         ...version,
-        state: { ...version.state, columns, timezone, suppression, receipts },
+        state: { ...version.state, columns, timezone, suppressionLength, receipts },
       });
     }
     if (keys !== undefined) await storage.putFile(keys, NOTE);

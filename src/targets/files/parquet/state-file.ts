@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
-import type { SuppressionVersion } from '../../../cells/columns/row-filter.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { parseState } from '../../../extract/export-state.ts';
 import type { TableState } from '../../../table/place-state.ts';
@@ -48,12 +47,12 @@ interface StoredFolder {
   readonly cursor: unknown;
   readonly changes: unknown;
   readonly last_run?: RunRecord;
-  readonly suppression?: SuppressionVersion;
+  readonly suppression_length?: number;
   readonly days: readonly (StoredReceipt & { readonly file?: StoredFile })[];
 }
 
 export function folderText({ state, files }: FolderState): string {
-  const { timezone, columns, receipts, exportState, changes, lastRun, suppression } = state;
+  const { timezone, columns, receipts, exportState, changes, lastRun, suppressionLength } = state;
   const days = [...receipts.values()].map((receipt) => {
     const file = files.get(receipt.day);
     if (file === undefined) return receipt;
@@ -63,7 +62,7 @@ export function folderText({ state, files }: FolderState): string {
   const stored: StoredFolder & { readonly v: 1; readonly writer: string } = {
     ...{ v: 1, writer: VERSION, timezone, columns, cursor: exportState ?? null, changes },
     ...(lastRun !== undefined && { last_run: lastRun }),
-    ...(suppression !== undefined && { suppression }),
+    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
     days,
   };
   return `${JSON.stringify(stored)}\n`;
@@ -74,7 +73,7 @@ export function folderFrom(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, 1, where);
   const stored = checked<StoredFolder>(validFolder, value, where);
-  const { timezone, cursor, last_run: lastRun, suppression } = stored;
+  const { timezone, cursor, last_run: lastRun, suppression_length: suppressionLength } = stored;
   const columns = columnsOf(stored.columns, where);
   const names = new Set(columnsOfFiles({ columns, timezone }).map(({ name }) => name));
   const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
@@ -90,7 +89,7 @@ export function folderFrom(text: string, where: string): FolderState {
     exportState: cursor == null ? undefined : parseState(cursor),
     changes: changesOf(stored.changes, where),
     ...(lastRun !== undefined && { lastRun }),
-    ...(suppression !== undefined && { suppression }),
+    ...(suppressionLength !== undefined && { suppressionLength }),
   };
   return { state, files: new Map(files) };
 }

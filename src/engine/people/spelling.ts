@@ -1,0 +1,24 @@
+// Ids that are probably the same, but spelt differently: with blanks at the edges, other capitals, leading zeros, or
+// in another Unicode form.
+
+const EDGES = /^[\s\p{Z}\p{Cf}]+|[\s\p{Z}\p{Cf}]+$/gu;
+
+const trimmed = (text: string): string => text.normalize('NFC').replace(EDGES, '');
+
+/** A form that is equal for such ids. */
+export const nearForm = (text: string): string => trimmed(text).toLowerCase().replace(/^0+/, '');
+
+/** SQL of the same form. */
+export const nearSql = (text: string): string =>
+  `ltrim(lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g')), '0')`;
+
+/** How two ids of the same form differ, as the end of "differs only in …". */
+export function differenceOf(id: string, other: string): string {
+  const steps: readonly (readonly [string, (text: string) => string])[] = [
+    ['its Unicode form', (text) => text.normalize('NFC')],
+    ['blanks at its edges', trimmed],
+    ['capitals', (text) => trimmed(text).toLowerCase()],
+    ['leading zeros', (text) => trimmed(text).replace(/^0+/, '')],
+  ];
+  return steps.find(([, form]) => form(id) === form(other))?.[0] ?? 'its spelling';
+}

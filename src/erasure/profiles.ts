@@ -1,0 +1,129 @@
+import { configError, EXIT, transientError } from '../base/errors.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
+import type { Runtime } from '../base/runtime.ts';
+import { UNIFIED_ID } from '../cells/columns/groups.ts';
+import { RowSource } from '../cells/csv/row-source.ts';
+import { readNames } from '../cells/csv/tokenizer.ts';
+import { nearForm } from '../engine/people/spelling.ts';
+import {
+  ALL_PROPERTIES,
+  downloadProfiles,
+  EXTERNAL_ID,
+  IDS_ALONE,
+  type ProfileService,
+} from '../service/export/profiles.ts';
+
+/** What the profiles of the service say of the ids of a list. */
+export interface ProfilesOfIds {
+  /** The unified ids of the profiles of an id. */
+  readonly people: ReadonlyMap<string, readonly string[]>;
+  /** Of ids without a profile: an external id that differs only in its spelling. */
+  readonly near: ReadonlyMap<string, string>;
+  /** The unified ids, of those that were asked for, whose profile has an external id that is not on the list. */
+  readonly ofOthers: ReadonlySet<string>;
+}
+
+interface ProfileQuery {
+  readonly ids: ReadonlySet<string>;
+  /** True for a unified id whose external id is to be compared with the list. */
+  readonly isNamed: (unifiedId: string) => boolean;
+}
+
+/** Profiles of one list that are held in memory; beyond it an id is shared by everybody without one. */
+const MAX_PROFILES = 1_000_000;
+const REMEDY = 'Run again later, or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
+
+/**
+ * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. A text instead says why the
+ * service has no such export. Throws UserError where people could be missed: the service is busy, or refuses the token.
+ */
+export async function profilesOfIds(
+  query: ProfileQuery,
+  service: ProfileService,
+  io: Omit<Runtime, 'env'>,
+): Promise<ProfilesOfIds | string> {
+  let reader = new ProfileReader(query);
+  const open = () => {
+    reader = new ProfileReader(query);
+    return (bytes: Uint8Array) => reader.push(bytes);
+  };
+  const deps = { ...io, service, open };
+  let result = await downloadProfiles(IDS_ALONE, deps);
+  if (result.kind === 'unavailable') result = await downloadProfiles(ALL_PROPERTIES, deps);
+  switch (result.kind) {
+    case 'busy':
+      throw transientError(`${result.message} Without it people could be missed. ${REMEDY}`);
+    case 'refused':
+      throw configError(`${result.message} Nothing was done.`);
+    case 'unavailable':
+      return `The service does not export profiles: ${result.message}`;
+    case 'snapshot':
+      reader.finish();
+  }
+  if (!result.scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
+  return reader.profiles === 0 ? `No profile of the service has an ${EXTERNAL_ID}.` : reader;
+}
+
+/** Reads checked CSV as it arrives. Memory: the profiles of the list. */
+class ProfileReader implements ProfilesOfIds {
+  readonly people = new Map<string, string[]>();
+  readonly near = new Map<string, string>();
+  readonly ofOthers = new Set<string>();
+  /** Number of profiles with an external id. */
+  profiles = 0;
+  readonly #query: ProfileQuery;
+  readonly #idsByForm = new Map<string, string[]>();
+  readonly #source = new RowSource();
+  #columns: readonly [unified: number, external: number] | undefined;
+  #held = 0;
+
+  constructor(query: ProfileQuery) {
+    this.#query = query;
+    for (const id of query.ids) {
+      const form = nearForm(id);
+      this.#idsByForm.set(form, [...(this.#idsByForm.get(form) ?? []), id]);
+    }
+  }
+
+  push(bytes: Uint8Array): void {
+    this.#source.push(bytes);
+    this.#readRows();
+  }
+
+  finish(): void {
+    this.#source.finish();
+    this.#readRows();
+    for (const id of this.people.keys()) this.near.delete(id);
+  }
+
+  #readRows(): void {
+    const source = this.#source;
+    while (source.begin()) while (source.next()) this.#add(readNames(source.bytes, source.tokenizer));
+  }
+
+  #add(cells: readonly string[]): void {
+    if (this.#columns === undefined) {
+      this.#columns = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
+      return;
+    }
+    const [unified = '', external = ''] = this.#columns.map((index) => cells[index]);
+    if (external === '' || isPlaceholder(unified)) return;
+    this.profiles++;
+    if (this.#query.ids.has(external)) this.#hold(external, unified);
+    else {
+      for (const id of this.#idsByForm.get(nearForm(external)) ?? []) this.near.set(id, external);
+      if (this.#query.isNamed(unified)) this.ofOthers.add(unified);
+    }
+  }
+
+  #hold(id: string, unified: string): void {
+    const people = this.people.get(id);
+    if (people === undefined) this.people.set(id, [unified]);
+    else people.push(unified);
+    if (++this.#held <= MAX_PROFILES) return;
+    throw configError(
+      `More than ${MAX_PROFILES} profiles have one of these IDs: an ID of the list is probably a placeholder. Nothing was done.`,
+      { exitCode: EXIT.guard },
+    );
+  }
+}

@@ -1,0 +1,153 @@
+import { configError } from '../base/errors.ts';
+import { count } from '../base/quantities.ts';
+import type { Runtime } from '../base/runtime.ts';
+import type { HashKey } from '../cells/columns/hash-key.ts';
+import { isHash } from '../engine/people/cells.ts';
+import type { PeopleFound } from '../engine/people/query.ts';
+import { differenceOf } from '../engine/people/spelling.ts';
+import type { ProfileService } from '../service/export/profiles.ts';
+import type { PlaceOptions } from '../targets/contract.ts';
+import { type ListedId, rowsText } from './list.ts';
+import { readMapping } from './mapping.ts';
+import { placeName, type StoredPlace } from './place.ts';
+import { type ProfilesOfIds, profilesOfIds } from './profiles.ts';
+
+// The ways in which the people of a list are found: the profiles of the service, or a mapping in their place, and the
+// rows of places whose column holds an id. The union is meant.
+
+export interface Ways {
+  readonly places: readonly StoredPlace[];
+  /** The export of profiles; undefined if it is not asked. */
+  readonly profiles: ProfileService | undefined;
+  /** Column of the places with the external ids. */
+  readonly column: string | undefined;
+  /** File with the columns external_id and df_unified_id, in place of the profiles. */
+  readonly mapping: string | undefined;
+  readonly hashKey: HashKey | undefined;
+  readonly options: PlaceOptions;
+}
+
+/** The people of a list, before anything is changed. */
+export interface PeopleOfList {
+  /** Unified ids by external id, in every form that a way has. */
+  readonly people: ReadonlyMap<string, readonly string[]>;
+  /** The ids that some way found, also those whose rows name nobody. */
+  readonly foundIds: ReadonlySet<string>;
+  /** Number of ids with a profile at the service; null if it was not asked. */
+  readonly withProfile: number | null;
+  /** Number of people whom rows name, and whose profile has another external id. */
+  readonly changedHands: number;
+  /** The pairs of a mapping, which the confirmation covers. */
+  readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
+  readonly warnings: string[];
+}
+
+const NO_WAY =
+  'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
+  '(DFINERY_EXPORT_TOKEN), or name the column that holds the external ID (--by-column, erasure.by_column), or give ' +
+  '--mapping FILE.';
+
+export function requireWay({ profiles, column, mapping }: Pick<Ways, 'profiles' | 'column' | 'mapping'>): void {
+  if (profiles === undefined && column === undefined && mapping === undefined) throw configError(NO_WAY);
+}
+
+/** The ways as words for the ledger, which tell where somebody was looked for. */
+export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
+  ...(mapping === undefined ? [] : ['a mapping']),
+  ...(mapping === undefined && profiles !== undefined ? ['the profiles of the service'] : []),
+  ...(column === undefined ? [] : [`the column ${column}`]),
+];
+
+/** A text that is equal for a unified id and its hash, so that both count as one person. */
+export const personOf = (text: string, hashKey: HashKey | undefined): string =>
+  hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);
+
+/** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
+export async function findInAllWays(
+  listed: readonly ListedId[],
+  ways: Ways,
+  io: Omit<Runtime, 'env'>,
+): Promise<PeopleOfList> {
+  requireWay(ways);
+  const { hashKey, column } = ways;
+  const ids = new Set(listed.map(({ id }) => id));
+  const inRows = column === undefined ? [] : await searchRows([...ids], column, ways);
+  const hasColumn = inRows.some((place) => place.column !== undefined);
+  const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
+  const named = new Set(
+    inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat()).map((text) => personOf(text, hashKey)),
+  );
+  const query = { ids, isNamed: (text: string) => named.has(personOf(text, hashKey)) };
+  const asked = mapping === undefined && ways.profiles ? await profilesOfIds(query, ways.profiles, io) : undefined;
+  const warnings: string[] = [];
+  if (typeof asked === 'string') {
+    if (!hasColumn) throw configError(`${asked} ${NO_WAY}`);
+    warnings.push(`${asked} People are found by ${column} alone.`);
+  } else if (asked === undefined && mapping === undefined && !hasColumn) {
+    throw configError(
+      `No place has a column ${column}: set by_column to the column that holds the IDs. Nothing was done.`,
+    );
+  }
+  for (const place of inRows) {
+    warnings.push(...place.warnings);
+    if (place.column === undefined) {
+      warnings.push(`${place.name} has no column ${column}: people are found there in the other ways alone.`);
+    }
+  }
+  const profiles = typeof asked === 'string' ? undefined : asked;
+  const sources = [profiles?.people, mapping, ...inRows.map(({ peopleOf }) => peopleOf)];
+  const people = new Map<string, readonly string[]>();
+  for (const source of sources) {
+    for (const [id, texts] of source ?? []) people.set(id, [...new Set([...(people.get(id) ?? []), ...texts])]);
+  }
+  const foundIds = new Set([...people.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  return {
+    people,
+    foundIds,
+    withProfile: profiles?.people.size ?? null,
+    changedHands: profiles?.ofOthers.size ?? 0,
+    mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
+    warnings: [...warnings, ...missedSentences(listed, foundIds, [profiles, ...inRows])],
+  };
+}
+
+type PlaceRows = PeopleFound & { readonly name: string };
+
+/** What rows of each place say of the ids, by the column. */
+async function searchRows(ids: readonly string[], column: string, { places, hashKey, options }: Ways) {
+  const found: PlaceRows[] = [];
+  for (const place of places) {
+    const name = placeName(place);
+    options.logger.info('people.find', `Looking for the IDs in ${name} …`);
+    const people = await place.target.people();
+    found.push({ ...(await people.find(place.path, { ids, column, hashKey }, options)), name });
+  }
+  return found;
+}
+
+/** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
+function missedSentences(
+  listed: readonly ListedId[],
+  foundIds: ReadonlySet<string>,
+  sources: readonly (Pick<ProfilesOfIds, 'near'> | undefined)[],
+): string[] {
+  const missed = listed.filter(({ id }) => !foundIds.has(id));
+  if (missed.length === 0) return [];
+  const near = new Map(sources.flatMap((source) => [...(source?.near ?? [])]));
+  const kinds = new Map<string, ListedId[]>();
+  for (const entry of missed) {
+    const other = near.get(entry.id);
+    if (other === undefined) continue;
+    const difference = differenceOf(entry.id, other);
+    kinds.set(difference, [...(kinds.get(difference) ?? []), entry]);
+  }
+  const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
+  return [
+    `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}). If they have rows all the same, those ` +
+      'stay. Nobody of them is on the suppression list: run again after the next sync.',
+    ...[...kinds].map(
+      ([difference, entries]) =>
+        `${rowsText(entries)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
+    ),
+  ];
+}

@@ -1,0 +1,39 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface TestProxy {
+  /** With a user name and a password. */
+  readonly url: string;
+  /** The heads of the requests. */
+  readonly requests: readonly string[];
+  close(): void;
+}
+
+/** A proxy that answers CONNECT with a status, and where that is 200 connects to `port`, whichever host is requested. */
+export async function startProxy(status: number, port: number): Promise<TestProxy> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  const proxy = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.once('data', (head: Buffer) => {
+      requests.push(head.toString('latin1'));
+      socket.write(`HTTP/1.1 ${status} Told\r\n\r\n`);
+      if (status !== 200) return void socket.end();
+      const target = connect(port, '127.0.0.1');
+      target.on('error', () => {});
+      sockets.add(target);
+      socket.pipe(target).pipe(socket);
+    });
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  return {
+    url: `http://kim:se%40cret@127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    requests,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  };
+}

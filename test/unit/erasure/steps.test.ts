@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { json, SUCCESS } from '../../support/erasure/deletions.ts';
+import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
+import { type Recording, record } from '../../support/recorder.ts';
+
+const setup = setUpErasure();
+
+const PASSING = /lock$|_dfinery\/tmp|rewriting|^spool|\.tmp$/;
+const tell = (path: string) =>
+  PASSING.test(path)
+    ? undefined
+    : path
+        .replace('events/event_date=2026-01-15', 'day')
+        .replace(/part-[0-9a-f-]{36}/, 'part')
+        .replace(/events\/_delta_log\/0{19}/, 'log/');
+
+/** A line of the ledger by its kind and outcome, one of the suppression list by what it is. */
+function appended(path: string, line: string): string {
+  const { kind, outcome, hmac } = JSON.parse(line);
+  if (path.startsWith('ledger')) return ['ledger', kind, outcome].filter(Boolean).join(' ');
+  return hmac === undefined ? 'list header' : 'list person';
+}
+
+const STEPS = [
+  'store ledger/ledger.key',
+  'ledger open',
+  ...['m1', 'm2'].flatMap((id) => ['ledger before', `request ${id}`, 'ledger after done']),
+  ...['ledger purge', 'ledger purge'],
+  ...['list header', 'list person', 'list person'],
+  ...['commit', 'store events.duckdb'],
+  'ledger purged',
+  ...['ledger purge', 'ledger purge'],
+  ...['store lake/_dfinery.json', 'store lake/_dfinery/purge.jsonl'],
+  ...['store lake/day/data.parquet', 'store lake/_dfinery.json', 'remove lake/_dfinery/purge.jsonl'],
+  'ledger purged',
+  ...['ledger purge', 'ledger purge'],
+  ...['store delta/day/part.parquet', 'store delta/log/1.json', 'remove delta/day/part.parquet'],
+  ...['store delta/log/1.checkpoint.parquet', 'store delta/events/_delta_log/_last_checkpoint'],
+  'remove delta/log/0.json',
+  'ledger purged',
+];
+
+describe('an erasure', () => {
+  let hash: string;
+  beforeEach(async () => {
+    const { case: erasure } = setup;
+    await erasure.load([event('m1'), event('m1', 2), event('m2'), event('m3')]);
+    erasure.list('ids.txt', 'm1\nm2\n');
+    hash = (await erasure.plan('--file', erasure.at('ids.txt'))).hash;
+  });
+
+  const execute = () =>
+    setup.case.run('forget', '--file', setup.case.at('ids.txt'), '--json', '--execute', '--confirm', hash);
+
+  const recorded = (): Promise<Recording> =>
+    record({ folder: setup.case.at(''), tell, appended }, async (note) => {
+      setup.case.answer = ({ id }, response) => {
+        note(`request ${id}`);
+        json(response, SUCCESS);
+      };
+      const { code, said } = await execute();
+      expect(code, said).toBe(0);
+      setup.case.answer = (_, response) => json(response, SUCCESS);
+    });
+
+  /** The whole lines of this kind that the ledger has. */
+  function ledgerLines(kind: string): string[] {
+    const path = setup.case.at('ledger/ledger.jsonl');
+    const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : [];
+    return lines.filter((line) => line.includes(`"kind":"${kind}"`));
+  }
+
+  it('takes its steps in order, each on the disk before the next', async () => {
+    expect((await recorded()).steps).toEqual(STEPS);
+  });
+
+  it('forgets nothing and nobody, wherever it ends: the same command finishes it', async () => {
+    const { case: erasure } = setup;
+    const { cuts } = await recorded();
+    for (const cut of cuts) {
+      cut.restore();
+      const asked = new Set(cut.notes.map((note) => note.replace('request ', '')));
+      // The ledger knows of every request, and of each answer that is noted before the next step.
+      expect(ledgerLines('before').length, cut.name).toBeGreaterThanOrEqual(asked.size);
+      const answered = ledgerLines('after').length;
+      const people = readFileSync(erasure.at('suppressed.jsonl'), 'utf8').match(/"hmac":"[0-9a-f]{64}"/g) ?? [];
+      if (erasure.fixture.holding('marked-u-m1').length < 3) expect(people, cut.name).toHaveLength(2);
+
+      erasure.server.seen.length = 0;
+      const { code, said } = await execute();
+      expect(code, `${cut.name}: ${said}`).toBe(0);
+      expect(erasure.requested(), cut.name).toEqual(['m1', 'm2'].slice(answered));
+      for (const member of ['m1', 'm2']) expect(erasure.fixture.holding(`marked-u-${member}`), cut.name).toEqual([]);
+      for (const words of PLACES) {
+        const [target = '', path = ''] = words.split(' ');
+        const verified = await erasure.run('verify', target, erasure.at(path));
+        expect(verified.code, `${cut.name}, ${words}: ${verified.said}`).toBe(0);
+      }
+      expect(erasure.fixture.holding('marked-u-m3').length, cut.name).toBeGreaterThanOrEqual(PLACES.length);
+    }
+  });
+});
