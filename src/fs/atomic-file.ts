@@ -63,8 +63,8 @@ export async function tryToWrite(path: string): Promise<void> {
 }
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = await temporaryWith(path, text);
+export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
+  const temporary = await temporaryWith(path, text, mode);
   try {
     await rename(temporary, path);
   } finally {
@@ -130,6 +130,8 @@ function replaceSmallFile(path: string, text: string, mode: number): void {
 interface NameOptions {
   /** Works on a file system without hard links too; two processes that look at the same moment then both succeed. */
   readonly mayRename?: boolean;
+  /** The mode of the file; by default its owner alone may read it. */
+  readonly mode?: number;
 }
 
 /**
@@ -157,12 +159,13 @@ export async function nameTemporary(
 
 /** Creates a synced file with this text as `nameTemporary` does; false if a file of that name exists. */
 export const createFile = async (path: string, text: string, options?: NameOptions): Promise<boolean> =>
-  nameTemporary(await temporaryWith(path, text), path, options);
+  nameTemporary(await temporaryWith(path, text, options?.mode ?? OWNER_FILE), path, options);
 
-async function temporaryWith(path: string, text: string): Promise<string> {
+async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
   const temporary = temporaryPathOf(path);
   try {
     await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE });
+    if (mode !== OWNER_FILE) setMode(temporary, mode);
     await syncFile(temporary);
     return temporary;
   } catch (error) {

@@ -5,7 +5,9 @@ import { codeOf, configError } from '../base/errors.ts';
 import { cannotSync } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 
-const OWNER_FOLDER = 0o700;
+export const OWNER_FOLDER = 0o700;
+/** The bit of a folder by which new files in it get its group. */
+const SHARED_GROUP = 0o2000;
 const OTHERS = 0o077;
 
 /** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
@@ -46,17 +48,19 @@ export function isPrivateFolder(path: string): boolean {
 }
 
 /**
- * Makes a folder and those above it for this user alone, as far as they are missing. Their names are synced to disk:
- * else a power cut takes a folder with all that was synced in it. Throws the system's error, and a
+ * Makes a folder and those above it with this mode, as far as they are missing. Their names are synced to disk: else a
+ * power cut takes a folder with all that was synced in it. Throws the system's error, and a
  * configuration failure for an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
-export function makeFolders(path: string): void {
+export function makeFolders(path: string, mode = OWNER_FOLDER): void {
   checkLocalPath(path);
   if (isFolder(path)) return;
   const parent = dirname(path);
-  if (parent !== path) makeFolders(parent);
+  if (parent !== path) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode: OWNER_FOLDER });
+    // The umask must not decide the mode. A folder in one of a shared group keeps that group.
+    if (mode !== OWNER_FOLDER) setMode(path, mode | (statSync(path).mode & SHARED_GROUP));
     syncNames(parent);
   } catch (error) {
     // Another process was quicker.

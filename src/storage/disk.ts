@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
@@ -12,9 +12,14 @@ import {
   temporaryPathOf,
 } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import { checkWritable, makeFolders, setMode } from '../fs/permissions.ts';
+import { checkWritable, makeFolders, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
 import { compareBytes } from '../table/names.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+
+/** The folder of locks, notes and temporary files, which are for their owner alone. */
+const OWN_FOLDER = '_dfinery';
+/** The bits of a mode by which the group and others may read. */
+const OTHERS_MAY_READ = 0o044;
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
@@ -26,7 +31,7 @@ export class DiskStorage implements Storage {
   constructor(dir: string) {
     this.address = resolve(dir);
     this.#root = this.address;
-    this.workFolder = join(this.#root, '_dfinery', 'tmp');
+    this.workFolder = join(this.#root, OWN_FOLDER, 'tmp');
   }
 
   async read(path: string): Promise<Buffer | undefined> {
@@ -51,7 +56,7 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        return await createFile(this.#withFolders(path), text);
+        return await createFile(this.#withFolders(path), text, { mode: this.#fileMode(path) });
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
         throw configError(
@@ -63,13 +68,13 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => replaceFile(this.#withFolders(path), text));
+    return this.#guard(() => replaceFile(this.#withFolders(path), text, this.#fileMode(path)));
   }
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
       const stored = this.#withFolders(path);
-      setMode(file, OWNER_FILE);
+      setMode(file, this.#fileMode(path));
       await moveFile(file, stored).catch((error) => {
         if (codeOf(error) !== 'EXDEV') throw error;
         return copyAcross(file, stored);
@@ -115,8 +120,19 @@ export class DiskStorage implements Storage {
   /** The full path, once its folders are made. */
   #withFolders(path: string): string {
     const file = this.#fullPath(path);
-    makeFolders(dirname(file));
+    makeFolders(this.#root);
+    const bits = this.#readBits(path);
+    makeFolders(dirname(file), OWNER_FOLDER | bits | (bits >> 2));
     return file;
+  }
+
+  #fileMode(path: string): number {
+    return OWNER_FILE | this.#readBits(path);
+  }
+
+  /** Who may read the folder of the place may read what lies in it, but the run's own files. */
+  #readBits(path: string): number {
+    return path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.#root).mode & OTHERS_MAY_READ;
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

@@ -1,9 +1,11 @@
-import { rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 describe.each(TARGET_NAMES)('%s', (name) => {
   let place: Place;
@@ -103,6 +105,25 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
     await agrees();
+  });
+
+  it('lets those read who may read its folder, and nobody look into the folder of runs', async () => {
+    if (name === 'duckdb') {
+      await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
+      expect(modeOf(place.place)).toBe('600');
+      chmodSync(place.place, 0o640);
+      await place.purge(['m1']);
+      expect(modeOf(place.place)).toBe('640');
+      return;
+    }
+    mkdirSync(place.place, { mode: 0o750 });
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b', more: '1' }])]]);
+    const events = join(place.place, 'events');
+    const folders = ['', ...readdirSync(events)].map((folder) => join(events, folder));
+    expect(new Set(folders.map(modeOf))).toEqual(new Set(['750']));
+    expect(new Set(place.files().map(modeOf))).toEqual(new Set(['640']));
+    expect(modeOf(join(place.place, '_dfinery'))).toBe('700');
   });
 
   it('removes people with every byte of theirs', async () => {
