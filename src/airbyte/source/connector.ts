@@ -1,8 +1,9 @@
-// This folder: the Airbyte source, one verb a file. `read` plans each configured stream (`plan.ts`), downloads the days
+// This folder: the Airbyte source, one verb a file but `check`, which is in `service`. `read` plans each configured stream (`plan.ts`), downloads the days
 // that the streams want, and hands each day to them (`stream.ts`). `schemas.ts` has what `discover` says of the streams.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import type { Connector } from '../protocol/connector.ts';
+import { configError } from '../../base/errors.ts';
+import { type Connector, openConfig } from '../protocol/connector.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
@@ -15,7 +16,18 @@ export const source: Connector = {
     supportsIncremental: true,
     connectionSpecification: schema,
   },
-  check: async () => (await import('./check.ts')).check,
+  async check() {
+    const { checkService } = await import('../../service/check.ts');
+    const { parseSourceConfig } = await import('../../config/source.ts');
+    // An exhausted quota is reported as such, not as a fault of the configuration.
+    return async (value, context) => {
+      const config = openConfig(parseSourceConfig(value, context.env), context);
+      const { usable, kind, code, message } = await checkService(config, context);
+      context.logger.debug('check.verdict', message, { kind, code });
+      if (!usable) throw configError(message);
+      return message;
+    };
+  },
   discover: async () => (await import('./discover.ts')).discover,
   read: async () => (await import('./read.ts')).read,
 };

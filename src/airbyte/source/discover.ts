@@ -10,9 +10,9 @@ import { oldestDay } from '../../extract/plan/calendar.ts';
 import { sampleColumns, sampledDays } from '../../extract/sample.ts';
 import type { ExtractDeps } from '../../extract/session.ts';
 import { editsOf, extractDeps, openExportClient } from '../../extract/session.ts';
+import { exportHeader } from '../../service/export/header.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
-import { exportHeader } from './header.ts';
 import { streamsOf } from './schemas.ts';
 
 /** Longest wait for the quota (ms): who configures a connection waits for its schema. */

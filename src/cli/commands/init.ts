@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import type { ProbeKind } from '../../airbyte/source/check.ts';
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
@@ -36,13 +35,15 @@ export const command = defineCommand({
 
 type Answer = 'base_url' | 'service_id' | 'export_token';
 
-/** The answer that a failed check proves wrong, by its outcome. */
-const WRONG: Readonly<Partial<Record<ProbeKind, Answer>>> = {
-  unreachable: 'base_url',
-  not_this_service: 'base_url',
-  wrong_service: 'service_id',
-  wrong_token: 'export_token',
-};
+/** The codes of a check that shows a wrong token, and of one that shows a wrong service. */
+const WRONG_TOKEN = new Set(['unauthorized', 'unauthorized_token', 'invalid_token', 'config']);
+const WRONG_SERVICE = new Set(['invalid_service_id', 'invalid_parameter', 'bad_request']);
+
+/** The answer that a failed check proves wrong. */
+function wrongAnswer(code: string): Answer {
+  if (WRONG_TOKEN.has(code)) return 'export_token';
+  return WRONG_SERVICE.has(code) ? 'service_id' : 'base_url';
+}
 
 /** Asks for the service and tries the answers as `check` does, until they are right: only what is wrong is asked again. */
 async function askService(prompts: Prompts, context: Context) {
@@ -59,11 +60,11 @@ async function askService(prompts: Prompts, context: Context) {
     const { config, secrets } = parseSourceConfig(answers, () => undefined);
     for (const secret of secrets) context.redactor.add(secret);
     const { verdict, sentence } = await checkSource(config, context);
-    const wrong = WRONG[verdict.kind];
-    if (wrong === undefined) {
+    if (verdict.usable) {
       context.logger.info('init.accepted', sentence);
       return { base_url: answers.base_url, service_id: answers.service_id };
     }
+    const wrong = wrongAnswer(verdict.code);
     context.logger.warn('init.refused', sentence);
     answers[wrong] = await questions[wrong](wrong === 'export_token' ? undefined : answers[wrong]);
   }

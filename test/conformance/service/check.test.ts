@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { checkService, type ProbeKind } from '../../../src/airbyte/source/check.ts';
+
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
 import {
   CHUNKED,
   chunks,
@@ -47,35 +48,35 @@ async function probe(script: Script, options = {}) {
 }
 
 describe('the verdict on one minimal export', () => {
-  const rows: [string, Script, ProbeKind, boolean][] = [
-    ['a header', () => whole(200, `${HEADER}\n`), 'ok', true],
-    ['a header without a line end', () => whole(200, HEADER), 'ok', true],
+  const rows: [string, Script, CheckVerdict['kind'], boolean][] = [
+    ['a header', () => whole(200, `${HEADER}\n`), 'data', true],
+    ['a header without a line end', () => whole(200, HEADER), 'data', true],
     [
       'a header, CRLF, BOM, and rows for ever',
       () => [{ send: head(200, CHUNKED) }, { send: chunks(`\uFEFF${HEADER}\r\n1,2\r\n`) }, { hold: true }],
-      'ok',
+      'data',
       true,
     ],
-    ['no byte', () => whole(200, ''), 'ok_no_events', true],
-    ['401', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
-    ['403', () => whole(403, '<html>'), 'wrong_token', false],
-    ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'wrong_token', false],
-    ['a wrong service that is called so', () => json(400, fail('invalid_service_id')), 'wrong_service', false],
+    ['no byte', () => whole(200, ''), 'data', true],
+    ['401', () => json(401, fail('unauthorized_token')), 'config', false],
+    ['403', () => whole(403, '<html>'), 'config', false],
+    ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'config', false],
+    ['a wrong service that is called so', () => json(400, fail('invalid_service_id')), 'config', false],
     [
       '429',
       () =>
         json(429, fail('too_many_api_requests'), { 'X-Rate-Limit-Reset': NOW + 60_000, 'X-Rate-Limit-Remaining': 0 }),
-      'quota_spent',
+      'wait',
       true,
     ],
-    ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'inconclusive', true],
-    ['400 for the day, without JSON', () => whole(400, 'exceed_date_range_limit'), 'inconclusive', true],
-    ['another table', () => whole(200, 'id,name\n1,2\n'), 'not_this_service', false],
-    ['a page', () => whole(200, '<!doctype html>'), 'not_this_service', false],
-    ['404', () => whole(404, 'no'), 'not_this_service', false],
-    ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'not_this_service', false],
-    ['503', () => whole(503, '<html>'), 'unreachable', false],
-    ['a reset', () => [{ reset: true }], 'unreachable', false],
+    ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'gone', true],
+    ['400 for the day, without JSON', () => whole(400, 'exceed_date_range_limit'), 'gone', true],
+    ['another table', () => whole(200, 'id,name\n1,2\n'), 'config', false],
+    ['a page', () => whole(200, '<!doctype html>'), 'config', false],
+    ['404', () => whole(404, 'no'), 'config', false],
+    ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'config', false],
+    ['503', () => whole(503, '<html>'), 'retry', false],
+    ['a reset', () => [{ reset: true }], 'retry', false],
   ];
   it.each(rows)('for %s', async (name, script, kind, usable) => {
     const verdict = await probe(script);
@@ -93,22 +94,25 @@ describe('the verdict on one minimal export', () => {
 
   const forEvent = (body: string) => body.includes('no_such_event');
   it.each([
-    ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'ok', true],
-    ['everything: the configuration is wrong', () => json(400, fail('invalid_parameter')), 'wrong_service', false],
-    ['everything, without a reason', () => whole(400, 'no'), 'wrong_service', false],
-    ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
-    ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'quota_spent', true],
-  ] as [string, Script, ProbeKind, boolean][])('when the service refuses %s', async (_name, second, kind, usable) => {
-    const verdict = await probe((request, count) =>
-      forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
-    );
-    expect(verdict).toMatchObject({ kind, usable });
-    expect(verdict.message).toMatch(/[.?]$/);
-    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
-    expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
-    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
-    expect(bodies[1]).not.toHaveProperty('events');
-  });
+    ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'data', true],
+    ['everything: the configuration is wrong', () => json(400, fail('invalid_parameter')), 'invalid', false],
+    ['everything, without a reason', () => whole(400, 'no'), 'invalid', false],
+    ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'config', false],
+    ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'wait', true],
+  ] as [string, Script, CheckVerdict['kind'], boolean][])(
+    'when the service refuses %s',
+    async (_name, second, kind, usable) => {
+      const verdict = await probe((request, count) =>
+        forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
+      );
+      expect(verdict).toMatchObject({ kind, usable });
+      expect(verdict.message).toMatch(/[.?]$/);
+      const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+      expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
+      expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+      expect(bodies[1]).not.toHaveProperty('events');
+    },
+  );
 
   it.each<[string, Script]>([
     ['404', () => whole(404, 'no')],
@@ -121,7 +125,7 @@ describe('the verdict on one minimal export', () => {
     const verdict = await probe((request, count) =>
       forEvent(request.body) ? first(request, count) : whole(200, `${HEADER}\n`),
     );
-    expect(verdict).toMatchObject({ kind: 'ok', usable: true });
+    expect(verdict).toMatchObject({ kind: 'data', usable: true });
   });
 
   it('names the reset of an exhausted quota, and requests the minimal export', async () => {
@@ -136,23 +140,23 @@ describe('the verdict on one minimal export', () => {
   });
 
   it('is unreachable for an untrusted certificate and for a closed port', async () => {
-    expect(await probe(() => [], { tls: selfSigned() })).toMatchObject({ kind: 'unreachable', code: 'certificate' });
-    expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'unreachable', code: 'refused' });
+    expect(await probe(() => [], { tls: selfSigned() })).toMatchObject({ kind: 'config', code: 'certificate' });
+    expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'retry', code: 'refused' });
   });
 
-  it('is wrong_token without a request for a token that no header can carry', async () => {
+  it('is config without a request for a token that no header can carry', async () => {
     server = await startFaultyServer(() => []);
-    expect(await probeAt(server.url, { exportToken: new Secret('') })).toMatchObject({ kind: 'wrong_token' });
+    expect(await probeAt(server.url, { exportToken: new Secret('') })).toMatchObject({ kind: 'config', usable: false });
     expect(server.requests).toEqual([]);
   });
 
-  it('is inconclusive within five seconds for a host that does not answer', async () => {
+  it('is usable within five seconds for a host that does not answer', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
     await until(() => server?.requests.length === 1);
     clock.pass(4_999);
-    expect(await probing).toMatchObject({ kind: 'inconclusive', usable: true, code: 'slow' });
+    expect(await probing).toMatchObject({ usable: true, code: 'slow' });
   });
 
   it('rejects with the reason of an abort', async () => {
@@ -166,13 +170,13 @@ describe('the verdict on one minimal export', () => {
 
 describe('against the simulator', () => {
   it.each([
-    [{}, TOKENS.export, SERVICE_ID, 'ok'],
-    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'ok'],
-    [{}, 'other', SERVICE_ID, 'wrong_token'],
-    [{}, TOKENS.export, 'other', 'wrong_token'],
-    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'wrong_service'],
-    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'ok'],
-    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'quota_spent'],
+    [{}, TOKENS.export, SERVICE_ID, 'data'],
+    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'data'],
+    [{}, 'other', SERVICE_ID, 'config'],
+    [{}, TOKENS.export, 'other', 'config'],
+    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'invalid'],
+    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'data'],
+    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'wait'],
   ])('scenario %j, token %s, service %s: %s', async (scenario, token, serviceId, kind) => {
     const sim = await startTestSimulator(scenario);
     expect(await probeAt(sim.url, { exportToken: new Secret(token), serviceId })).toMatchObject({ kind });

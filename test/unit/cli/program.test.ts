@@ -100,16 +100,12 @@ it('a port of simulate that is taken is refused by name', async () => {
   expect([code, stderr]).toEqual([2, expect.stringContaining(`--port ${port} cannot be used (EADDRINUSE)`)]);
 });
 
-describe('the exit code of check', () => {
-  it.each([
-    ['ok', true, 'ok', 0],
-    ['quota_spent', true, 'too_many_api_requests', 0],
-    ['inconclusive', true, 'invalid_parameter', 0],
-    ['inconclusive', false, 'client_connection_closed', 3],
-    ['wrong_token', false, 'unauthorized_token', 2],
-    ['unreachable', false, 'refused', 3],
-    ['unreachable', false, 'certificate', 2],
-  ] as const)('%s, usable %s, %s: %i', (kind, usable, code, exit) => {
-    expect(exitOf({ kind, usable, code })).toBe(exit);
-  });
+it.each([
+  [true, 'data', 0],
+  [true, 'wait', 0],
+  [false, 'retry', 3],
+  [false, 'config', 2],
+  [false, 'invalid', 2],
+] as const)('check ends usable (%s) and an answer of kind %s with exit %i', (usable, kind, exit) => {
+  expect(exitOf({ usable, kind })).toBe(exit);
 });

@@ -1,9 +1,9 @@
 import { transientError, UserError } from '../../base/errors.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { readNames } from '../../cells/csv/tokenizer.ts';
-import type { ExtractDeps } from '../../extract/session.ts';
-import type { ExportBody, ExportRequest } from '../../service/export/protocol.ts';
-import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
+import { TimeLimitReached, withinTime } from '../http/abort.ts';
+import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 
 /** Who configures a connection waits for its schema (ms). */
 const MAX_MS = 60_000;
@@ -14,7 +14,7 @@ const MAX_MS = 60_000;
  */
 export async function exportHeader(
   request: ExportRequest,
-  { service, clock, signal }: Pick<ExtractDeps, 'service' | 'clock' | 'signal'>,
+  { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<readonly string[] | undefined> {
   try {
     return await withinTime(MAX_MS, { clock, signal }, async (limited) => {

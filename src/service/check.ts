@@ -1,0 +1,175 @@
+import { addDays, dayAt } from '../base/days.ts';
+import { formatDuration } from '../base/durations.ts';
+import { UserError } from '../base/errors.ts';
+import type { Runtime } from '../base/runtime.ts';
+import { missingColumns } from '../cells/columns/groups.ts';
+import { MalformedCsv } from '../cells/csv/malformed.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { ExportClient } from './export/client.ts';
+import { readHeader } from './export/header.ts';
+import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from './export/protocol.ts';
+import { TimeLimitReached, withinTime } from './http/abort.ts';
+import { allowedFrom, type LimitHeaders, NO_LIMITS } from './http/headers.ts';
+
+/** What one minimal export shows of address, service and token. */
+export interface CheckVerdict {
+  /** True when a sync may proceed: no answer indicates a fault of the configuration. */
+  readonly usable: boolean;
+  /** The kind and the code of the answer in the table of outcomes; `data` and `ok` for an export. */
+  readonly kind: ExportAnswer['kind'];
+  readonly code: string;
+  /** A sentence: what was found, and what to do. */
+  readonly message: string;
+  readonly limits: LimitHeaders;
+}
+
+type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
+
+const COST = 'This check costs one export of the hourly limit, sometimes two.';
+/** Maximum time from the first byte sent to the verdict (ms). */
+const SOURCE_CHECK_TIMEOUT_MS = 4_000;
+const NO_EVENT = 'dfinery_elt_check_no_such_event';
+
+/**
+ * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export nor
+ * a wrong token, a second request without any filter decides. Never retries. Rejects only with the signal's reason.
+ */
+export async function checkService(
+  { baseUrl, serviceId, exportToken }: Service,
+  { clock, logger, env, signal }: Omit<Runtime, 'random'>,
+): Promise<CheckVerdict> {
+  const { host } = new URL(baseUrl);
+  let isConnected = false;
+  const service = new ExportClient({
+    baseUrl,
+    serviceId,
+    exportToken,
+    clock,
+    env,
+    onConnect: () => {
+      isConnected = true;
+    },
+  });
+  const probe = async (limited: AbortSignal) => {
+    const answer = await service.exportEvents(smallest(clock.now()), limited);
+    const first = await verdictOf(answer, host, clock.now());
+    if (!mayBeForEvent(answer, first)) return first;
+    logger.info('check.second', `${first.message} The check asks once more, without the event.`);
+    return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), host, clock.now());
+  };
+  logger.info('check.cost', COST);
+  try {
+    signal.throwIfAborted();
+    return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, probe);
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ...unanswered(error, host, isConnected), limits: NO_LIMITS };
+  } finally {
+    await service.close();
+  }
+}
+
+/** A request for yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
+function smallest(now: number): ExportRequest {
+  const day = addDays(dayAt(now), -1);
+  const everything = { properties: [], propertiesCondition: 'all' } as const;
+  return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
+}
+
+/** Two days, no filter. If this is refused too, neither the event nor the range of one day was the reason. */
+function unfiltered(now: number): ExportRequest {
+  const request = smallest(now);
+  return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
+}
+
+/** True if the event that does not exist may be the reason of the answer. */
+function mayBeForEvent(answer: ExportAnswer, { code }: CheckVerdict): boolean {
+  if (code === 'empty_body' || code === 'not_here') return true;
+  if (answer.kind === 'invalid') return code !== 'invalid_service_id';
+  const isFailure = answer.kind === 'retry' || answer.kind === 'retry_or_split';
+  return isFailure && answer.status !== undefined && code !== 'html_200';
+}
+
+type Finding = Omit<CheckVerdict, 'limits'>;
+
+async function verdictOf(answer: ExportAnswer, host: string, now: number): Promise<CheckVerdict> {
+  const { limits } = answer;
+  const finding = answer.kind === 'data' ? await findingInBody(answer, host) : findingInRefusal(answer, limits, now);
+  return { ...finding, limits };
+}
+
+async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
+  const other = (code: string, why: string): Finding => {
+    const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
+    return { usable: false, kind: 'config', code, message };
+  };
+  try {
+    const missing = missingColumns((await readHeader(body.bytes)).header);
+    if (missing.length > 0) return other('no_such_columns', `${missing.length} columns of every export are missing`);
+    return {
+      usable: true,
+      kind: 'data',
+      code: 'ok',
+      message: `${host} accepts token and service, and exports events.`,
+    };
+  } catch (error) {
+    if (!(error instanceof MalformedCsv)) throw error;
+    return error.reason === 'empty_body'
+      ? noEvents('data', error.reason, 'nothing at all')
+      : other(error.reason, error.reason);
+  } finally {
+    await body.close();
+  }
+}
+
+const noEvents = (kind: Finding['kind'], code: string, answer: string): Finding => {
+  const message = `The service accepts token and service, and answers with ${answer}: there seem to be no events yet.`;
+  return { usable: true, kind, code, message };
+};
+
+function findingInRefusal(refusal: ExportRefusal, limits: LimitHeaders, now: number): Finding {
+  const { kind, code, message, emptyAs } = refusal;
+  if (emptyAs !== undefined && emptyAs !== '404') return noEvents(kind, code, emptyAs);
+  if (code === 'html_200') return { usable: false, kind: 'config', code, message: `${message}: is base_url right?` };
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  switch (kind) {
+    case 'config':
+      return { usable: false, kind, code, message };
+    case 'invalid': {
+      const advice =
+        'It refuses the smallest request, and one without any filter as well: check service_id and export_token.';
+      return { usable: false, kind, code, message: `${message} ${advice}` };
+    }
+    case 'retry':
+    case 'retry_or_split':
+      return { usable: false, kind, code, message: `${sentence}. Try again later.` };
+    case 'gone': {
+      const advice = "Yesterday was asked for: is this machine's clock right?";
+      return { usable: true, kind, code, message: `${message} ${advice}` };
+    }
+    case 'wait': {
+      const allowedAt = allowedFrom(limits);
+      const until =
+        allowedAt === undefined
+          ? 'The service does not say when it may be asked again'
+          : `It may be asked again at ${new Date(allowedAt).toISOString()}, in ${formatDuration(allowedAt - now)}`;
+      const text =
+        'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
+        `configuration. ${until}; a run waits for that by itself.`;
+      return { usable: true, kind, code, message: text };
+    }
+  }
+}
+
+function unanswered(error: unknown, host: string, isConnected: boolean): Finding {
+  if (error instanceof UserError) {
+    const kind = error.kind === 'config' ? 'config' : 'retry';
+    return { usable: false, kind, code: error.kind, message: error.message };
+  }
+  if (!(error instanceof TimeLimitReached)) throw error;
+  const time = formatDuration(SOURCE_CHECK_TIMEOUT_MS);
+  const message = isConnected
+    ? `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`
+    : `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
+  return { usable: isConnected, kind: 'retry', code: isConnected ? 'slow' : 'connect_timeout', message };
+}
