@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   existsSync,
+  lstatSync,
   openSync,
   readSync,
   realpathSync,
@@ -20,7 +21,7 @@ import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { cannotSync, diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
-import { setMode } from './permissions.ts';
+import { isForeign, setMode } from './permissions.ts';
 
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
@@ -76,10 +77,14 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
 /**
  * The path under which a file that a user has named is replaced: for a link, the file that it leads to. Undefined for a
  * device or a pipe, which is written as it is. Throws the system's error, and a configuration failure for an
- * address and for a DuckDB database, which was hardly meant: perhaps it is the very place that was loaded.
+ * address, for a link of another user, and for a DuckDB database: perhaps it is the very place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   checkLocalPath(path);
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  if (link?.isSymbolicLink() && isForeign(link.uid)) {
+    throw configError(`${path} is a link that another user made: give another path, or remove it.`);
+  }
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return path;
   if (found.isFile() && isDatabase(path)) {

@@ -10,6 +10,9 @@ export const OWNER_FOLDER = 0o700;
 const SHARED_GROUP = 0o2000;
 const OTHERS = 0o077;
 
+/** True for an owner who is neither this user nor root, also for root. */
+export const isForeign = (uid: number): boolean => uid !== 0 && uid !== (process.getuid?.() ?? 0);
+
 /** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
 export function isTrustedOwner(uid: number): boolean {
   const own = process.getuid?.();

@@ -12,15 +12,20 @@ export class TimeLimitReached extends Error {
   }
 }
 
+/** Bytes that must arrive within the time limit: a body that drips would otherwise never end. */
+const SLOWEST_BYTES = 64 * 1024;
+
 /**
- * Aborts `signal` with `TimeLimitReached` when nothing arrives for `ms` while a caller waits; also when `caller`
- * aborts. It is no `AbortSignal.timeout` within `AbortSignal.any`, which Node 20 collects as garbage, so that it never
+ * Aborts `signal` with `TimeLimitReached` when nothing, or fewer than `SLOWEST_BYTES` of a body, arrives while a caller
+ * waits for `ms` in all; also when `caller` aborts. It is no `AbortSignal.timeout` within `AbortSignal.any`, which Node 20 collects as garbage, so that it never
  * fires.
  */
 export class IdleTimeout {
   readonly signal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
+  #left: number;
+  #bytes = 0;
   readonly #controller = new AbortController();
   /** Stops listening to the caller. */
   readonly end: () => void;
@@ -28,15 +33,24 @@ export class IdleTimeout {
   constructor(clock: Clock, ms: number, caller: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
+    this.#left = ms;
     this.signal = this.#controller.signal;
     this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
   }
 
-  /** Rejects with the signal's reason when it aborts, even if the arrival never settles. */
-  async waitFor<T>(arrival: Promise<T>): Promise<T> {
-    const disarm = this.#clock.after(this.#ms, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
+  /**
+   * Rejects with the signal's reason when it aborts, even if the arrival never settles. Without a size, an arrival counts as
+   * enough.
+   */
+  async waitFor<T>(arrival: Promise<T>, sizeOf: (arrived: T) => number = () => SLOWEST_BYTES): Promise<T> {
+    const began = this.#clock.now();
+    const disarm = this.#clock.after(this.#left, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
     try {
-      return await abortable(arrival, this.signal);
+      const arrived = await abortable(arrival, this.signal);
+      this.#bytes += sizeOf(arrived);
+      this.#left -= Math.max(0, this.#clock.now() - began);
+      if (this.#bytes >= SLOWEST_BYTES) [this.#bytes, this.#left] = [0, this.#ms];
+      return arrived;
     } catch (error) {
       throw this.signal.aborted ? this.signal.reason : error;
     } finally {

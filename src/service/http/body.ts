@@ -62,7 +62,7 @@ async function* withIdleTimeout(
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await idleTimeout.waitFor(chunks.next());
+      const next = await idleTimeout.waitFor(chunks.next(), ({ value }) => value?.length ?? 0);
       if (next.done === true) return;
       yield next.value;
     }
@@ -114,7 +114,7 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". */
 export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
   if (error instanceof TimeLimitReached) {
-    return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
+    return { code: 'stall', message: `${host} sent nothing, or hardly anything, for ${formatDuration(error.afterMs)}` };
   }
   if (error instanceof WrongBody) return { code: error.fault, message: `${host} ${error.message}` };
   return { code: 'reset', message: networkProblem(error, host).message };

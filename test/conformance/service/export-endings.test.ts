@@ -69,7 +69,19 @@ describe('a connection without bytes', () => {
     expect((await failing).internal).toMatch(/^stall/);
   });
 
-  it('does not stall while bytes arrive, however slowly', async () => {
+  it('stalls if a body drips one byte each half second', async () => {
+    const { clock, asking, quota } = await stalling([
+      { send: head(200, CHUNKED) },
+      { send: chunks(CSV) },
+      { trickle: chunks('x'.repeat(4_000), 1), bytes: 6 },
+    ]);
+    const failing = failureOf(await asking);
+    await clock.passUntil(() => quota.released > 0, 650_000, 500);
+    expect(quota.released).toBe(1);
+    expect((await failing).internal).toMatch(/^stall/);
+  });
+
+  it('does not stall while bytes arrive now and then', async () => {
     let go = () => {};
     const later = new Promise<void>((resolve) => {
       go = resolve;

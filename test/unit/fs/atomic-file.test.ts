@@ -1,5 +1,6 @@
 import fs, {
   chmodSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -60,6 +61,15 @@ describe('a small file that a user has named', () => {
     symlinkSync(path, link);
     writeNamedFile(link, 'new', 'the page');
     expect([lstatSync(link).isSymbolicLink(), text(), mode()]).toEqual([true, 'new', 0o640]);
+  });
+
+  it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', () => {
+    writeFileSync(path, 'mine');
+    const link = join(dir, 'page.html');
+    symlinkSync(path, link);
+    lchownSync(link, 4_711, 4_711);
+    expect(() => writeNamedFile(link, 'new', 'the page')).toThrow(/page\.html is a link that another user made/);
+    expect(text()).toBe('mine');
   });
 
   it('may be a device, and no folder, no address and no database', () => {
