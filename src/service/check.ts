@@ -85,7 +85,7 @@ function unfiltered(now: number): ExportRequest {
 /** True if the event that does not exist may be the reason of the answer. */
 function mayBeForEvent(answer: ExportAnswer, { code }: CheckVerdict): boolean {
   if (code === 'empty_body' || code === 'not_here') return true;
-  if (answer.kind === 'invalid') return code !== 'invalid_service_id';
+  if (answer.kind === 'invalid') return true;
   const isFailure = answer.kind === 'retry' || answer.kind === 'retry_or_split';
   return isFailure && answer.status !== undefined && code !== 'html_200';
 }

@@ -1,6 +1,8 @@
 import type { Day } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
 import { nameDays } from '../extract/plan/calendar.ts';
+import { hasOtherFilters } from '../extract/receipt.ts';
+import type { TableState } from './place-state.ts';
 import type { Receipts } from './receipts.ts';
 
 export interface Difference {
@@ -60,8 +62,21 @@ export const damagedWarning = (days: readonly Day[]): string =>
   `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: sync ` +
   `with --from ${days[0]} --to ${days[days.length - 1]}, or load each day from a file.`;
 
-/** Warning about days whose rows are no longer in a place. */
-export function prunedWarning(receipts: Receipts): string[] {
-  const pruned = [...receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  return pruned.length === 0 ? [] : [`pruned: ${nameDays(pruned)}.`];
+/** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
+export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, 'receipts' | 'exportState'>): Day[] {
+  const filters = exportState?.filters;
+  if (filters === undefined) return [];
+  return [...receipts.values()]
+    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, { filters }))
+    .map(({ day }) => day);
+}
+
+/** Warnings about days that are not as the last run would have loaded them. */
+export function dayWarnings(state: Pick<TableState, 'receipts' | 'exportState'>): string[] {
+  const pruned = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
+  const others = daysOfOtherFilters(state);
+  return [
+    ...(pruned.length === 0 ? [] : [`pruned: ${nameDays(pruned)}.`]),
+    ...(others.length === 0 ? [] : [`loaded with other filters or columns: ${nameDays(others)}.`]),
+  ];
 }

@@ -3,6 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { nameDays } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plausible.ts';
+import { daysOfOtherFilters } from '../../table/differences.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -31,7 +32,8 @@ export const command = defineCommand({
   },
 });
 
-function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
+function statusOf(state: TableState) {
+  const { receipts, exportState, timezone, lastRun } = state;
   const days = [...receipts.keys()];
   const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
   return {
@@ -46,6 +48,7 @@ function statusOf({ receipts, exportState, timezone, lastRun }: TableState) {
     open_days: days.filter((day) => receipts.get(day)?.is_over === false),
     gaps: exportState?.gaps ?? [],
     pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
+    other_filters_days: daysOfOtherFilters(state),
     implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
     last_run: lastRun === undefined ? null : lastRunOf(lastRun),
   };
@@ -68,6 +71,7 @@ function linesOf(status: Status): string[] {
     ...some('Not over yet, read again', status.open_days),
     ...some('Lost at the service', status.gaps),
     ...some('Removed from the place', status.pruned_days),
+    ...some('Loaded with other filters or columns', status.other_filters_days),
     ...some('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'

@@ -16,8 +16,8 @@ import {
   checkKeys,
   checkRows,
   type Difference,
+  dayWarnings,
   difference,
-  prunedWarning,
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import type { TargetReport } from '../../table/place-report.ts';
@@ -103,7 +103,7 @@ export function verifyDuckDb(options: EngineOptions): Promise<Verified> {
         ...checkKeys(faults),
         ...columns.map(({ found }) => found),
       ],
-      warnings: [...prunedWarning(state.receipts), ...sharedKeysWarning(faults)],
+      warnings: [...dayWarnings(state), ...sharedKeysWarning(faults)],
     };
   });
 }

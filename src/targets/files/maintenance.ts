@@ -8,8 +8,8 @@ import {
   checkRows,
   type Difference,
   damagedWarning,
+  dayWarnings,
   difference,
-  prunedWarning,
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import type { TargetReport } from '../../table/place-report.ts';
@@ -41,7 +41,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
-  const warnings = prunedWarning(state.receipts);
+  const warnings = dayWarnings(state);
   const { size } = place.log.unfinished;
   if (size > 0) {
     warnings.push(

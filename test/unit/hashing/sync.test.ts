@@ -47,6 +47,12 @@ describe('columns that are dropped or hashed', () => {
     expect(names).toContainEqual({ source_name: 'email', type: 'string' });
   });
 
+  it('are warned about if no export had such a column', async () => {
+    fixture.serve(PEOPLE);
+    const done = await fixture.sync({ ...LISTS, columns_drop: ['Phone'] });
+    expect(done.said).toMatch(/no export of this run had: Phone/);
+  });
+
   it('are strings for any values and any declared type', async () => {
     fixture.serve([person(1, { age: '41', df_discount: '2.5' }), person(2, { age: '7', df_discount: '1' })]);
     const done = await fixture.sync({
@@ -113,4 +119,20 @@ describe('other column lists, or another key', () => {
     const later = await fixture.sync({ ...LISTS, history_days: 4, end_date: undefined }, undefined, '--full-refresh');
     expect(later.said).toMatch(/2026-01-15 stay as they are, with other filters: columns_drop and columns_hash do not/);
   });
+
+  it.each([...STATEFUL_TARGETS.map((target) => target.name)])(
+    'status and verify of %s name days that keep other filters',
+    async (name) => {
+      const place = [name, fixture.at(`other-${name}`)];
+      fixture.serve(PEOPLE, '2026-01-16');
+      expect((await fixture.sync({ ...LISTS, end_date: '2026-01-16' }, place)).code).toBe(0);
+      const lists = { ...LISTS, columns_hash: ['df_unified_id'], end_date: '2026-01-16', history_days: 4 };
+      expect((await fixture.sync(lists, place, '--full-refresh')).code).toBe(0);
+      const config = ['--config', fixture.config(lists)];
+      expect((await fixture.run(['status', ...place, ...config])).result).toMatch(
+        /other filters or columns: 2026-01-15$/m,
+      );
+      expect((await fixture.run(['verify', ...place, ...config])).said).toMatch(/other filters or columns: 2026-01-15/);
+    },
+  );
 });
