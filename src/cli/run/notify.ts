@@ -1,6 +1,8 @@
 import { type Day, dayAt } from '../../base/days.ts';
+import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { printable } from '../../base/printable.ts';
+import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
@@ -25,6 +27,17 @@ type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const NOTIFY_ATTEMPTS = 2;
 const NOTIFY_TIMEOUT_MS = 10_000;
+
+interface Limits {
+  readonly attempts: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** A process that is told to end has seconds left. */
+const WHEN_STOPPED: Limits = { attempts: 1, timeoutMs: 2_000, signal: new AbortController().signal };
+
+const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Stopped && reason.signal === 'SIGTERM';
 
 /**
  * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a configuration failure for a bad address.
@@ -80,12 +93,15 @@ const some = (names: readonly string[]): string =>
 export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Promise<void> {
   const { summary, command, target, historyDays } = run;
   const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(printable);
-  if (reasons.length === 0 || sender.signal.aborted) return;
+  const { signal } = sender;
+  // Whoever pressed Ctrl-C knows.
+  if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
+  const limits = signal.aborted ? WHEN_STOPPED : { attempts: NOTIFY_ATTEMPTS, timeoutMs: NOTIFY_TIMEOUT_MS, signal };
   const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(printable).join('\n');
   const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
   let problem = '';
-  for (let attempt = 0; attempt < NOTIFY_ATTEMPTS; attempt++) {
-    const failed = await post(new URL(url.reveal()), body, sender);
+  for (let attempt = 0; attempt < limits.attempts; attempt++) {
+    const failed = await post(new URL(url.reveal()), body, sender, limits);
     if (failed === undefined) return;
     problem = failed.message;
     if (!failed.isTemporary) break;
@@ -94,18 +110,20 @@ export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Pro
 }
 
 /** One attempt; undefined when the receiver accepted it. `isTemporary`: another attempt may succeed. */
-async function post(url: URL, body: string, sender: Sender) {
+async function post(url: URL, body: string, sender: Sender, { timeoutMs, signal }: Limits) {
   const transport = new Transport({ baseUrl: url.origin, env: sender.env, clock: sender.clock, keptConnections: 0 });
   const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
   try {
-    const answer = await withinTime(NOTIFY_TIMEOUT_MS, sender, (signal) => transport.send(request, signal));
+    const answer = await withinTime(timeoutMs, { clock: sender.clock, signal }, (limited) =>
+      transport.send(request, limited),
+    );
     answer.disconnect();
     if (answer.status >= 200 && answer.status < 300) return undefined;
     const isTemporary = answer.status === 429 || answer.status >= 500;
     return { message: `${url.host} answered ${answer.status}.`, isTemporary };
   } catch (error) {
-    if (error instanceof TimeLimitReached || sender.signal.aborted)
-      return { message: `${url.host} did not answer within ten seconds.`, isTemporary: true };
+    if (error instanceof TimeLimitReached || signal.aborted)
+      return { message: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
     return { message: `${networkProblem(error, url.host).message}.`, isTemporary: true };
   } finally {
     await transport.close();

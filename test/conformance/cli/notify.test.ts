@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { until } from '../../support/wait.ts';
 
 const TOKEN = 'T0KEN-in-the-path';
 
@@ -59,6 +60,21 @@ describe('a notification', () => {
   it('names days that the service drops within seven days', async () => {
     await sync({ start_date: daysBack(26), end_date: daysBack(25) });
     expect(posts[0].text).toMatch(/can be exported for \d more days?/);
+  });
+
+  it.each([
+    ['SIGTERM', 1],
+    ['SIGINT', 0],
+  ] as const)('a run that %s stops sends %i, and ends by that signal', async (signal, count) => {
+    await fixture.close();
+    const fault = { kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 1 } };
+    fixture = await CliFixture.start({ faults: [fault] });
+    const child = fixture.start(fixture.syncArgs({}, ['--notify', url]));
+    await until(() => fixture.sim.requests().some((request) => request.fault === 'stall' && !request.done));
+    child.process.kill(signal);
+    expect((await child.ended).signal).toBe(signal);
+    expect(posts).toHaveLength(count);
+    for (const { text } of posts) expect(text).toMatch(/The run failed \(exit \d+\): stopped by SIGTERM/);
   });
 
   it('is retried once, never fails the run, and its URL is not printed', async () => {

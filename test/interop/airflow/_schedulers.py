@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -41,7 +43,8 @@ def kubernetes(check) -> None:
 
 
 def cron(check, environment: dict[str, str]) -> None:
-    (line,) = [line for line in (SCHEDULING / "dfinery.cron").read_text().splitlines() if line and not line.startswith("#")]
+    path, line = [line for line in (SCHEDULING / "dfinery.cron").read_text().splitlines() if line and not line.startswith("#")]
+    check("the cron file sets PATH", path.startswith("PATH=/"), path)
     *when, _user, command = line.split(None, 6)
     check("the cron line has a time", croniter.is_valid(" ".join(when)), when)
     places = {
@@ -53,12 +56,31 @@ def cron(check, environment: dict[str, str]) -> None:
     for written, here in places.items():
         check(f"the cron line names {written}", written in command)
         command = command.replace(written, str(here))
-    (SCRATCH / "environment").write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
+    beats = []
+
+    class Switch(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            beats.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_) -> None:
+            pass
+
+    switch = HTTPServer(("127.0.0.1", 0), Switch)
+    Thread(target=switch.serve_forever, daemon=True).start()
+    given = {**environment, "HEARTBEAT_URL": f"http://127.0.0.1:{switch.server_port}/beat"}
+    (SCRATCH / "environment").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
     commands = SCRATCH / "bin"
     commands.mkdir(exist_ok=True)
     (commands / "dfinery-elt").write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
     (commands / "dfinery-elt").chmod(0o755)
     done = subprocess.run(["sh", "-c", command], env={"PATH": f"{commands}:{os.environ['PATH']}"}, timeout=300)
+    check("a success is told to the dead man's switch, once", beats == ["/beat"], beats)
+    broken = command.replace("sync duckdb", "sync nothing")
+    subprocess.run(["sh", "-c", broken], env={"PATH": f"{commands}:{os.environ['PATH']}"}, timeout=300)
+    check("a failure is not", beats == ["/beat"], beats)
+    switch.shutdown()
     check("the cron command syncs", done.returncode == 0 and (SCRATCH / "cron.duckdb").exists(), (SCRATCH / "cron.txt").read_text()[-1000:])
 
 
