@@ -41,6 +41,7 @@ describe('with --json', () => {
     ['a sync that commits', 0, () => fixture.syncArgs()],
     ['a wrong token', 2, () => toAnother({ export_token: 'wrong' })],
     ['a service that is down', 3, () => toAnother({ base_url: 'http://127.0.0.1:9' })],
+    ['a place that is not there', 2, () => ['status', 'duckdb', join(fixture.dir, 'none.duckdb'), '--json']],
     ['a plan with a warning', 0, () => ['plan', '--json', '--config', fixture.config()]],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
     ['an Arrow file', 0, () => ['sync', 'arrow', join(fixture.dir, 'x.arrow'), '--json', '--config', fixture.config()]],
