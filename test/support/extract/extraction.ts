@@ -21,6 +21,7 @@ export const at = (text: string): number => Date.parse(text);
 export class FakeClock implements Clock {
   time: number;
   slept = 0;
+  readonly #rings = new Set<() => void>();
   constructor(time: number) {
     this.time = time;
   }
@@ -32,8 +33,13 @@ export class FakeClock implements Clock {
     this.time += ms;
     this.slept += ms;
   }
-  after(): () => void {
-    return () => {};
+  after(_ms: number, ring: () => void): () => void {
+    this.#rings.add(ring);
+    return () => this.#rings.delete(ring);
+  }
+  /** Ends all times that are waited for. */
+  ring(): void {
+    for (const ring of [...this.#rings]) ring();
   }
 }
 
@@ -69,6 +75,8 @@ export interface FakeServiceSettings {
   readonly clockAhead: number;
   /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
   readonly fault: (request: ExportRequest, count: number) => Fault | undefined;
+  /** An answer comes when this resolves. */
+  readonly until: (request: ExportRequest) => Promise<void> | undefined;
 }
 
 export type Fault =
@@ -98,6 +106,7 @@ const DEFAULTS: FakeServiceSettings = {
   shuffles: false,
   clockAhead: 0,
   fault: () => undefined,
+  until: () => undefined,
 };
 
 const HEADER =
@@ -129,7 +138,7 @@ export class FakeService implements ExportService {
     signal.throwIfAborted();
     this.requests.push(request);
     const fault = this.settings.fault(request, this.requests.length);
-    await Promise.resolve();
+    await this.settings.until(request);
     const refused = fault !== undefined && 'refuse' in fault ? fault : undefined;
     const kind = refused?.refuse ?? this.#refusal(request);
     const common = { limits: { ...NO_LIMITS, ...refused?.limits }, serverTime: this.#now() };

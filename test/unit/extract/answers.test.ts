@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
+import { extractDays } from '../../../src/extract/extract.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import {
   at,
@@ -7,6 +8,7 @@ import {
   type Fault,
   Fixture,
   HOUR,
+  planFor,
   steadyRows,
 } from '../../support/extract/extraction.ts';
 
@@ -192,6 +194,30 @@ describe('a day that has fewer rows than are stored', () => {
     expect(fixture.events('day.open')).toHaveLength(1);
   });
 
+  it('counts the rows of people on the suppression list, who were loaded before', async () => {
+    await again(() => undefined);
+    const suppression = {
+      columns: ['df_unified_id'],
+      drops: (_: string, bytes: Uint8Array, begin: number, end: number) =>
+        Buffer.from(bytes.subarray(begin, end)).toString() === 'u-df_login-2026-01-19-1',
+      length: 1,
+    };
+    const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
+    for await (const batch of extractDays(plan, { ...fixture.deps(), suppression })) await fixture.target.commit(batch);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
+    expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
+    expect(requestsOf('2026-01-19')).toBe(1);
+  });
+
+  it('compares downloads of the same filters alone', async () => {
+    const refunds = steadyRows('2026-01-15', '2026-01-20', 2, 'df_refund');
+    await start({ rows: [...rows, ...refunds] }).run(SETTINGS);
+    const before = fixture.service.sent;
+    await fixture.run({ ...SETTINGS, events: ['df_login'], eventsCondition: 'include' }, { fullRefresh: true });
+    expect(fixture.service.sent - before).toBe(6);
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+  });
+
   it('compares downloads of the same span alone', async () => {
     start({ inclusive: false });
     await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
@@ -237,7 +263,8 @@ describe('a day that is not over', () => {
     start({ fault: onDay('2026-01-20', waitsAWhile) });
     fixture.clock.time = at('2026-01-21T11:00:00Z');
     await fixture.run(SETTINGS);
-    expect(fixture.target.receipts.get('2026-01-20')).toMatchObject({ rows: 4, is_over: false });
+    const requested_at = '2026-01-21T11:00:00.000Z';
+    expect(fixture.target.receipts.get('2026-01-20')).toMatchObject({ rows: 4, is_over: false, requested_at });
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
@@ -290,6 +317,8 @@ describe('a day that is too large', () => {
     const { target } = await start({ rows: many, most }).run(SETTINGS);
     expect(target.days.get('2026-01-17')).toHaveLength(34);
     expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 34 });
+    // A row has more than 90 bytes: those of all parts count.
+    expect(target.receipts.get('2026-01-17')?.bytes).toBeGreaterThan(34 * 90);
     expect(target.state?.from_date).toBe('2026-01-20');
     const parts = fixture.service.requests.filter(({ events }) => events.length > 0);
     expect(parts.at(-1)?.eventsCondition).toBe('exclude');

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { daysOf } from '../../../src/base/days.ts';
+import { type Day, daysOf } from '../../../src/base/days.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
 import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -16,6 +16,17 @@ const start = (settings: Partial<FakeServiceSettings> = {}): Fixture => {
   return fixture;
 };
 
+/** Answers of one day that are held back until they are released. */
+function holding(day: Day) {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { until: ({ from }: { readonly from: Day }) => (from === day ? released : undefined), release };
+}
+/** Lets whatever is ready happen. */
+const turns = () => new Promise((resolve) => setTimeout(resolve, 200));
+
 describe('batches', () => {
   it('hold all days that are ready, in order', async () => {
     const { target } = await start().run(SETTINGS);
@@ -23,13 +34,28 @@ describe('batches', () => {
     expect(target.commits.length).toBeLessThan(5);
   });
 
-  it('end with the day that reaches the most rows', async () => {
+  it.each([
+    ['rows', { rows: 9, bytes: 1e9, waitMs: 10_000 }],
+    ['bytes', { rows: 1e9, bytes: 1_500, waitMs: 10_000 }],
+  ])('end with the day that reaches the most %s', async (_, limits) => {
     start();
     const sizes: number[] = [];
-    const limits = { rows: 9, bytes: 1e9, waitMs: 10_000 };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     for await (const { days } of extractDays(plan, fixture.deps(), limits)) sizes.push(days.length);
     expect(sizes).toEqual([3, 3, 3, 1]);
+  });
+
+  it('wait for a slow day no longer than their time', async () => {
+    const slow = holding('2026-01-13');
+    start({ until: slow.until });
+    const batches = fixture.batches(SETTINGS);
+    const first = batches.next();
+    await turns();
+    fixture.clock.ring();
+    expect((await first).value?.days.map(({ receipt }) => receipt.day)).toEqual(['2026-01-11', '2026-01-12']);
+    slow.release();
+    expect((await batches.next()).value?.days[0].receipt.day).toBe('2026-01-13');
+    await batches.return();
   });
 
   it('hold one day each if days may share rows', async () => {
@@ -54,6 +80,17 @@ describe('a run', () => {
     await start().run(SETTINGS);
     expect(fixture.service.busiest).toBeGreaterThan(1);
     expect(fixture.service.busiest).toBeLessThanOrEqual(3);
+  });
+
+  it('downloads no more days ahead of a slow one than may run at once', async () => {
+    const slow = holding('2026-01-11');
+    start({ until: slow.until });
+    const running = fixture.run(SETTINGS);
+    await turns();
+    expect(fixture.service.sent).toBeLessThanOrEqual(4);
+    slow.release();
+    await running;
+    expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
   it('that dies loses what was not committed, nothing else', async () => {
