@@ -1,4 +1,4 @@
-import { configError, EXIT, transientError } from '../base/errors.ts';
+import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
@@ -48,8 +48,8 @@ export async function profilesOfIds(
     return (bytes: Uint8Array) => reader.push(bytes);
   };
   const deps = { ...io, service, open };
-  let result = await downloadProfiles(IDS_ALONE, deps);
-  if (result.kind === 'unavailable') result = await downloadProfiles(ALL_PROPERTIES, deps);
+  let result = await download(IDS_ALONE, deps);
+  if (result.kind === 'unavailable') result = await download(ALL_PROPERTIES, deps);
   switch (result.kind) {
     case 'busy':
       throw transientError(`${result.message} Without it people could be missed. ${REMEDY}`);
@@ -62,6 +62,16 @@ export async function profilesOfIds(
   }
   if (!result.scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
   return reader.profiles === 0 ? `No profile of the service has an ${EXTERNAL_ID}.` : reader;
+}
+
+/** A wait for the quota that is too long is an answer like a service that is busy. */
+async function download(...[request, deps]: Parameters<typeof downloadProfiles>) {
+  try {
+    return await downloadProfiles(request, deps);
+  } catch (error) {
+    if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
+    return { kind: 'busy' as const, message: error.message };
+  }
 }
 
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
@@ -98,7 +108,8 @@ class ProfileReader implements ProfilesOfIds {
 
   #readRows(): void {
     const source = this.#source;
-    while (source.begin()) while (source.next()) this.#add(readNames(source.bytes, source.tokenizer));
+    if (!source.begin()) return;
+    while (source.next()) this.#add(readNames(source.bytes, source.tokenizer));
   }
 
   #add(cells: readonly string[]): void {
