@@ -57,7 +57,8 @@ export function declare<T>(
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
     const { words, short } = option;
-    const nargs = words === 2 ? { nargs: 2 } : {};
+    // With a number of words, a `-` alone is a word, and no option.
+    const nargs = words === 0 ? {} : { nargs: words };
     const alias = short === undefined ? {} : { alias: short };
     parser.option(kebab(key), { type: words === 0 ? 'boolean' : 'string', describe: hint(option), ...nargs, ...alias });
   }
@@ -79,8 +80,12 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   let wrong: UserError | undefined;
   const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const message = error.message.replace(/^.*: (.*)$/, '--$1 takes two words: TARGET PLACE.');
-    wrong = configError(message);
+    const key = error.message.replace(/^.*: /, '');
+    const table: OptionTable = { ...chosen?.command.options, ...GLOBAL_OPTIONS };
+    const [name, option] = Object.entries(table).find(([one, { short }]) => kebab(one) === key || short === key) ?? [
+      key,
+    ];
+    wrong = configError(`--${kebab(name)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
     return { _: [chosen?.name ?? ''], $0: '', json: argv.includes('--json') };
   });
   const { _: positional, $0: _, ...options } = parsed;

@@ -9,7 +9,7 @@ import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
 // Lists of people: CSV with a header, or JSON Lines (which begin with a brace), if a column is named; else one id a
-// line. What a file holds is never guessed from its name or its first line.
+// line. A list that looks like a table is refused without a column: its lines would be taken for ids.
 
 /** Where ids stand in a list. */
 export interface ListColumns {
@@ -32,7 +32,16 @@ const MAX_BLANK = 64 * 1024;
 /** The rows of a list. `input` is its path, or its bytes. Throws config failures that name the row. */
 export async function* readList(input: string | Bytes, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
   if (id === undefined) {
-    for await (const [row, text] of linesIn(textOf(input))) if (text !== '') yield { row, id: text };
+    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(nameOf(input), 'is a CSV by its name');
+    for await (const [row, text] of linesIn(textOf(input))) {
+      if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
+        throw needsColumn(
+          nameOf(input),
+          `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`,
+        );
+      }
+      if (text !== '') yield { row, id: text };
+    }
     return;
   }
   for await (const { row, cells } of readColumns(input, requestedAt === undefined ? [id] : [id, requestedAt])) {
@@ -56,6 +65,13 @@ export async function* readColumns(input: string | Bytes, columns: readonly stri
   })();
   yield* begin.trimStart().startsWith('{') ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
 }
+
+/** Lines of a list without a column that are looked at, and what no id has there. */
+const CHECKED_LINES = 10;
+const TABLE_MARK = /[,;\t"{}[\]]/;
+
+const needsColumn = (name: string, why: string): UserError =>
+  configError(`${name} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
 
 const nameOf = (input: string | Bytes): string => (typeof input === 'string' ? `The list ${input}` : 'The list');
 

@@ -1,4 +1,5 @@
 import { createHash, hash } from 'node:crypto';
+import { HOUR_MS } from '../base/durations.ts';
 import { configError } from '../base/errors.ts';
 import { isBlank, isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
@@ -155,11 +156,19 @@ function refusalOf(id: unknown): Refusal | undefined {
 
 const DATETIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/;
 
-/** The instant (ms since 1970) of a datetime, in UTC unless it names a zone; `none` for another text. */
+/** How early a time without a zone may be: no zone is further ahead of UTC (ms). */
+const FARTHEST_MS = 14 * HOUR_MS;
+
+/**
+ * The instant (ms since 1970) of a datetime; `none` for another text. Without a zone it is the earliest instant that is
+ * meant by it anywhere, so that a request before a confirmation is never taken for a later one.
+ */
 function instantOf(value: unknown): number | undefined | 'none' {
   if (value === undefined || value === null || value === '') return undefined;
-  const [, day, time = '00:00', seconds = ':00', zone = 'Z'] = DATETIME.exec(String(value).trim()) ?? [];
+  const [, day, time = '00:00', seconds = ':00', given] = DATETIME.exec(String(value).trim()) ?? [];
+  const zone = given ?? 'Z';
   const offset = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2');
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${offset}`);
-  return day === undefined || Number.isNaN(at) ? 'none' : at;
+  if (day === undefined || Number.isNaN(at)) return 'none';
+  return given === undefined ? at - FARTHEST_MS : at;
 }

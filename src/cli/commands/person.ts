@@ -27,7 +27,7 @@ export const command = defineCommand({
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
     requireWay(ways);
     const list = rowsOf(values, undefined);
-    const path = values.output;
+    const path = values.output === '-' ? undefined : values.output;
     const file = path === undefined ? undefined : await newFile(path);
     try {
       const { ids, rows } = await showPeople({

@@ -49,7 +49,10 @@ export class ErasureCase {
       const headers = { authorization: deletion.headers.authorization ?? '', 'content-type': 'application/json' };
       void fetch(`${fixture.url}${deletion.url}`, { method: 'POST', headers, body: deletion.body }).then(
         async (got) => {
-          response.writeHead(got.status, { 'content-type': got.headers.get('content-type') ?? '' });
+          const { headers: said } = got;
+          const [type, date] = ['content-type', 'date'].map((name) => said.get(name) ?? '');
+          // The clock of the service is that of the tests.
+          response.writeHead(got.status, { 'content-type': type, ...(date !== '' && { date }) });
           response.end(Buffer.from(await got.arrayBuffer()));
         },
       );

@@ -60,6 +60,14 @@ describe('a list of people', () => {
     expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 2 } });
   });
 
+  it('takes a time without a zone for the earliest instant that it may be', () => {
+    const list = new DeletionList();
+    const times = ['2026-01-20T14:00:00', '2026-01-20 14:00Z', '2026-01-20T14:00:00+0900', '2026-01-20'];
+    for (const [i, requestedAt] of times.entries()) list.add({ row: i, id: `x${i}`, requestedAt });
+    const hours = list.ids().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
+    expect(hours).toEqual([0, 14, 5, -14]);
+  });
+
   it('refuses a withdrawn request together with the rows before it, but not with those after it', () => {
     const list = listOf('a', 'b');
     list.withdraw('a');
@@ -89,12 +97,31 @@ describe('a list of people', () => {
 
 describe('the file of a list', () => {
   it('has one ID a line if no column is named', async () => {
-    expect(await rowsOf('\ufeffexternal_id\r\na b\n\n"c"\r\r\n d')).toEqual([
+    expect(await rowsOf('\ufeffexternal_id\r\na b\n\nc\r\r\n d')).toEqual([
       [1, 'external_id'],
       [2, 'a b'],
-      [4, '"c"'],
+      [4, 'c'],
       [5, ' d'],
     ]);
+  });
+
+  it.each<[string, string]>([
+    ['commas', 'name,id\nKim,A-1\n'],
+    ['semicolons', 'A-1\nKim;A-2\n'],
+    ['tabs', 'A-1\tKim\n'],
+    ['quotes', '"A-1"\n'],
+    ['JSON Lines', '{"external_id":"A-1"}\n'],
+    ['a JSON array', '["A-1"]\n'],
+  ])('is refused with %s if no column is named: its lines are no IDs', async (_, text) => {
+    const refused = { exitCode: 2, message: expect.stringContaining('--column') };
+    await expect(rowsOf(text)).rejects.toMatchObject(refused);
+  });
+
+  it('is refused if it is a CSV by its name and no column is named', async () => {
+    const path = join(folder, 'requests.CSV');
+    writeFileSync(path, 'A-1\n');
+    const read = Readable.from(readList(path, { id: undefined })).toArray();
+    await expect(read).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('--column') });
   });
 
   it('is CSV with a column, whose rows have the numbers of a spreadsheet', async () => {
@@ -139,7 +166,7 @@ describe('the file of a list', () => {
   });
 
   it('may have a first line of 300 kB', async () => {
-    const line = `${' '.repeat(150_000)}x${'[<'.repeat(75_000)}`;
+    const line = `${' '.repeat(150_000)}x${'.<'.repeat(75_000)}`;
     expect(await rowsOf(`${line}\n`)).toEqual([[1, line]]);
     expect(listOf(line).counts.ids).toBe(1);
   });
