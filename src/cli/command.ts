@@ -91,7 +91,7 @@ export function wordOption<T>(
 
 export const text = (describe: string) => wordOption(describe, 'a text', (word) => word);
 
-const day = (describe: string) =>
+export const day = (describe: string) =>
   wordOption(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
 /** A length of time, in ms. */

@@ -14,7 +14,8 @@ import type { ExportState, RunFacts, StoredReceipts } from './receipt.ts';
 export function stateAfter(before: ExportState | undefined, receipts: StoredReceipts, facts: RunFacts): ExportState {
   const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
   const start = before?.start_date ?? facts.start;
-  const gaps = new Set([...recorded, ...facts.gaps]);
+  const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
+  const gaps = new Set([...recorded, ...facts.gaps].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashed = hashedAfter(before, facts.hashing);

@@ -20,11 +20,14 @@ export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
   new Map([...receipts].map((receipt) => [receipt.day, receipt] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** The downloads that a place takes: those that were not requested before the one that it holds. */
+/**
+ * The downloads that a place takes: those that were not requested before the one that it holds. Whoever gives a file for
+ * a day has decided that.
+ */
 export function currentDownloads(receipts: Receipts, batch: readonly DayDownload[]): DayDownload[] {
-  return batch.filter(({ receipt: { day, requested_at } }) => {
+  return batch.filter(({ receipt: { day, requested_at, source } }) => {
     const stored = receipts.get(day);
-    return stored === undefined || stored.requested_at <= requested_at;
+    return stored === undefined || source === 'file' || stored.requested_at <= requested_at;
   });
 }
 

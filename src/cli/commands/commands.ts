@@ -12,6 +12,7 @@ export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {
   demo: entry('[FILE]', 'Load and show an embedded service; no account', () => import('./demo.ts')),
   init: entry('', 'Ask, try the answers, write dfinery.json', () => import('./init.ts')),
   sync: entry('TARGET PLACE', 'Load the days that a place lacks', () => import('./sync.ts')),
+  load: entry('[TARGET PLACE] FILE', 'Load a day from a CSV file', () => import('./load.ts')),
   status: entry('TARGET PLACE', 'Show days, cursor, gaps and last run', () => import('./status.ts')),
   plan: entry('[TARGET PLACE]', 'Show days and exports of the next sync', () => import('./plan.ts')),
   check: entry('', 'Try the configuration; costs one export', () => import('./check.ts')),

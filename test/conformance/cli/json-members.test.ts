@@ -9,11 +9,14 @@ import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 
 const page = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');
 const rows = page.slice(page.indexOf('## Results as JSON')).split('\n');
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-members-'));
 const file = join(dir, 'events.duckdb');
+/** A day that the service no longer exports. */
+const OLD_DAY = addDays(dayAt(systemClock.now()), -90);
 let sim: TestService;
 let env: Record<string, string>;
 
@@ -28,6 +31,7 @@ beforeAll(async () => {
   };
   expect((await runHere(['sync', 'duckdb', file], { env })).code).toBe(0);
   writeFileSync(join(dir, 'export.csv'), 'df_event_log_id,age\na,1\n');
+  writeFileSync(join(dir, 'day.csv'), csvOf([{ id: 'a', ...on(OLD_DAY) }]));
 });
 afterAll(async () => {
   await sim.close();
@@ -48,6 +52,7 @@ const LINES: readonly (readonly [command: string, argv: readonly string[]])[] = 
   ['inspect', ['inspect', join(dir, 'export.csv')]],
   ['verify', ['verify', 'duckdb', file]],
   ['status', ['status', 'duckdb', file]],
+  ['load', ['load', 'duckdb', file, join(dir, 'day.csv'), '--day', OLD_DAY]],
   ['prune', ['prune', 'duckdb', file, '--older-than', '5d']],
   ['compact', ['compact', 'duckdb', file]],
   ['report', ['report', 'duckdb', file, '-o', join(dir, 'report.html')]],

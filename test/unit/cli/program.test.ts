@@ -9,7 +9,7 @@ const run = (line: string, columns = 80) => runHere(line.split(' ').filter(Boole
 describe('the command line', () => {
   it.each([
     ['snyc duckdb x', 'there is no command "snyc": did you mean sync? See dfinery-elt --help.'],
-    ['t0ken', 'there is no such command: wanted demo, init, sync, status,'],
+    ['t0ken', 'there is no such command: wanted demo, init, sync, load,'],
     ['sync duckbd x', 'there is no target "duckbd": did you mean duckdb?'],
     ['sync t0ken x', 'there is no such target: wanted duckdb, parquet,'],
     ['verify arrow x', 'verify takes duckdb FILE or parquet DIR or delta URL, not arrow.'],

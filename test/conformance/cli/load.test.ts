@@ -1,0 +1,161 @@
+import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { addDays, type Day, daysOf, startOf } from '../../../src/base/days.ts';
+import type { StoredReceipt } from '../../../src/table/receipts.ts';
+import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import {
+  dayBody,
+  exportRequest,
+  type HandClock,
+  handClock,
+  SERVICE_ID,
+  startTestSimulator,
+  TOKENS,
+} from '../../support/service/simulator.ts';
+import type { TestService } from '../../support/service/test-service.ts';
+import { Days } from '../../support/targets/days.ts';
+
+const [FIRST, LAST] = ['2026-01-08', '2026-01-11'] as const;
+/** Days that the service no longer exports when the second run comes. */
+const LOST = ['2026-01-13', '2026-01-14'] as const;
+const NOON_AFTER = (day: Day) => startOf(addDays(day, 2)) + 12 * 3_600_000;
+
+let dir: string;
+let clock: HandClock;
+let service: TestService;
+/** The same service, which still exports every day. */
+let archive: TestService;
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'dfinery-load-'));
+  clock = handClock(NOON_AFTER(LAST));
+  service = await startTestSimulator({ days: { history_days: 5 } }, { clock, rowsPerDay: 20 });
+  archive = await startTestSimulator({ days: { history_days: 300 } }, { clock, rowsPerDay: 20 });
+});
+afterEach(async () => {
+  await Promise.all([service.close(), archive.close()]);
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const run = (argv: readonly string[], from = service, more: Readonly<Record<string, string>> = {}) =>
+  runHere(argv, {
+    clock,
+    env: {
+      DFINERY_BASE_URL: from.url,
+      DFINERY_SERVICE_ID: SERVICE_ID,
+      DFINERY_EXPORT_TOKEN: TOKENS.export,
+      DFINERY_START_DATE: FIRST,
+      DFINERY_ON_GAP: 'warn',
+      DFINERY_HISTORY_DAYS: '5',
+      DFINERY_SPOOL_DIR: join(dir, 'spool'),
+      ...more,
+    },
+  });
+
+/** A CSV of a day, as the provider may send it a day after the day was over. */
+async function fileOf(day: Day, change = (csv: string) => csv): Promise<string> {
+  const csv = await (await exportRequest(archive, dayBody(day))).text();
+  const path = join(dir, `${day}.csv`);
+  writeFileSync(path, change(csv));
+  utimesSync(path, NOON_AFTER(day) / 1_000, NOON_AFTER(day) / 1_000);
+  return path;
+}
+
+async function stateOf(name: string, place: string) {
+  const days = new Days();
+  const target = STATEFUL_TARGETS.find((one) => one.name === name);
+  const state = await (await target?.maintenance())?.readState(place, days.options());
+  days.close();
+  return state;
+}
+
+/** What of a receipt does not depend on when and how the day came. */
+const factsOf = (receipt: StoredReceipt | undefined) => {
+  const { day, rows, rows_stored, bytes, sha256, filters, is_over } = receipt ?? {};
+  return { day, rows, rows_stored, bytes, sha256, filters, is_over };
+};
+
+describe.each(STATEFUL_TARGETS.map(({ name }) => name))('lost days in %s', (name) => {
+  it('come back from files, with the receipts of a download but for the source', async () => {
+    const place = join(dir, 'place');
+    expect((await run(['sync', name, place])).code).toBe(0);
+    clock.advance(NOON_AFTER('2026-01-18') - clock.now());
+    expect((await run(['sync', name, place])).code).toBe(0);
+    expect((await stateOf(name, place))?.exportState?.gaps).toEqual(LOST);
+    for (const day of LOST) {
+      const done = await run(['load', name, place, await fileOf(day), '--day', day, '--json']);
+      expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { v: 1, day, days_changed: [day] }]);
+    }
+    const whole = join(dir, 'whole');
+    const history = { DFINERY_HISTORY_DAYS: '300' };
+    expect((await run(['sync', name, whole], archive, history)).code).toBe(0);
+    const [state, truth] = [await stateOf(name, place), await stateOf(name, whole)];
+    expect([state?.exportState?.gaps, state?.exportState?.from_date]).toEqual([
+      undefined,
+      truth?.exportState?.from_date,
+    ]);
+    for (const day of daysOf(FIRST, '2026-01-17')) {
+      expect(factsOf(state?.receipts.get(day)), day).toEqual(factsOf(truth?.receipts.get(day)));
+    }
+    expect(state?.receipts.get(LOST[0])).toMatchObject({
+      source: 'file',
+      exports: 0,
+      requested_at: new Date(NOON_AFTER(LOST[0])).toISOString(),
+    });
+    expect((await run(['verify', name, place])).code).toBe(0);
+  });
+});
+
+describe('a day from a file', () => {
+  const place = () => join(dir, 'events.duckdb');
+  const load = (file: string, day: Day) => run(['load', 'duckdb', place(), file, '--day', day]);
+  beforeEach(async () => {
+    expect((await run(['sync', 'duckdb', place()])).code).toBe(0);
+    clock.advance(NOON_AFTER('2026-01-18') - clock.now());
+    expect((await run(['sync', 'duckdb', place()])).code).toBe(0);
+  });
+
+  it('replaces a day that was loaded and is no longer exported, but not by fewer rows', async () => {
+    const fewer = await fileOf(FIRST, (csv) => `${csv.trimEnd().split('\n').slice(0, -1).join('\n')}\n`);
+    expect(await load(fewer, FIRST)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the stored rows stay'),
+    });
+    expect((await load(await fileOf(FIRST), FIRST)).code).toBe(0);
+  });
+
+  it.each([
+    ['of a day that is loaded and still exported', async () => fileOf('2026-01-17'), '2026-01-17', '--from 2026-01-17'],
+    ['of a day that is not over', async () => fileOf('2026-01-20'), '2026-01-20', 'is not over'],
+    ['of another day', async () => fileOf('2026-01-17'), LOST[0], 'of another day'],
+    ['that is cut', async () => fileOf(LOST[0], (csv) => csv.slice(0, -9)), LOST[0], 'no whole export'],
+    ['without the last line end', async () => fileOf(LOST[0], (csv) => csv.slice(0, -1)), LOST[0], 'no line end'],
+    ['that is no CSV', async () => fileOf(LOST[0], () => '{"data": []}\n'), LOST[0], 'JSON'],
+    ['that is not there', async () => join(dir, 'none.csv'), LOST[0], 'cannot be read'],
+  ] as const)('is refused for a file %s', async (_, file, day, why) => {
+    const before = await stateOf('duckdb', place());
+    expect(await load(await file(), day)).toMatchObject({ code: 2, stderr: expect.stringContaining(why) });
+    expect((await stateOf('duckdb', place()))?.receipts).toEqual(before?.receipts);
+  });
+
+  it('is refused for a file that was written before the day was over', async () => {
+    const file = await fileOf(LOST[0]);
+    utimesSync(file, startOf(LOST[0]) / 1_000, startOf(LOST[0]) / 1_000 + 40_000);
+    expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining('was not over') });
+  });
+
+  it('needs a place that a sync has loaded, and makes none', async () => {
+    const lake = join(dir, 'lake');
+    const done = await run(['load', 'parquet', lake, await fileOf(LOST[0]), '--day', LOST[0]]);
+    expect(done).toMatchObject({ code: 2, stderr: expect.stringContaining('sync first') });
+    expect(existsSync(lake)).toBe(false);
+  });
+
+  it('is taken from the place that the configuration names', async () => {
+    const local = { DFINERY_TARGET: 'duckdb', DFINERY_PLACE: place() };
+    expect((await run(['load', await fileOf(LOST[0]), '--day', LOST[0]], service, local)).code).toBe(0);
+  });
+});
