@@ -12,6 +12,8 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly options: O;
   /** Two command lines for its help, without the program's name. */
   readonly examples: readonly [string, string];
+  /** Headings of its help, with the options below each; default: one heading. */
+  readonly groups?: Readonly<Record<string, readonly string[]>>;
   /** The page to read, in `docs/`. */
   readonly page: string;
   run(values: ValuesOf<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<Outcome | ExitCode>;
@@ -40,6 +42,8 @@ export interface Option<T> {
   /** Number of words that follow its name; 0 for a flag. */
   readonly words: 0 | 1 | 2;
   readonly isList?: boolean;
+  /** The words that it takes, where they are known; of two words the first. */
+  readonly choices?: readonly string[];
   /** Its short name: `o` for `-o`. */
   readonly short?: string;
   /** True for a word after the command, which messages call by its name in capitals. */
@@ -103,16 +107,22 @@ export const whole = (describe: string, least = 0, most = 999_999_999) =>
     return number >= least && number <= most ? number : undefined;
   });
 
-const choice = <T extends string>(describe: string, choices: readonly T[]) =>
-  wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
-    choices.find((one) => one === word),
-  );
+const choice = <T extends string>(describe: string, choices: readonly T[]): Option<T | undefined> => ({
+  ...wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
+    choices.find((choice) => choice === word),
+  ),
+  choices,
+});
 
 /** An option of two words, `TARGET PLACE`, that may be given several times. */
-export const places = (describe: string): Option<readonly (readonly [target: string, place: string])[]> => ({
+export const places = (
+  describe: string,
+  targets: readonly string[],
+): Option<readonly (readonly [target: string, place: string])[]> => ({
   describe,
   words: 2,
   isList: true,
+  choices: targets,
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
 });
 

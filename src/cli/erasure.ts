@@ -22,7 +22,10 @@ export const PEOPLE_OPTIONS = {
   id: text('An external ID'),
   file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
   column: text('Name of the column with the external IDs'),
-  in: places('A target and its place, as often as there are places; default: erasure.places'),
+  in: places(
+    'A target and its place, as often as there are places; default: erasure.places',
+    STATEFUL_TARGETS.map(({ name }) => name),
+  ),
   byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
   mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
 };

@@ -1,32 +1,75 @@
 import { FORMS, type Property, variablesOf } from '../config/environment.ts';
-import { GLOBAL_OPTIONS, type Option } from './command.ts';
+import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
 
 const MAX_COLUMNS = 110;
-const PLACES =
-  'TARGET PLACE: duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX; of sync also arrow FILE or arrow -.';
+const PLACE_FORMS: Readonly<Record<string, string>> = {
+  duckdb: 'duckdb FILE',
+  parquet: 'parquet DIR',
+  delta: 'delta DIR or delta s3://BUCKET/PREFIX',
+  arrow: 'arrow FILE or arrow -',
+};
+
+/** Names the places that a command takes; an empty text for a command that takes none. */
+function placesLine({ target }: OptionTable): string {
+  const forms = (target?.choices ?? []).map((name) => PLACE_FORMS[name]);
+  return forms.length === 0 ? '' : `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
+}
 
 /** The help of a command; without a name, of the program. */
 export async function helpOf(name: string | undefined, columns: number): Promise<string> {
   const page = newParser().wrap(Math.min(columns, MAX_COLUMNS));
   const hint = ({ describe, isRequired, fallback }: Option<unknown>) =>
     `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
+  const show = (table: OptionTable, heading: string) => {
+    const keys = Object.keys(table).filter((key) => table[key].isArgument !== true);
+    return declare(page, table, hint).group(keys.map(kebab), heading);
+  };
   if (name === undefined) {
-    page.usage('$0 COMMAND').epilogue(PLACES);
+    page.usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
     for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
     page.command('help config', 'List the variables with their meaning');
     page.command('completion', 'Print a script that completes commands');
-    return declare(page, GLOBAL_OPTIONS, hint).getHelp();
+    return show(GLOBAL_OPTIONS, 'Options of all commands:').getHelp();
   }
   const { words, summary, load } = COMMANDS[name];
-  const { options, examples, page: document } = (await load()).command;
+  const { options, groups = {}, examples, page: document } = (await load()).command;
   page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
   for (const line of examples) page.example(`$0 ${line}`, '');
-  const places = words.includes('TARGET') ? `${PLACES}\n` : '';
-  page.epilogue(`${places}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
-  return declare(page, { ...options, ...GLOBAL_OPTIONS }, hint).getHelp();
+  page.epilogue(`${placesLine(options)}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
+  const grouped = new Set(Object.values(groups).flat());
+  const part = (isShown: (key: string) => boolean) =>
+    Object.fromEntries(Object.entries(options).filter(([key]) => isShown(key)));
+  for (const [heading, keys] of Object.entries(groups))
+    show(
+      part((key) => keys.includes(key)),
+      `${heading}:`,
+    );
+  show(
+    part((key) => !grouped.has(key)),
+    'Options:',
+  );
+  return show(GLOBAL_OPTIONS, 'Options of all commands:').getHelp();
+}
+
+/** What may stand in place of the last of these words; empty where a shell knows better. */
+export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {
+  const [name, ...given] = words.slice(0, -1);
+  if (name === undefined) return [...Object.keys(COMMANDS), 'help', 'completion'];
+  if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
+  if (!Object.hasOwn(COMMANDS, name)) return [];
+  const { options } = (await COMMANDS[name].load()).command;
+  const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
+  const optionOf = (word: string | undefined) =>
+    Object.entries(table).find(([key, option]) => optionName(key, option) === word)?.[1];
+  const before = optionOf(given.at(-1));
+  if (before !== undefined && before.words > 0) return before.choices ?? [];
+  if (words.at(-1)?.startsWith('-'))
+    return Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
+  const isFirst = given.every((word, i) => word.startsWith('-') || (optionOf(given[i - 1])?.words ?? 0) > 0);
+  return isFirst ? (options.target?.choices ?? []) : [];
 }
 
 const INTRODUCTION =

@@ -6,7 +6,12 @@ import { argument, text, unknownName, type ValuesOf } from './command.ts';
 import type { Configuration } from './configuration.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
-export const PLACE = { target: argument(text('A target')), place: argument(text('A place of it')) };
+export const placeArguments = (targets: readonly Target[]) => ({
+  target: argument({ ...text('A target'), choices: targets.map(({ name }) => name) }),
+  place: argument(text('A place of it')),
+});
+
+type PlaceWords = ValuesOf<ReturnType<typeof placeArguments>>;
 
 /** A place, as a user names it. */
 export interface NamedPlace<T extends Target = Target> {
@@ -21,7 +26,7 @@ export const placeWords = (targets: readonly Target[]): string =>
 /** The target and the place of a command. Throws a configuration failure where nothing names them. */
 export function placeOf<T extends Target>(
   command: string,
-  words: ValuesOf<typeof PLACE>,
+  words: PlaceWords,
   targets: readonly T[],
   configuration: Configuration,
 ): NamedPlace<T> {
@@ -35,7 +40,7 @@ export function placeOf<T extends Target>(
 /** The same for a command that may do without; undefined where nothing names them. */
 export function optionalPlaceOf<T extends Target>(
   command: string,
-  words: ValuesOf<typeof PLACE>,
+  words: PlaceWords,
   targets: readonly T[],
   configuration: Configuration,
 ): NamedPlace<T> | undefined {

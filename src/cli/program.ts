@@ -8,11 +8,12 @@ import { folderWithoutModes } from '../fs/permissions.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
-import { configHelp, helpOf } from './help.ts';
+import { completionsOf, configHelp, helpOf } from './help.ts';
 import { type CommandValues, parseCommandLine } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
-const COMPLETION = new Set(['completion', '--get-yargs-completions']);
+/** The option with which the script of `completion` asks. */
+const COMPLETION = '--get-yargs-completions';
 
 /** Such a word would be repeated in messages. The address of a notification is never shown. */
 const WITH_USER = /^(-.*=)?(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*@/i;
@@ -23,8 +24,12 @@ const NO_MODES = 'is on a file system that keeps no modes: how it is mounted dec
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const outer = printableTerminal(system.terminal);
   const [first, topic] = argv;
-  if (COMPLETION.has(first)) {
-    // yargs writes the answer to the process's stdout.
+  if (first === COMPLETION) {
+    for (const word of await completionsOf(argv.slice(2))) outer.result(word);
+    return EXIT.done;
+  }
+  if (first === 'completion') {
+    // yargs writes the script to the process's stdout.
     await parseCommandLine(argv);
     return EXIT.done;
   }

@@ -3,11 +3,11 @@ import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
-  options: PLACE,
+  options: placeArguments([duckdb]),
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   page: 'operations.md',
   async run(values, context) {

@@ -15,13 +15,13 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, day, defineCommand, required, text } from '../command.ts';
 import { Configuration, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 import { recordRun } from '../run/run.ts';
 import { EMPTY_SUMMARY, type RunResult } from '../run/summary.ts';
 
 const OPTIONS = {
-  ...PLACE,
+  ...placeArguments(STATEFUL_TARGETS),
   file: argument(required(text('The CSV file of the day'))),
   day: required(day('The day whose rows it has, yyyy-MM-dd')),
 };

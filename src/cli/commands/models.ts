@@ -2,10 +2,10 @@ import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 
 export const command = defineCommand({
-  options: PLACE,
+  options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
   async run(values, context) {

@@ -7,13 +7,13 @@ import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type Outcome, type ValuesOf } from '../command.ts';
 import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { type NamedPlace, optionalPlaceOf, PLACE } from '../place-arguments.ts';
+import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
 export const command = defineCommand({
-  options: { ...PLACE, ...DAY_OPTIONS },
+  options: { ...placeArguments(TARGETS), ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'days-and-types.md',
   async run(values, context) {

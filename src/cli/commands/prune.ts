@@ -3,7 +3,7 @@ import { count } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
@@ -18,7 +18,11 @@ const age = wordOption('Age of the days that go: 25mo, 8w or 90d', 'an age such 
 });
 
 export const command = defineCommand({
-  options: { ...PLACE, olderThan: required(age), execute: flag('Remove them; without it the plan is shown') },
+  options: {
+    ...placeArguments(STATEFUL_TARGETS),
+    olderThan: required(age),
+    execute: flag('Remove them; without it the plan is shown'),
+  },
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   page: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {

@@ -3,7 +3,7 @@ import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
@@ -12,7 +12,7 @@ const OPTIONS = {
 };
 
 export const command = defineCommand({
-  options: { ...PLACE, ...OPTIONS },
+  options: { ...placeArguments(STATEFUL_TARGETS), ...OPTIONS },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
   async run({ output, ...values }, context) {

@@ -9,11 +9,11 @@ import type { RunRecord } from '../../table/runs.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { daysLeftOf } from '../report/days.ts';
 
 export const command = defineCommand({
-  options: PLACE,
+  options: placeArguments(STATEFUL_TARGETS),
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {

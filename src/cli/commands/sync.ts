@@ -5,14 +5,14 @@ import { DAY_OPTIONS, defineCommand, duration, flag, type GLOBAL_OPTIONS, text, 
 import { Configuration, pinnedTypes, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
-import { type NamedPlace, PLACE, placeOf } from '../place-arguments.ts';
+import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, type RunResult, type Summary } from '../run/summary.ts';
 import { showPlan } from './plan.ts';
 
 const OPTIONS = {
-  ...PLACE,
+  ...placeArguments(TARGETS),
   ...DAY_OPTIONS,
   schema: text('Pinned schema, as discover prints it'),
   maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),

@@ -2,11 +2,11 @@ import { EXIT } from '../../base/errors.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { PLACE, placeOf } from '../place-arguments.ts';
+import { placeArguments, placeOf } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
-  options: PLACE,
+  options: placeArguments(STATEFUL_TARGETS),
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {

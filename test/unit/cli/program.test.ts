@@ -91,6 +91,30 @@ describe('the command line', () => {
   });
 });
 
+it('help shows the options of a command first, and the places that it takes', async () => {
+  const { stdout } = await run('verify --help');
+  expect(stdout).toContain('TARGET PLACE: duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX.\n');
+  expect((await run('sync --help')).stdout).toMatch(/--dry-run.*Options of all commands:.*--config.*arrow -\./s);
+});
+
+it.each([
+  [['sy'], 'sync'],
+  [['help', ''], 'config'],
+  [['verify', ''], 'duckdb parquet delta'],
+  [['sync', '--from', '2026-01-01', ''], 'duckdb parquet delta arrow'],
+  [['sync', 'duckdb', ''], ''],
+  [['status', '--log-format', ''], 'text json'],
+  [['forget', '--in', ''], 'duckdb parquet delta'],
+  [['status', '-'], '--config --json --quiet --verbose --log-level --log-format --help --version'],
+])('a shell completes %j', async (words, expected) => {
+  const { stdout } = await runHere(['--get-yargs-completions', 'dfinery-elt', ...words]);
+  const offered = stdout.split('\n').filter(Boolean);
+  const last = words.at(-1) ?? '';
+  const shown = offered.filter((word) => word.startsWith(last));
+  if (words[0] === 'help') expect(offered).toContain(expected);
+  else expect(shown.join(' ')).toBe(expected);
+});
+
 it('a port of simulate that is taken is refused by name', async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
