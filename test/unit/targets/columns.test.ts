@@ -128,6 +128,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       { n: '5', r: null },
       { n: null, r: expect.stringContaining('"m":"new"') },
     ]);
+    expect((await place.state())?.columns.find(({ source }) => source === 'm')?.type).toBeNull();
   });
 
   it('are recorded with the day that changed them', async () => {
@@ -140,5 +141,11 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       { sourceName: 'n', change: 'added', toType: 'string', day: D1 },
       { sourceName: 'm', change: 'added', toType: 'long', day: D3 },
     ]);
+    // That a column is missing is told once.
+    await place.load([[place.of('2026-01-04', [{ id: 'd' }])], [place.of('2026-01-05', [{ id: 'e' }])]]);
+    const missing = (await place.state())?.changes.filter(
+      ({ change, sourceName }) => change === 'missing' && sourceName === 'n',
+    );
+    expect(missing).toMatchObject([{ day: '2026-01-04' }]);
   });
 });
