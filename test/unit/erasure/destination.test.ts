@@ -95,7 +95,8 @@ describe('a sync', () => {
   });
 
   it('dry: sends nothing, echoes no state, and says what a real one would do', async () => {
-    const output = await setup.write([record('a'), state(1)], { dry_run: true, max_deletions_per_sync: 0 });
+    const rows = [state(0), record('a'), state(1)];
+    const output = await setup.write(rows, { dry_run: true, max_deletions_per_sync: 0 });
     expect([output.code, setup.server.seen.length, statsOf(output).length]).toEqual([0, 0, 0]);
     expect(output.text).toContain('A real run would stop before its first deletion: 1 profile would be deleted');
     const plain = await setup.write([record('a')], { dry_run: null });
