@@ -6,7 +6,7 @@ import { otherEncoding, UnusableCsv } from '../csv/malformed.ts';
 import { DROP, RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { type RowOutput, RowWriter } from '../csv/row-writer.ts';
-import { CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
+import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
@@ -195,7 +195,7 @@ export class Scanner {
     if (missing.length === missingColumns([]).length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (header.some((name) => name.includes('\r')))
+    if ((source.tokenizer.flags & BARE_CR) !== 0)
       throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
       throw source.malformed('missing_columns', source.start, missing.join(', '), `${header.length} other columns`);

@@ -70,6 +70,13 @@ describe('a body that is no documented CSV is refused for good', () => {
   });
 });
 
+it('a name in the header may hold a line break in quotes', () => {
+  for (const end of ['\n', '\r\n', '\r']) {
+    const { header, rows: count } = scan(textOf([[...HEADER, `"a${end}b"`], ...rows(2).map((row) => [...row, 'x'])]));
+    expect([header.at(-1), count]).toEqual([`a${end}b`, 2]);
+  }
+});
+
 describe('broken characters in a body of UTF-8', () => {
   it('are replaced and counted where texts were cut within a character', () => {
     const cut = Buffer.from(textOf([HEADER, ...rows(50, '한글 \xff')]));
