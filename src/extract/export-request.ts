@@ -63,8 +63,8 @@ export function hashedAfter(
   now: HashedColumns,
 ): readonly HashedColumns[] | undefined {
   const before = state === undefined ? [] : (state.hashed ?? [PLAIN]);
-  const all = [...before.filter((hashing) => !isSame(hashing, now)), now];
-  return all.some(({ columns }) => columns.length > 0) ? all : undefined;
+  const hashings = [...before.filter((hashing) => !isSame(hashing, now)), now];
+  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
 }
 
 const isSame = (a: HashedColumns, b: HashedColumns): boolean =>

@@ -9,7 +9,7 @@ export interface ByteSpan {
  * of any size and any spelling can be passed on unchanged.
  */
 export function membersOf(text: string): Map<string, ByteSpan> {
-  const found = new Map<string, ByteSpan>();
+  const spans = new Map<string, ByteSpan>();
   let depth = 0;
   let lastString = '';
   let value: { readonly key: string; readonly from: number } | undefined;
@@ -24,13 +24,13 @@ export function membersOf(text: string): Map<string, ByteSpan> {
     else if (char === '}' || char === ']' || char === ',') {
       if (depth === 1 && value !== undefined) {
         const raw = text.slice(value.from, at);
-        found.set(value.key, { from: at - raw.trimStart().length, to: value.from + raw.trimEnd().length });
+        spans.set(value.key, { from: at - raw.trimStart().length, to: value.from + raw.trimEnd().length });
         value = undefined;
       }
       if (char !== ',') depth--;
     }
   }
-  return found;
+  return spans;
 }
 
 /** Sets one member of an object in its text to `value` (JSON text); everything else stays as it is, byte for byte. */

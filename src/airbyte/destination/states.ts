@@ -77,11 +77,11 @@ export class StateQueue {
 
   #emitState({ stream, text }: State): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const one of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
-      const counts = this.#unreported.get(one);
+    for (const name of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
+      const counts = this.#unreported.get(name);
       stats.recordCount += counts?.recordCount ?? 0;
       stats.rejectedRecordCount += counts?.rejectedRecordCount ?? 0;
-      this.#unreported.delete(one);
+      this.#unreported.delete(name);
     }
     this.#emitting = this.#emitting.then(() => this.#emit(text, stats));
     // `emitted` rejects all the same; this only keeps the rejection from being called unhandled.

@@ -27,9 +27,9 @@ export function parseConnectorArguments(words: readonly string[], verbs: readonl
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
   const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
-  const given = { verb, isDebug, config, catalog, state };
-  for (const name of NEEDS[verb]) if (given[name] === '') throw configError(`${verb} needs --${name} FILE.`);
-  return given;
+  const options = { verb, isDebug, config, catalog, state };
+  for (const name of NEEDS[verb]) if (options[name] === '') throw configError(`${verb} needs --${name} FILE.`);
+  return options;
 }
 
 function optionsIn(args: string[]) {

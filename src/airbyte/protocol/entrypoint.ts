@@ -53,23 +53,23 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
   const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
-  const given = parseConnectorArguments(io.words, verbs);
+  const options = parseConnectorArguments(io.words, verbs);
   const { writer, clock, env, random } = io;
-  const logger = createLogger(writer.sink, given.isDebug ? 'debug' : 'info', redactor.mask);
+  const logger = createLogger(writer.sink, options.isDebug ? 'debug' : 'info', redactor.mask);
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
-  if (given.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
-  if (given.verb === 'check') {
-    const connectionStatus = await checked(connector, given.config, context);
+  if (options.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
+  if (options.verb === 'check') {
+    const connectionStatus = await checked(connector, options.config, context);
     return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
   }
-  const config = readConfig(given.config, redactor);
-  if (given.verb === 'discover' && connector.discover !== undefined) {
+  const config = readConfig(options.config, redactor);
+  if (options.verb === 'discover' && connector.discover !== undefined) {
     return writer.write(await (await connector.discover())(config, context));
   }
-  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog, 'The catalog file', { mayBeEmpty: true }));
-  if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
+  const catalog = parseConfiguredCatalog(readJsonFile(options.catalog, 'The catalog file', { mayBeEmpty: true }));
+  if (options.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
   const state = parseSavedStates(
-    given.state ? readJsonFile(given.state, 'The state file', { mayBeEmpty: true }) : undefined,
+    options.state ? readJsonFile(options.state, 'The state file', { mayBeEmpty: true }) : undefined,
   );
   return (await connector.read?.())?.(config, catalog, state, context);
 }

@@ -44,19 +44,19 @@ export function propertyNames(
   header: readonly HeaderColumn[],
   catalog?: ReadonlySet<string>,
 ): (string | undefined)[] {
-  const own = stream === 'event_items' ? [...OWN_NAMES, ITEM_POSITION] : OWN_NAMES;
-  const wanted = wantedNames(stream, header, own);
-  const names = [...wanted];
-  const taken = new Set(own.map(foldName));
-  for (const i of inOrder(wanted)) {
-    let name = wanted[i] ?? '';
+  const reserved = stream === 'event_items' ? [...OWN_NAMES, ITEM_POSITION] : OWN_NAMES;
+  const plain = plainNames(stream, header, reserved);
+  const names = [...plain];
+  const taken = new Set(reserved.map(foldName));
+  for (const i of inOrder(plain)) {
+    let name = plain[i] ?? '';
     while (taken.has(foldName(name))) name = nameWithHash(name, hashedText(header[i]));
     taken.add(foldName(name));
     names[i] = name;
   }
   return catalog === undefined
     ? names
-    : names.map((name, i) => configuredName(name, wanted[i], header[i], names, catalog));
+    : names.map((name, i) => configuredName(name, plain[i], header[i], names, catalog));
 }
 
 /** The name of a column that has the name of another one, made distinct by the hash of `source`. */
@@ -67,13 +67,13 @@ const hashedText = ({ source, occurrence }: HeaderColumn): string =>
   occurrence < 3 ? source : `${source}#${occurrence}`;
 
 /** The names before equal ones are made distinct. An item column keeps its prefix where its short name is taken. */
-function wantedNames(
+function plainNames(
   stream: StreamName,
   header: readonly HeaderColumn[],
-  own: readonly string[],
+  reserved: readonly string[],
 ): (string | undefined)[] {
   const shown = SHOWN[stream];
-  const taken = new Set(own.map(foldName));
+  const taken = new Set(reserved.map(foldName));
   for (const { group, source } of header) if (shown[group] === 'whole') taken.add(foldName(source));
   return header.map(({ group, source }) => {
     if (shown[group] === 'hidden') return undefined;
@@ -95,12 +95,12 @@ function inOrder(names: readonly (string | undefined)[]): number[] {
 /** The other form of a name, with or without its hash, where the catalog has that alone. */
 function configuredName(
   name: string | undefined,
-  wanted: string | undefined,
+  plain: string | undefined,
   column: HeaderColumn,
   names: readonly (string | undefined)[],
   catalog: ReadonlySet<string>,
 ): string | undefined {
-  if (name === undefined || wanted === undefined || catalog.has(name)) return name;
-  const other = name === wanted ? nameWithHash(name, hashedText(column)) : wanted;
+  if (name === undefined || plain === undefined || catalog.has(name)) return name;
+  const other = name === plain ? nameWithHash(name, hashedText(column)) : plain;
   return catalog.has(other) && !names.includes(other) ? other : name;
 }

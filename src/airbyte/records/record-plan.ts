@@ -65,8 +65,8 @@ export function planRecords(
   const named = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
   const names = propertyNames(stream.name, named, catalog);
-  const wanted = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
-  const properties = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
+  const sent = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
+  const properties = sent.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
   const zone = zoneOf(timezone);
   return {
     stream: stream.name,
@@ -77,7 +77,7 @@ export function planRecords(
       codec: property?.type && TYPES[property.type],
       zone: property?.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
     })),
-    labels: wanted.map((name) => Buffer.from(`,${JSON.stringify(name ?? '')}:`)),
+    labels: sent.map((name) => Buffer.from(`,${JSON.stringify(name ?? '')}:`)),
     fields: names.map((name) => JSON.stringify(name ?? '')),
     rescuedAs: named.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
     key: stream.name !== 'event_logs' && catalog.has(KEY),

@@ -67,9 +67,9 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
   const header = kept?.map(({ name }) => name) ?? whole;
   const sampled = headerColumns(scans.map((scan) => scan.source));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const all = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
-  const found = new Map(all.map((column): [string, HeaderColumn] => [column.key, column]));
-  return [...found.values()]
+  const columns = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
+  const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
+  return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
     .map(({ key, source, group, declared }) => ({
       source,

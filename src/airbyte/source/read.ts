@@ -104,15 +104,15 @@ class Reader {
 
   /** The streams that want a day and meet a condition; one whose condition throws ends. */
   async #those(day: Day, condition: (stream: Stream) => boolean): Promise<Stream[]> {
-    const found: Stream[] = [];
+    const matching: Stream[] = [];
     for (const stream of this.#streams.wanting(day)) {
       try {
-        if (condition(stream)) found.push(stream);
+        if (condition(stream)) matching.push(stream);
       } catch (error) {
         await this.#streams.fail([stream], error);
       }
     }
-    return found;
+    return matching;
   }
 
   /** Writes the records of a day for all streams in one pass, and a state for each. */

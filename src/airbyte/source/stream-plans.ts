@@ -138,8 +138,8 @@ const receiptsIn = (state: JsonObject | undefined): StoredReceipts =>
 /** The plan of the downloads for several streams: each day that one of them wants is downloaded once. */
 export function planForAll(plans: readonly Plan[]): Plan {
   const [first] = plans;
-  const known = plans.find((plan) => plan.toDateInclusive !== undefined);
-  const asked = plans.flatMap((plan) => plan.endDayOn ?? []);
+  const informed = plans.find((plan) => plan.toDateInclusive !== undefined);
+  const endDays = plans.flatMap((plan) => plan.endDayOn ?? []);
   const receipts = new Map<Day, StoredReceiptFacts>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
     const other = receipts.get(day);
@@ -152,8 +152,8 @@ export function planForAll(plans: readonly Plan[]): Plan {
     receipts,
     days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
     readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
-    toDateInclusive: known?.toDateInclusive,
-    endDayOn: known === undefined ? asked.sort().at(-1) : undefined,
+    toDateInclusive: informed?.toDateInclusive,
+    endDayOn: informed === undefined ? endDays.sort().at(-1) : undefined,
     warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
   };
 }

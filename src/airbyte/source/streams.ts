@@ -31,18 +31,18 @@ export class Streams {
   ): Promise<Streams> {
     const streams = new Streams(output, configured.length);
     const now = output.clock.now();
-    for (const one of configured) {
+    for (const stream of configured) {
       let planned: StreamPlan;
       try {
-        planned = planStream(one, saved.get(streamKey(one.descriptor)), config, now);
+        planned = planStream(stream, saved.get(streamKey(stream.descriptor)), config, now);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
-        await writeStatus(output, one.descriptor, 'STARTED');
-        await streams.#addFailure(one.name, error);
-        await writeStatus(output, one.descriptor, 'INCOMPLETE');
+        await writeStatus(output, stream.descriptor, 'STARTED');
+        await streams.#addFailure(stream.name, error);
+        await writeStatus(output, stream.descriptor, 'INCOMPLETE');
         continue;
       }
-      streams.all.push(new Stream(one, planned, output));
+      streams.all.push(new Stream(stream, planned, output));
     }
     for (const stream of streams.all) await stream.open();
     for (const stream of streams.all) if (stream.plan.days.length === 0) await stream.close('COMPLETE');
