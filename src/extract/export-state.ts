@@ -5,13 +5,13 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
 import { latestToday, readAgainDays } from './plan/calendar.ts';
-import type { ExportState, RunFacts, StoredReceipts } from './receipt.ts';
+import type { ExportState, PriorReceipts, RunProgress } from './receipt.ts';
 
 /**
  * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the
  * lock of the place. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
  */
-export function stateAfter(before: ExportState | undefined, receipts: StoredReceipts, facts: RunFacts): ExportState {
+export function stateAfter(before: ExportState | undefined, receipts: PriorReceipts, facts: RunProgress): ExportState {
   const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
   const start = before?.start_date ?? facts.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
@@ -44,7 +44,7 @@ export const isUnread = ({ start_date, days }: ExportState): boolean =>
   start_date === undefined && isObject(days) && Object.keys(days).length === 0;
 
 /** True for a day that needs no further read: loaded and over, or lost. */
-export const isComplete = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
+export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 
 /** Why a stored state cannot be used; the Airbyte source handles `filters` and `future` itself. */

@@ -9,7 +9,7 @@ import { DayDownloads } from './download/downloads.ts';
 import type { RequestHashes } from './export-request.ts';
 import { nameDays } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
-import { type DayDownload, hasOtherFilters, type RunFacts, type StoredReceiptFacts } from './receipt.ts';
+import { type DayDownload, hasOtherFilters, type PriorReceipt, type RunProgress } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
 import type { ExtractDeps } from './session.ts';
 import { sweepRunFolders } from './spool.ts';
@@ -17,7 +17,7 @@ import { sweepRunFolders } from './spool.ts';
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
 export interface DayBatch {
   readonly days: readonly DayDownload[];
-  readonly facts: RunFacts;
+  readonly facts: RunProgress;
 }
 
 /**
@@ -57,7 +57,7 @@ export function logPlan(
     logger.info('plan.read_again', `Read again, since ${why}: ${nameDays(days)}.`);
 }
 
-function whyAgain(stored: StoredReceiptFacts | undefined, hashes: RequestHashes): string {
+function whyAgain(stored: PriorReceipt | undefined, hashes: RequestHashes): string {
   if (stored !== undefined && hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
   return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
@@ -99,7 +99,7 @@ async function* batches(
   async function* flush() {
     const days = batch.drain();
     if (days.length === 0) return;
-    yield { days, facts: outcome.runFacts(run, deps.clock.now()) };
+    yield { days, facts: outcome.progress(run, deps.clock.now()) };
     for (const day of days) await downloads.remove(day);
   }
 }

@@ -12,7 +12,7 @@ import { Scanner } from '../cells/columns/scanner.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import type { DayDownload, StoredReceiptFacts } from './receipt.ts';
+import type { DayDownload, PriorReceipt } from './receipt.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a download.
 
@@ -38,7 +38,7 @@ export interface FileDayOptions {
 /** Throws a configuration failure for a day that a sync can still load, or has loaded. */
 export function checkNeedsFile(
   day: Day,
-  stored: StoredReceiptFacts | undefined,
+  stored: PriorReceipt | undefined,
   { now, historyDays }: { readonly now: number; readonly historyDays: number },
 ): void {
   const isLoaded = stored?.is_over === true && stored.pruned !== true;
@@ -98,11 +98,7 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
 }
 
 /** Throws a configuration failure for a file with fewer rows than a place has of its day. */
-export function checkNotFewer(
-  file: string,
-  { receipt: { day, rows } }: DayDownload,
-  stored: StoredReceiptFacts | undefined,
-) {
+export function checkNotFewer(file: string, { receipt: { day, rows } }: DayDownload, stored: PriorReceipt | undefined) {
   const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
   if (rows >= before) return;
   const message = `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`;

@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
-import type { StoredReceipts } from './receipt.ts';
+import type { PriorReceipts } from './receipt.ts';
 
 /** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
 const WEEKS = 4;
@@ -18,7 +18,7 @@ export interface ImplausibleDay {
  * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
  * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median.
  */
-export function implausible(day: Day, receipts: StoredReceipts): ImplausibleDay | undefined {
+export function implausible(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
   const before: number[] = [];

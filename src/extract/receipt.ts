@@ -84,7 +84,7 @@ export interface ExportState {
 }
 
 /** What a run has learned, to be stored with the next commit. */
-export interface RunFacts {
+export interface RunProgress {
   /** The time of this machine (ms since 1970). */
   readonly now: number;
   /** The start, if the place has none yet. */
@@ -105,7 +105,7 @@ export interface RunFacts {
 }
 
 /** What a place stores of a receipt, as far as plans and states need it. */
-export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
   /** Hash of the filters; undefined: those of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
@@ -115,19 +115,17 @@ export interface StoredReceiptFacts extends Pick<Receipt, 'rows' | 'to_date' | '
 }
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
-export const hasOtherFilters = (
-  stored: Pick<StoredReceiptFacts, 'filters'>,
-  { filters }: Pick<RequestHashes, 'filters'>,
-) => stored.filters !== undefined && stored.filters !== filters;
+export const hasOtherFilters = (stored: Pick<PriorReceipt, 'filters'>, { filters }: Pick<RequestHashes, 'filters'>) =>
+  stored.filters !== undefined && stored.filters !== filters;
 
 /** The receipts of a place, by day. */
-export type StoredReceipts = ReadonlyMap<Day, StoredReceiptFacts>;
+export type PriorReceipts = ReadonlyMap<Day, PriorReceipt>;
 
 /** The facts about earlier loads that a place has stored. */
 export interface PriorLoads {
   /** The stored state; the plan parses and checks it. */
   readonly state: unknown;
-  readonly receipts: StoredReceipts;
+  readonly receipts: PriorReceipts;
 }
 
 /** The earlier loads of a place before its first run, and of a target that stores nothing. */

@@ -8,7 +8,7 @@ import type { Run } from './download/run.ts';
 import { nameDays } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
 import { implausible } from './plausible.ts';
-import { type DayDownload, hasOtherFilters, type Receipt, type RunFacts, type StoredReceiptFacts } from './receipt.ts';
+import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt, type RunProgress } from './receipt.ts';
 import type { ExtractCounts } from './session.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
@@ -23,7 +23,7 @@ export interface OutcomeDeps {
 /** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
 export class RunOutcome {
   /** Receipts before the run, and of the days that it loaded. */
-  readonly receipts: Map<Day, StoredReceiptFacts>;
+  readonly receipts: Map<Day, PriorReceipt>;
   readonly #plan: Plan;
   readonly #deps: OutcomeDeps;
   /** First day that is still exported, of a reader that has no start yet. */
@@ -116,7 +116,7 @@ export class RunOutcome {
   }
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
-  #warnOfLateRows({ day, rows, to_date }: Receipt, before: StoredReceiptFacts | undefined): void {
+  #warnOfLateRows({ day, rows, to_date }: Receipt, before: PriorReceipt | undefined): void {
     if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.hashes) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
@@ -138,7 +138,7 @@ export class RunOutcome {
   }
 
   /** The facts to store with what was loaded so far. */
-  runFacts(run: Pick<Run, 'toDateInclusive' | 'isEndDayProved' | 'finalNewline'>, now: number): RunFacts {
+  progress(run: Pick<Run, 'toDateInclusive' | 'isEndDayProved' | 'finalNewline'>, now: number): RunProgress {
     const { hashes, hashing, appends, rewrites } = this.#plan;
     const toDateInclusive = run.isEndDayProved ? run.toDateInclusive : undefined;
     const gaps = this.#failsAtGap ? [] : this.#lost;

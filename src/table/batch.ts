@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { typeOf, widenedType } from '../cells/types/types.ts';
-import type { DayDownload, RunFacts, SpoolFile } from '../extract/receipt.ts';
+import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
 import type { StoredColumn } from './columns.ts';
@@ -21,7 +21,7 @@ export interface BatchDays {
 export async function splitBatch(
   { receipts }: Pick<TableState, 'receipts'>,
   batch: readonly DayDownload[],
-  { rewrites }: Pick<RunFacts, 'rewrites'>,
+  { rewrites }: Pick<RunProgress, 'rewrites'>,
   countRows: (days: readonly Day[]) => Promise<ReadonlyMap<Day, number>>,
 ): Promise<BatchDays> {
   const current = currentDownloads(receipts, batch);
@@ -134,7 +134,7 @@ export interface StoredRows {
   readonly rowsByDay: ReadonlyMap<Day, number>;
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
-  readonly facts: RunFacts;
+  readonly facts: RunProgress;
   /** Instant of the commit, by `nextChange`. */
   readonly changedAt: string;
 }
@@ -169,7 +169,7 @@ export const NOTHING_STORED: Commit = {
 export function finishUnchanged(
   before: TableState,
   unchanged: readonly DayDownload[],
-  facts: RunFacts,
+  facts: RunProgress,
 ): { readonly state: TableState; readonly commit: Commit } {
   const receipts = unchanged.map(({ receipt }) => receipt);
   const nothing = { receipts: [], rowsByDay: new Map(), retyped: new Set<Day>(), changes: [], changedAt: '' };

@@ -1,7 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../base/days.ts';
 import { stateAfter } from '../extract/export-state.ts';
-import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type Receipt, type RunFacts } from '../extract/receipt.ts';
+import {
+  type ExportState,
+  NO_PRIOR_LOADS,
+  type PriorLoads,
+  type Receipt,
+  type RunProgress,
+} from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
 import { type Receipts, receiptsOf, unchangedReceipt, withRows } from './receipts.ts';
@@ -47,7 +53,7 @@ export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
   readonly retyped: ReadonlySet<Day>;
   /** Rows that are there after the commit: of its days, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
-  readonly facts: RunFacts;
+  readonly facts: RunProgress;
   /** Instant of the commit, by `nextChange`. */
   readonly changedAt: string;
 }

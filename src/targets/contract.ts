@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
-import type { DayDownload, RunFacts } from '../extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Rules } from '../table/column-plan.ts';
 import type { Difference } from '../table/differences.ts';
@@ -70,7 +70,7 @@ export interface Sink {
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
    * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
-  commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit>;
+  commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */

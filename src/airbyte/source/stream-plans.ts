@@ -4,12 +4,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { parseState, StateError } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
-import {
-  type ExportState,
-  NO_PRIOR_LOADS,
-  type StoredReceiptFacts,
-  type StoredReceipts,
-} from '../../extract/receipt.ts';
+import { type ExportState, NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
 import type { ConfiguredStream } from '../protocol/input.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
 
@@ -132,15 +127,15 @@ function stateOfJob(
 }
 
 /** What a state keeps of the days that were read; the schema of the state has checked it where the state is used. */
-const receiptsIn = (state: JsonObject | undefined): StoredReceipts =>
-  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, StoredReceiptFacts>>));
+const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /** The plan of the downloads for several streams: each day that one of them wants is downloaded once. */
 export function planForAll(plans: readonly Plan[]): Plan {
   const [first] = plans;
   const informed = plans.find((plan) => plan.toDateInclusive !== undefined);
   const endDays = plans.flatMap((plan) => plan.endDayOn ?? []);
-  const receipts = new Map<Day, StoredReceiptFacts>();
+  const receipts = new Map<Day, PriorReceipt>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
     const other = receipts.get(day);
     if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);

@@ -91,7 +91,7 @@ export class Stream {
     const { receipts } = this.#outcome;
     for (const old of [...receipts.keys()].sort().slice(0, -KEPT_DAYS)) receipts.delete(old);
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
-    const state = stateAfter(this.#state, receipts, this.#outcome.runFacts(run, this.#output.clock.now()));
+    const state = stateAfter(this.#state, receipts, this.#outcome.progress(run, this.#output.clock.now()));
     const days = Object.fromEntries([...receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
     this.#state = { ...state, days, ...this.#refresh };
     await this.#writeState(records);

@@ -6,7 +6,7 @@ import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts'
 import { hashedColumns, hashesOf } from '../../extract/export-request.ts';
 import { checkState } from '../../extract/export-state.ts';
 import { checkNeedsFile, checkNotFewer, dayFromFile } from '../../extract/file-day.ts';
-import type { RunFacts } from '../../extract/receipt.ts';
+import type { RunProgress } from '../../extract/receipt.ts';
 import { editsOf } from '../../extract/session.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Commit } from '../../table/batch.ts';
@@ -94,7 +94,7 @@ async function loadDay(sink: Sink, loading: Loading, context: Context): Promise<
       signal,
     });
     checkNotFewer(file, download, stored);
-    const facts: RunFacts = {
+    const facts: RunProgress = {
       now,
       start: exportState?.start_date ?? named,
       hashes,

@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { implausible } from '../plausible.ts';
-import type { StoredReceipts } from '../receipt.ts';
+import type { PriorReceipts } from '../receipt.ts';
 
 const EAST = 14;
 const WEST = -12;
@@ -41,7 +41,7 @@ export const mayStillArrive = (day: Day, now: number): boolean => day > addDays(
  * days without rows again.
  */
 export const readAgainDays = (
-  receipts: StoredReceipts,
+  receipts: PriorReceipts,
   { now, appends }: { readonly now: number; readonly appends: boolean },
 ): Day[] =>
   [...receipts]

@@ -18,8 +18,8 @@ import {
   type ExportState,
   hasOtherFilters,
   type PriorLoads,
-  type StoredReceiptFacts,
-  type StoredReceipts,
+  type PriorReceipt,
+  type PriorReceipts,
 } from '../receipt.ts';
 import { lastDayOver, lastDayOverFor, latestToday, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
 
@@ -57,7 +57,7 @@ export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
   /** The receipts before the run. */
-  readonly receipts: StoredReceipts;
+  readonly receipts: PriorReceipts;
   /** The days to read, in order. */
   readonly days: readonly Day[];
   /** Those of them that are read again because they are empty or implausible. */
@@ -189,7 +189,7 @@ function incrementalDays(input: PlanInput, { state, hashes, start, cursor, oldes
 }
 
 /** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
-const isThere = (day: Day, receipts: StoredReceipts, gaps: ReadonlySet<Day>): boolean =>
+const isThere = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
   !gaps.has(day) && receipts.get(day)?.pruned !== true;
 
 function incrementalWarnings(
@@ -217,13 +217,13 @@ function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state,
   const first = laterOf(start, oldest);
   const older = [...receipts].filter(([day]) => day < first).sort(([a], [b]) => (a < b ? -1 : 1));
   const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
-  const name = (stays: readonly (readonly [Day, StoredReceiptFacts])[], how: string) => {
+  const name = (stays: readonly (readonly [Day, PriorReceipt])[], how: string) => {
     if (stays.length === 0) return;
     const days = nameDays(stays.map(([day]) => day));
     const message = `Days before ${first} can no longer be exported: ${days} stay as they are${how}.`;
     warnings.push({ event: 'plan.older_days', message });
   };
-  const isOther = ([, receipt]: readonly [Day, StoredReceiptFacts]) => hasOtherFilters(receipt, hashes);
+  const isOther = ([, receipt]: readonly [Day, PriorReceipt]) => hasOtherFilters(receipt, hashes);
   name(
     older.filter((entry) => !isOther(entry)),
     '',

@@ -15,7 +15,7 @@ import { checkDatabasePath, fileExists } from '../../engine/session/database-fil
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { anyOf, identifier } from '../../engine/session/quote.ts';
-import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import {
   type Commit,
@@ -71,7 +71,7 @@ export class DuckDbSink implements Sink {
     return this.#state;
   }
 
-  async commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
+  async commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
     const names = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header)));
     const options = { ...this.#options, columns: names.size, signal };
     return withFile(options, async (engine) => {
@@ -150,7 +150,7 @@ interface Storing {
   readonly state: TableState;
   readonly planned: PlannedBatch;
   readonly unchanged: readonly DayDownload[];
-  readonly facts: RunFacts;
+  readonly facts: RunProgress;
   readonly changedAt: string;
 }
 

@@ -3,7 +3,7 @@ import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { anyOf, identifier } from '../../engine/session/quote.ts';
-import type { DayDownload, RunFacts } from '../../extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import {
   type Commit,
   finishBatch,
@@ -59,7 +59,7 @@ class FilesSink implements Sink {
     return this.#place.log.snapshot?.state;
   }
 
-  commit(batch: readonly DayDownload[], facts: RunFacts, signal: AbortSignal): Promise<Commit> {
+  commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
     const work = (commit: CommitChange) => this.#commit(batch, facts, signal, commit);
     return this.#guarded(() => this.#place.exclusively(work), signal);
   }
@@ -96,7 +96,7 @@ class FilesSink implements Sink {
 
   async #commit(
     batch: readonly DayDownload[],
-    facts: RunFacts,
+    facts: RunProgress,
     signal: AbortSignal,
     commit: CommitChange,
   ): Promise<Commit> {

@@ -8,7 +8,7 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
-import type { DayDownload, Receipt, RunFacts, SpoolFile } from '../../../src/extract/receipt.ts';
+import type { DayDownload, Receipt, RunProgress, SpoolFile } from '../../../src/extract/receipt.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
@@ -61,7 +61,7 @@ export class Days {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
-  facts(start: Day): RunFacts {
+  facts(start: Day): RunProgress {
     return {
       now: this.clock.now(),
       start,

@@ -4,20 +4,20 @@ import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { implausible } from '../../../src/extract/plausible.ts';
-import type { ExportState, RunFacts, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
+import type { ExportState, PriorReceipt, RunProgress } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
-const receipt = (more: Partial<StoredReceiptFacts> = {}): StoredReceiptFacts => ({
+const receipt = (more: Partial<PriorReceipt> = {}): PriorReceipt => ({
   rows: 100,
   to_date: '2026-01-01',
   is_over: true,
   requested_at: '2026-01-20T00:00:00.000Z',
   ...more,
 });
-const receipts = (days: readonly Day[], more: Partial<StoredReceiptFacts> = {}) =>
+const receipts = (days: readonly Day[], more: Partial<PriorReceipt> = {}) =>
   new Map(days.map((day) => [day, receipt(more)]));
 
-const facts = (more: Partial<RunFacts> = {}): RunFacts => ({
+const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   hashes: hashesOf({ ...SETTINGS }),
@@ -31,7 +31,7 @@ const facts = (more: Partial<RunFacts> = {}): RunFacts => ({
 });
 
 describe('the cursor after a commit', () => {
-  const cursor = (days: readonly Day[], before?: Partial<ExportState>, more: Partial<RunFacts> = {}) =>
+  const cursor = (days: readonly Day[], before?: Partial<ExportState>, more: Partial<RunProgress> = {}) =>
     stateAfter(before && { version: 1, from_date: '2026-01-10', ...before }, receipts(days), facts(more)).from_date;
 
   it('is the first day that is not both loaded and over', () => {
@@ -63,7 +63,7 @@ describe('the cursor after a commit', () => {
     const days = daysOf('2026-01-10', '2026-01-18');
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...days), { maxLength: 30 }), (order) => {
-        const stored = new Map<Day, StoredReceiptFacts>();
+        const stored = new Map<Day, PriorReceipt>();
         let before: ExportState | undefined;
         for (const [i, day] of order.entries()) {
           stored.set(day, receipt({ is_over: i % 5 !== 0 || stored.get(day)?.is_over === true }));

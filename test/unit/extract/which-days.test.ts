@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { forecastOf, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
-import type { ExportState, PriorLoads, StoredReceiptFacts } from '../../../src/extract/receipt.ts';
+import type { ExportState, PriorLoads, PriorReceipt } from '../../../src/extract/receipt.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
 const HASHES = hashesOf({ ...SETTINGS });
 
-type Stored = Partial<StoredReceiptFacts>;
+type Stored = Partial<PriorReceipt>;
 
 /** Receipts of days, each over and with 100 rows unless `other` says something else. */
 const receipts = (first: Day, last: Day, other: Readonly<Record<Day, Stored>> = {}) =>

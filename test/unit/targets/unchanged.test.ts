@@ -1,7 +1,7 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DayDownload, RunFacts } from '../../../src/extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../../../src/extract/receipt.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -23,7 +23,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     place.of(D3, ROWS, { is_over: false, ...facts }),
   ];
 
-  async function commit(batch: readonly DayDownload[], facts: Partial<RunFacts> = {}): Promise<Commit> {
+  async function commit(batch: readonly DayDownload[], facts: Partial<RunProgress> = {}): Promise<Commit> {
     const sink = await place.target.open(place.place, place.options());
     try {
       return await sink.commit(batch, { ...place.facts(D1), ...facts }, place.signal);
