@@ -4,12 +4,13 @@ import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
-import { isProved, proofLines, proveErasure } from '../../erasure/ledger/proof.ts';
+import { exitOf, proofLines, proveErasure, summarySentences } from '../../erasure/ledger/proof.ts';
 import { verifyLedger } from '../../erasure/ledger/read.ts';
 import { DeletionList } from '../../erasure/list.ts';
 import type { PurgeRequest } from '../../erasure/purge.ts';
 import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
+import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
 import { Configuration } from '../configuration.ts';
@@ -25,6 +26,7 @@ import {
   serviceOf,
 } from '../erasure.ts';
 import { failureOf } from '../failure.ts';
+import { proofPage } from '../report/proof-page.ts';
 import { during } from '../run/progress.ts';
 
 const OPTIONS = {
@@ -40,6 +42,7 @@ const OPTIONS = {
   confirm: text('The hash that the plan of exactly this list printed'),
   proof: text('An external ID: when the service deleted it, and how many rows left which place'),
   proofFile: text('The same for each ID of a list, with --column as for --file'),
+  output: { ...text('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
   verifyLedger: text('A ledger: was anything in it changed?'),
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
@@ -62,6 +65,7 @@ export const command = defineCommand({
       );
     }
     const isProof = proof !== undefined || proofFile !== undefined;
+    if (values.output !== undefined && !isProof) throw configError('-o goes with --proof or --proof-file.');
     if (head !== undefined && !isProof && ledger === undefined) throw configError('--head needs a ledger to verify.');
     if (ledger !== undefined) return verdictOn(ledger, values, context);
     return isProof ? proofOf(values, context) : forget(values, context);
@@ -184,7 +188,7 @@ function keyOf({ config }: Values, context: Context) {
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
 async function proofOf(values: Values, context: Context): Promise<Outcome> {
-  const { proof: id, proofFile, column, head } = values;
+  const { proof: id, proofFile, column, head, output } = values;
   const configuration = new Configuration(values.config, context);
   const setup = erasureOf(configuration);
   const service = serviceOf(setup, configuration);
@@ -194,6 +198,17 @@ async function proofOf(values: Values, context: Context): Promise<Outcome> {
   const given = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of rowsOf(given, undefined)) list.add(row);
   const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service, head });
-  const lines = proofLines(proof, id === undefined);
-  return { result: proof, lines, exit: isProved(proof) ? EXIT.done : EXIT.failed };
+  const exit = exitOf(proof);
+  const isList = id === undefined;
+  if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };
+  if (proof.problems.length > 0)
+    throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
+  const page = proofPage(proof, { now: context.clock.now(), isList });
+  if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
+  writeNamedFile(output, page, `the page ${output}`);
+  return {
+    result: { ...proof, output },
+    lines: [...summarySentences(proof), `The page to sign is in ${output}.`],
+    exit,
+  };
 }

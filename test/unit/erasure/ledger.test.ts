@@ -15,8 +15,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
-import { isProved, proofLines, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import { exitOf, proofLines, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/read.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 
@@ -170,29 +171,110 @@ describe('a proof', () => {
     expect(proof.ids).toMatchObject([
       {
         row: 2,
-        answers: [{ outcome: 'done', code: '20000', requested_by: 'officer', reason: 'ticket 7' }],
+        state: 'confirmed',
+        answers: [{ outcome: 'done', code: '20000' }],
         removals: [
           { place: 'duckdb /x', rows: 3, removed_at: expect.any(String) },
           { place: 'delta /y', rows: 2, removed_at: null },
         ],
       },
       { row: 3, answers: [{ outcome: 'rejected', code: '40000' }], removals: [{ rows: 0 }] },
-      { row: 4, answers: [], removals: [] },
+      { row: 4, state: 'unknown', answers: [], removals: [] },
     ]);
-    expect(isProved(proof)).toBe(false);
+    expect(proof.summary).toMatchObject({ ids: 3, confirmed: 1, rejected: 1, unknown: 1, requested_by: ['officer'] });
+    expect(proof.summary).toMatchObject({ reasons: ['ticket 7'], places: [{ rows: 3 }, { rows: 0 }] });
+    expect(exitOf(proof)).toBe(1);
     const text = proofLines(proof, true).join('\n');
     expect(text).toMatch(/Row 2 .*\n.*the service confirmed the deletion\n.*duckdb \/x: 3 rows removed\n/);
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
     expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: held no row of this ID/);
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
-    expect(isProved(await prove(['a', 'b']))).toBe(true);
+    expect(exitOf(await prove(['a', 'b']))).toBe(0);
+  });
+
+  const purgeOf = (ledger: Ledger, name: string, rows: number) =>
+    ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
+
+  it('names an ID as open that was asked without a clear answer, or never asked', async () => {
+    const ledger = await request({ c: 'done' });
+    await ledger.writeAll([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
+    await ledger.write({ kind: 'before', id: ledger.key.idHash('b') });
+    const proof = await prove(['a', 'b', 'c']);
+    expect([exitOf(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
+    const text = proofLines(proof, true).join('\n');
+    expect(text).toContain('3 IDs: 1 confirmed by the service, 0 rejected by the service, 2 open.');
+    expect(text).toMatch(/Row 2 .*\n {2}open: never asked\n/);
+    expect(text).toMatch(/Row 3 .*\n {2}open: asked at \d{4}-.*, no clear answer\n/);
+  });
+
+  it('says that the service was not asked after a purge alone', async () => {
+    const ledger = await open();
+    await ledger.begin(1, ['duckdb /x'], false);
+    await ledger.write(purgeOf(ledger, 'a', 2));
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 1, stays: ['copy'] });
+    const proof = await prove(['a']);
+    expect([exitOf(proof), proof.ids[0].state]).toEqual([0, 'not_asked']);
+    const text = proofLines(proof, false).join('\n');
+    expect(text).toContain('the service was not asked');
+    expect(text).toContain('Not made by dfinery-elt, stays there: copy.');
+  });
+
+  it('says that rows are gone whose purge was killed before its line, once the next run finds none', async () => {
+    const killed = await open();
+    await killed.begin(1, ['duckdb /x'], false);
+    await killed.write(purgeOf(killed, 'a', 2));
+    expect(proofLines(await prove(['a']), false).join()).toContain('no line says that they were removed');
+    const again = await open();
+    await again.begin(1, ['duckdb /x'], false);
+    await again.write(purgeOf(again, 'a', 0));
+    await again.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    expect((await prove(['a'])).ids[0].removals).toMatchObject([
+      { rows: 2, removed_at: expect.any(String) },
+      { rows: 0, removed_at: expect.any(String) },
+    ]);
+  });
+
+  it('says of a person without rows that none was found, in which ways and where', async () => {
+    const ledger = await open();
+    await ledger.begin(0, ['duckdb /x'], false);
+    const ways = ['the profiles of the service', 'the column member'];
+    await ledger.write({ kind: 'access', id: ledger.key.idHash('a'), places: ['duckdb /x'], ways, rows: 0 });
+    const proof = await prove(['a']);
+    expect([exitOf(proof), proofLines(proof, false).at(-1)]).toEqual([
+      0,
+      expect.stringContaining(
+        'no row was found (person), looked for by the profiles of the service and the column member in duckdb /x',
+      ),
+    ]);
+  });
+
+  it('makes a page to sign, which holds no ID and needs no script', async () => {
+    const ledger = await request({ 'marked-a': 'done' }, { requestedBy: 'officer <Kim>', reason: 'ticket 7' });
+    await ledger.write(purgeOf(ledger, 'marked-a', 3));
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt_orders'] });
+    const proof = await prove(['marked-a']);
+    const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
+    expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
+    expect(page).not.toContain(ledger.key.idHash('marked-a').slice(0, 16));
+    for (const text of [
+      'officer &lt;Kim&gt;',
+      'ticket 7',
+      '<td>2</td>',
+      '<td>3, 2026-',
+      'dbt_orders',
+      proof.head,
+      'signature',
+    ]) {
+      expect(page).toContain(text);
+    }
   });
 
   it('says nothing if the ledger was edited or cut', async () => {
     const { head } = await request({ a: 'done' });
     appendFileSync(path(), 'x\n');
     const broken = await prove(['a']);
-    expect([broken.ids, isProved(broken)]).toEqual([[], false]);
+    expect([broken.ids, exitOf(broken)]).toEqual([[], 1]);
     expect(proofLines(broken, false).at(-1)).toBe('The ledger is broken and proves nothing.');
     writeFileSync(path(), `${lines()[0]}\n`);
     expect((await prove(['a'], head)).problems).toHaveLength(1);

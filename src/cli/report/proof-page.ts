@@ -1,0 +1,110 @@
+import { count, grouped } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
+import { answerText, type Proof, summarySentences } from '../../erasure/ledger/proof.ts';
+import { Html, html } from './html.ts';
+
+/** For paper: black on white, A4, no script, no request. */
+const STYLE = new Html(`
+@page { size: A4; margin: 18mm 16mm 20mm; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem; max-width: 50rem; background: #fff; color: #111; font: 14px/1.45 system-ui, sans-serif; }
+h1 { font-size: 1.45rem; margin: 0 0 .25rem; } h2 { font-size: 1.05rem; margin: 1.5rem 0 .4rem; break-after: avoid; }
+p, li { margin: .2rem 0; } ul { margin: 0; padding-left: 1.2rem; }
+dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; margin: 1rem 0; }
+dt { color: #444; } dd { margin: 0; overflow-wrap: anywhere; }
+table { width: 100%; border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; table-layout: fixed; }
+thead { display: table-header-group; } tr { break-inside: avoid; }
+th, td { text-align: left; vertical-align: top; padding: .12rem .5rem .12rem 0; border-bottom: 1px solid #bbb; overflow-wrap: anywhere; }
+table { margin-top: .4rem; } th:first-child, td:first-child { width: 3.5rem; text-align: right; padding-right: 1rem; }
+th:nth-child(2) { width: 32%; }
+.head { font: .8rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+.sign { display: grid; grid-template-columns: 1fr 1fr; gap: 2rem; margin: 4rem 0 2rem; break-inside: avoid; }
+.sign p { border-top: 1px solid #111; padding-top: .3rem; }
+@media print { body { padding: 0; max-width: none; font-size: 10.5pt; } }
+`);
+
+interface PageOptions {
+  /** Instant at which the page is made (ms since 1970). */
+  readonly now: number;
+  /** True if the rows are those of a list; false for a single ID. */
+  readonly isList: boolean;
+}
+
+/** A page to sign and to file: what a proof says of the ids of a list, by their rows. No id stands in it. */
+export function proofPage(proof: Proof, { now, isList }: PageOptions): string {
+  const { service_id, base_url, head, ids, summary } = proof;
+  const { requested_by: officers, reasons, since, until } = summary;
+  const day = (at: string | null) => at?.slice(0, 10) ?? 'not in the ledger';
+  const [counts = ''] = summarySentences(proof);
+  const places = summary.places.map(({ place, rows }) => html`<li>${place}: ${count(rows, 'row')} removed.</li>`);
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="generator" content="dfinery-elt ${VERSION}">
+<title>Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Proof of erasure</h1>
+<p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
+<dl>
+<dt>Service</dt><dd>${service_id} at ${base_url}</dd>
+<dt>Page made</dt><dd>${timeOf(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
+<dt>Erased</dt><dd>${day(since)} to ${day(until)}</dd>
+<dt>Asked for by</dt><dd>${officers.join(', ') || 'not in the ledger'}</dd>
+<dt>Reason</dt><dd>${reasons.join('; ') || 'not in the ledger'}</dd>
+</dl>
+<h2>Summary</h2>
+<ul><li>${counts}</li>${places}</ul>
+${summary.open === 0 ? '' : html`<p>Some requests have no clear answer yet: the erasure must be run again.</p>`}
+<h2>What stays</h2>
+<ul>
+${stayingOf(proof).map((sentence) => html`<li>${sentence}</li>`)}
+</ul>
+<h2>The ledger</h2>
+<p>Every line carries a keyed code of the line before it; the chain is whole. The code of its last line:</p>
+<p class="head">${head}</p>
+<div class="sign"><p>Place, date</p><p>Name, signature</p></div>
+<h2>${isList ? 'The list, row by row' : 'The ID'}</h2>
+<p>${isList ? 'Keep the list apart from this page: its row numbers connect the two.' : 'It was given when this page was made.'}
+All times are UTC. A place has the number of rows that left it, and by when.</p>
+<table>
+<thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}</tr></thead>
+<tbody>${ids.map((one) => rowOf(one, summary.places))}</tbody>
+</table>
+</main>
+</body>
+</html>
+`.text;
+}
+
+/** To the minute: `2026-11-28 09:00`. */
+const timeOf = (at: string): string => at.slice(0, 16).replace('T', ' ');
+
+function rowOf(one: Proof['ids'][number], places: Proof['summary']['places']): Html {
+  const cells = places.map(({ place }) => {
+    const texts = one.removals
+      .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
+      .map(({ rows, at, removed_at }) =>
+        removed_at === null
+          ? `${grouped(rows)} found ${timeOf(at)}, removal not recorded`
+          : `${grouped(rows)}, ${timeOf(removed_at)}`,
+      );
+    return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
+  });
+  const shown = one.shown.map(({ at, rows }) => `; shown ${timeOf(at)} (${count(rows, 'row')})`).join('');
+  return html`<tr><td>${one.row}</td><td>${answerText(one, timeOf)}${shown}</td>${cells}</tr>`;
+}
+
+const stayingOf = ({ summary }: Proof): string[] => [
+  ...summary.places.flatMap(({ place, stays }) =>
+    stays.length === 0 ? [] : [`In ${place}, made by others: ${stays.join(', ')}.`],
+  ),
+  'Copies, exports and backups that somebody made of a place. After a restore, "forget --suppressed" removes the people again.',
+  'Rows of before a login that nothing connects with the person.',
+  'What the service itself keeps: this page says only what it answered.',
+];
