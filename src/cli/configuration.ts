@@ -155,12 +155,12 @@ const pick = (given: Values, { properties }: ConfigSchema): Values =>
 
 /** What a target is given of a configuration, and of the process. */
 export function targetSettings(
-  config: Pick<SourceSettings, 'timezone' | 'columnTypes' | 'schemaMode'> & LocalConfig,
+  config: Pick<SourceSettings, 'timezone' | 'columnTypes' | 'schemaMode' | 'userProfiles'> & LocalConfig,
   { env, clock, logger, signal }: Context,
 ) {
-  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode } = config;
+  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
   const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
-  return { ...place, timezone, columnTypes, schemaMode, env, clock, logger, signal };
+  return { ...place, timezone, columnTypes, schemaMode, userProfiles, env, clock, logger, signal };
 }
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */

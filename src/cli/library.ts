@@ -37,6 +37,7 @@ export interface Configuration {
   readonly columns_drop?: readonly string[];
   readonly columns_hash?: readonly string[];
   readonly hash_key?: string;
+  readonly user_profiles?: boolean;
   readonly memory_limit?: string;
   readonly lock_wait?: string;
   readonly retention?: string;
@@ -83,6 +84,8 @@ export interface SyncResult {
   readonly columns_widened: readonly { readonly name: string; readonly from: string; readonly to: string }[];
   readonly rescued_cells: number;
   readonly suppressed_rows: number;
+  /** User profiles that were stored; null if none were. */
+  readonly profiles: number | null;
   readonly gaps: readonly string[];
   readonly open_days: readonly string[];
   readonly implausible_days: readonly string[];

@@ -26,8 +26,8 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   const listed = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const { people, warnings } = await findInAllWays(listed, ways, io);
-  const query = { ids: listed.map(({ id }) => id), column, people, hashKey };
+  const { people, asksProfiles, warnings } = await findInAllWays(listed, ways, io);
+  const query = { ids: listed.map(({ id }) => id), column, asksProfiles, people, hashKey };
   const found: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const place = await (await target.people()).find(path, query, options);
@@ -54,7 +54,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
     const name = JSON.stringify(placeName(place));
     for await (const row of reader.rows(place.path, query, options)) {
       io.signal.throwIfAborted();
-      await write(`{"place":${name},"table":"events","row":${row}}`);
+      await write(`{"place":${name},${row.slice(1)}`);
       rows++;
     }
   }

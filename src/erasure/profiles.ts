@@ -1,17 +1,11 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { UNIFIED_ID } from '../cells/columns/groups.ts';
+import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
 import { nearForm } from '../engine/people/spelling.ts';
-import {
-  ALL_PROPERTIES,
-  downloadProfiles,
-  EXTERNAL_ID,
-  IDS_ALONE,
-  type ProfileService,
-} from '../service/export/profiles.ts';
+import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileService } from '../service/export/profiles.ts';
 
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {

@@ -42,6 +42,7 @@ const NOBODY_LISTED: PeopleOfList = {
   foundIds: new Set(),
   withProfile: null,
   changedHands: 0,
+  asksProfiles: false,
   mapped: [],
   warnings: [],
 };
@@ -167,7 +168,8 @@ export class Purge {
   #query(): PeopleQuery {
     const { column, hashKey } = this.#request.ways;
     const ids = this.#ids.map(({ id }) => id);
-    return { ids, column, people: this.people.people, hashKey, suppressed: this.#list.people };
+    const { people, asksProfiles } = this.people;
+    return { ids, column, asksProfiles, people, hashKey, suppressed: this.#list.people };
   }
 
   /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */

@@ -37,6 +37,8 @@ export interface PeopleOfList {
   readonly withProfile: number | null;
   /** Number of people whom rows name, and whose profile has another external id. */
   readonly changedHands: number;
+  /** True if the profiles that places hold tell whose the ids are. */
+  readonly asksProfiles: boolean;
   /** The pairs of a mapping, which the confirmation covers. */
   readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
   readonly warnings: string[];
@@ -44,19 +46,20 @@ export interface PeopleOfList {
 
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
-  '(DFINERY_EXPORT_TOKEN), or name the column that holds the external ID (--by-column, erasure.by_column), or give ' +
+  '(DFINERY_EXPORT_TOKEN), or load user profiles (user_profiles), or name the column that holds the external ID (--by-column, erasure.by_column), or give ' +
   '--mapping FILE.';
-
-export function requireWay({ profiles, column, mapping }: Pick<Ways, 'profiles' | 'column' | 'mapping'>): void {
-  if (profiles === undefined && column === undefined && mapping === undefined) throw configError(NO_WAY);
-}
 
 /** The ways as words for the ledger, which tell where somebody was looked for. */
 export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
   ...(mapping === undefined ? [] : ['a mapping']),
   ...(mapping === undefined && profiles !== undefined ? ['the profiles of the service'] : []),
+  ...(asksTables({ profiles, mapping }) ? ['the table user_profiles'] : []),
   ...(column === undefined ? [] : [`the column ${column}`]),
 ];
+
+/** True if the profiles that places hold are asked in place of those of the service. */
+const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): boolean =>
+  profiles === undefined && mapping === undefined;
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
 export const personOf = (text: string, hashKey: HashKey | undefined): string =>
@@ -68,11 +71,10 @@ export async function findInAllWays(
   ways: Ways,
   io: Omit<Runtime, 'env'>,
 ): Promise<PeopleOfList> {
-  requireWay(ways);
   const { hashKey, column } = ways;
   const ids = new Set(listed.map(({ id }) => id));
-  const inRows = column === undefined ? [] : await searchRows([...ids], column, ways);
-  const hasColumn = inRows.some((place) => place.column !== undefined);
+  let asksProfiles = asksTables(ways);
+  let inRows = await searchRows([...ids], asksProfiles, ways);
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
   const named = new Set(
     inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat()).map((text) => personOf(text, hashKey)),
@@ -81,16 +83,18 @@ export async function findInAllWays(
   const asked = mapping === undefined && ways.profiles ? await profilesOfIds(query, ways.profiles, io) : undefined;
   const warnings: string[] = [];
   if (typeof asked === 'string') {
-    if (!hasColumn) throw configError(`${asked} ${NO_WAY}`);
-    warnings.push(`${asked} People are found by ${column} alone.`);
-  } else if (asked === undefined && mapping === undefined && !hasColumn) {
-    throw configError(
-      `No place has a column ${column}: set by_column to the column that holds the IDs. Nothing was done.`,
-    );
+    asksProfiles = true;
+    inRows = await searchRows([...ids], asksProfiles, ways);
+    warnings.push(`${asked} People are found in the places alone.`);
+  }
+  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.hasProfiles)) {
+    const why =
+      typeof asked === 'string' ? `${asked} ` : column === undefined ? '' : `No place has a column ${column}. `;
+    throw configError(`${why}${NO_WAY} Nothing was done.`);
   }
   for (const place of inRows) {
     warnings.push(...place.warnings);
-    if (place.column === undefined) {
+    if (column !== undefined && place.column === undefined) {
       warnings.push(`${place.name} has no column ${column}: people are found there in the other ways alone.`);
     }
   }
@@ -106,6 +110,7 @@ export async function findInAllWays(
     foundIds,
     withProfile: profiles?.people.size ?? null,
     changedHands: profiles?.ofOthers.size ?? 0,
+    asksProfiles,
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [...warnings, ...missedSentences(listed, foundIds, [profiles, ...inRows])],
   };
@@ -113,14 +118,19 @@ export async function findInAllWays(
 
 type PlaceRows = PeopleFound & { readonly name: string };
 
-/** What rows of each place say of the ids, by the column. */
-async function searchRows(ids: readonly string[], column: string, { places, hashKey, options }: Ways) {
+/** What rows of each place say of the ids, by the column and by the profiles. */
+async function searchRows(
+  ids: readonly string[],
+  asksProfiles: boolean,
+  { places, column, hashKey, options }: Ways,
+): Promise<PlaceRows[]> {
   const found: PlaceRows[] = [];
+  if (column === undefined && !asksProfiles) return found;
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
     const people = await place.target.people();
-    found.push({ ...(await people.find(place.path, { ids, column, hashKey }, options)), name });
+    found.push({ ...(await people.find(place.path, { ids, column, asksProfiles, hashKey }, options)), name });
   }
   return found;
 }

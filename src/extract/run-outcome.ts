@@ -17,7 +17,7 @@ const MAX_FAILED = 3;
 export interface OutcomeDeps {
   readonly logger: Logger;
   readonly edits?: ColumnEdits | undefined;
-  readonly counts: Pick<ExtractCounts, 'gaps' | 'openDays' | 'implausibleDays'>;
+  readonly counts: Pick<ExtractCounts, 'gaps' | 'openDays' | 'implausibleDays' | 'listedInProfiles'>;
 }
 
 /** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
@@ -188,9 +188,11 @@ export class RunOutcome {
 
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
   finish(): void {
-    const { logger } = this.#deps;
-    if (this.#missing.size > 0 && this.#hasLoaded) {
-      const columns = [...this.#missing].join(', ');
+    const { logger, counts } = this.#deps;
+    const { listedInProfiles = this.#missing } = counts;
+    const missing = [...this.#missing].filter((name) => !listedInProfiles.has(name));
+    if (missing.length > 0 && this.#hasLoaded) {
+      const columns = missing.join(', ');
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }

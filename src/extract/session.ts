@@ -63,6 +63,8 @@ export const newExtractCounts = () => ({
   /** Days that the caller named, and that were not over when they were loaded. */
   openDays: [] as Day[],
   implausibleDays: [] as ImplausibleDay[],
+  /** Columns to drop or hash that the export of profiles had; undefined: it may have them, and was not asked. */
+  listedInProfiles: new Set() as ReadonlySet<string> | undefined,
 });
 
 export type ExtractCounts = ReturnType<typeof newExtractCounts>;

@@ -1,12 +1,14 @@
 import type { Day } from '../base/days.ts';
 import { typeOf, widenedType } from '../cells/types/types.ts';
+import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
-import type { StoredColumn } from './columns.ts';
+import { type StoredColumn, storedColumn } from './columns.ts';
 import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
-import { applyBatch, type TableState } from './place-state.ts';
-import { currentDownloads, sameDownloads } from './receipts.ts';
+import { applyBatch, type StoredProfiles, type TableState } from './place-state.ts';
+import { currentDownloads, type StoredReceipt, sameDownloads } from './receipts.ts';
+import { EVENTS, type Table, USER_PROFILES, withProfileTypes } from './table.ts';
 
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 export interface BatchDays {
@@ -56,6 +58,7 @@ export interface PlannedBatch {
   readonly columns: readonly PlannedColumn[];
   readonly days: readonly PlannedDay[];
   readonly timezone: string | undefined;
+  readonly table: Table;
 }
 
 /** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
@@ -63,6 +66,7 @@ export function planBatch(
   { columns: stored, receipts }: Pick<TableState, 'columns'> & { readonly receipts: { readonly size: number } },
   batch: readonly DayDownload[],
   rules: Rules,
+  table: Table = EVENTS,
 ): PlannedBatch {
   const isFirst = receipts.size === 0;
   const incoming = batch.map(({ files }) => incomingColumns(files));
@@ -82,7 +86,7 @@ export function planBatch(
     files: download.files.map((file, n) => ({ file, columns: incoming[i].files[n] })),
     readings: readingsOfDay(incoming[i]),
   }));
-  return { isFirst, columns, days, timezone: rules.timezone };
+  return { isFirst, columns, days, timezone: rules.timezone, table };
 }
 
 /** Under `freeze` the first day of a place gives the schema for the days after it. */
@@ -205,4 +209,22 @@ export function finishBatch(
     rescued,
   };
   return { state, commit };
+}
+
+/** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. */
+export const planSnapshot = (before: StoredProfiles | undefined, snapshot: DayDownload, rules: Rules): PlannedBatch =>
+  planBatch(
+    { columns: before?.columns ?? USER_PROFILES.firstColumns, receipts: { size: before === undefined ? 0 : 1 } },
+    [snapshot],
+    { ...rules, columnTypes: withProfileTypes(rules.columnTypes), pinned: undefined },
+    USER_PROFILES,
+  );
+
+/** What a place holds of profiles once the planned snapshot is stored. */
+export function profilesAfter(
+  { columns, days: [{ download }] }: PlannedBatch,
+  { rows, changedAt, hashing }: { readonly rows: number; readonly changedAt: string; readonly hashing: HashedColumns },
+): StoredProfiles {
+  const receipt: StoredReceipt = { ...download.receipt, rows_stored: rows, changed_at: changedAt };
+  return { columns: columns.map(storedColumn), receipt, hashing };
 }

@@ -48,6 +48,23 @@ export function checkKeys({ absent, repeated }: KeyFaults): Difference[] {
   return found;
 }
 
+/** Checks that the table of profiles has the rows of its receipt, each with a key of its own. */
+export function checkProfiles(
+  { receipts }: Pick<TableState, 'receipts'>,
+  counted: { readonly rows: number; readonly keys: number },
+): Difference[] {
+  const expected = [...receipts.values()].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
+  const { rows, keys } = counted;
+  return [
+    ...(rows === expected
+      ? []
+      : [difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`)]),
+    ...(keys === rows
+      ? []
+      : [difference('keys', `user_profiles has ${plainCount(rows - keys, 'row')} without a key of its own`)]),
+  ];
+}
+
 /** Warning about keys under two days: the ids of the service are not unique over days. */
 export const sharedKeysWarning = ({ shared }: KeyFaults): string[] =>
   shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../base/days.ts';
+import type { HashedColumns } from '../extract/export-request.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import {
   type ExportState,
@@ -10,7 +11,7 @@ import {
 } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
-import { type Receipts, receiptsOf, unchangedReceipt, withRows } from './receipts.ts';
+import { type Receipts, receiptsOf, type StoredReceipt, unchangedReceipt, withRows } from './receipts.ts';
 import type { RunRecord } from './runs.ts';
 
 /** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
@@ -27,9 +28,26 @@ export interface TableState {
   readonly exportState: ExportState | undefined;
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
+  /** The table of user profiles; undefined if there is none. */
+  readonly profiles?: StoredProfiles | undefined;
   readonly lastRun?: RunRecord | undefined;
   /** Number of people on the suppression list with which the place was purged last. */
   readonly suppressionLength?: number | undefined;
+}
+
+/** All that a place holds beside the rows of user profiles. */
+export interface StoredProfiles {
+  readonly columns: readonly StoredColumn[];
+  /** Of the last snapshot. */
+  readonly receipt: StoredReceipt;
+  /** The columns that hold hashes. */
+  readonly hashing: HashedColumns;
+}
+
+/** What a place holds of profiles once some of them were removed. */
+export function profilesWithout(profiles: StoredProfiles, removed: number, changed_at: string): StoredProfiles {
+  const { receipt } = profiles;
+  return { ...profiles, receipt: { ...receipt, rows_stored: receipt.rows_stored - removed, changed_at } };
 }
 
 /** Number of column changes that a place keeps, the latest ones. */

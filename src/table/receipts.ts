@@ -31,6 +31,12 @@ export function currentDownloads(receipts: Receipts, batch: readonly DayDownload
   });
 }
 
+/** True if the stored snapshot of a table was requested after this one. */
+export const isLater = (
+  stored: { readonly receipt: Pick<Receipt, 'requested_at'> } | undefined,
+  { receipt }: DayDownload,
+): boolean => stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
+
 /** The downloads that a place has stored already, by their receipts: same bytes, requested with the same filters. */
 export function sameDownloads(receipts: Receipts, batch: readonly DayDownload[]): DayDownload[] {
   return batch.filter(({ receipt: { day, sha256, filters } }) => {

@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
+import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
 import type { Rules } from '../table/column-plan.ts';
@@ -50,6 +51,8 @@ export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> 
 export interface OpenOptions extends PlaceOptions, Rules {
   /** Time that files removed from a table are kept for its readers (ms); of Delta. */
   readonly retentionMs: number;
+  /** True to load user profiles, too. */
+  readonly userProfiles: boolean;
   /** The stream for a place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;
@@ -71,10 +74,27 @@ export interface Sink {
    * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
   commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit>;
+  /** The table of user profiles, if this run loads it. */
+  readonly profiles?: ProfilesSink | undefined;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */
   close(): Promise<void>;
+}
+
+/** The table of user profiles of a place. What is stored of it is part of the place's state. */
+export interface ProfilesSink {
+  /**
+   * Replaces the whole table by a snapshot, under the lock of the place, in one step. A snapshot that was requested
+   * before the stored one is left out. Columns and types join with those that were stored. A kill or a failure leaves
+   * the table as it was. `hashing`: the columns that the configuration hashes.
+   */
+  replace(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<SnapshotCommit>;
+}
+
+export interface SnapshotCommit {
+  /** Rows that are stored; undefined if the snapshot was left out. */
+  readonly rows: number | undefined;
 }
 
 /** A place that takes all days of a run as one stream and stores nothing about them. */
@@ -146,8 +166,8 @@ export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * The rows of `events` that a purge would remove, as JSON objects without the columns that are null. All are of one
-   * version of the place, whatever is written meanwhile. Read-only.
+   * The rows that a purge would remove, as JSON objects with the members `table` and `row`, an object without the columns
+   * that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
    */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**

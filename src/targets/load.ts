@@ -1,9 +1,12 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
+import { hashedColumns } from '../extract/export-request.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
+import type { ProfileSettings } from '../extract/profiles.ts';
 import type { DayDownload } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
+import type { ProfileService } from '../service/export/profiles.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
@@ -14,6 +17,8 @@ export interface LoadCounts extends ExtractCounts {
   rowsNew: number;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   suppressed: number;
+  /** Number of profiles that were stored; undefined if none were. */
+  profiles: number | undefined;
   /** The stored cursor; undefined if this run has stored none. */
   nextFromDate: Day | undefined;
 }
@@ -23,6 +28,7 @@ export const newLoadCounts = (): LoadCounts => ({
   stored: NOTHING_STORED,
   rowsNew: 0,
   suppressed: 0,
+  profiles: undefined,
   nextFromDate: undefined,
 });
 
@@ -34,6 +40,38 @@ export interface LoadDeps extends ExtractDeps {
 /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
 export function load(plan: Plan, into: Sink | StreamSink, deps: LoadDeps): Promise<void> {
   return 'commit' in into ? loadBatches(plan, into, deps) : loadStream(plan, into, deps);
+}
+
+/**
+ * Loads the user profiles into a place that takes them, if its snapshot is old or was loaded with other columns. Returns
+ * why they were not loaded; the days are loaded all the same. Throws UserError for what concerns the days, too.
+ */
+export async function loadProfiles(
+  sink: Sink,
+  settings: ProfileSettings,
+  deps: LoadDeps & { readonly profiles: ProfileService },
+): Promise<UserError | undefined> {
+  const { counts, clock, logger, signal } = deps;
+  const into = sink.profiles;
+  if (into === undefined) return undefined;
+  const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profiles.ts');
+  const stored = sink.state?.profiles?.receipt;
+  const filters = profileFilters(settings);
+  counts.listedInProfiles = undefined;
+  if (!isSnapshotDue(stored, filters, clock.now())) return undefined;
+  const store = async (snapshot: DayDownload) => {
+    const { rows } = await into.replace(snapshot, hashedColumns(settings), signal);
+    counts.listedInProfiles = new Set(snapshot.files.flatMap(({ listed }) => listed ?? []));
+    counts.profiles = rows;
+    if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
+  };
+  try {
+    return await loadSnapshot({ stored, filters }, deps, store);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof UserError) return error;
+    throw error;
+  }
 }
 
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {

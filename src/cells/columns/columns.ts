@@ -13,7 +13,7 @@ import {
 import type { ColumnType } from '../types/type.ts';
 import { acceptedBy, classify, typeOf } from '../types/types.ts';
 import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
+import { EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 
@@ -23,7 +23,7 @@ import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
  */
 const EXAMINED = 0;
 const COUNTED = 1;
-const EVENT_IDS = 2;
+const ROW_IDS = 2;
 const EVENT_NAMES = 3;
 
 /** The bits of a cell whose UTC offset takes its instant out of the years 1 to 9999. */
@@ -31,6 +31,14 @@ const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_BEYOND;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 const MAX_SCANNED_NAMES = 1_000;
+
+interface ColumnsOptions {
+  /** For each column whether it holds hashes; empty if none does. */
+  readonly isHashed: readonly boolean[];
+  /** Name of the column whose cells identify rows. */
+  readonly idColumn: string;
+  readonly zone: Zone | undefined;
+}
 
 /**
  * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
@@ -56,8 +64,7 @@ export class Columns {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  /** `isHashed`: for each column whether it holds hashes; empty if none does. */
-  constructor(columns: readonly HeaderColumn[], isHashed: readonly boolean[], zone: Zone | undefined) {
+  constructor(columns: readonly HeaderColumn[], { isHashed, idColumn, zone }: ColumnsOptions) {
     const count = columns.length;
     const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
     this.#header = header;
@@ -67,7 +74,7 @@ export class Columns {
     this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
     this.#misfits = new Float64Array(count);
     this.#filled = new Float64Array(count);
-    this.#modes = Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i]));
+    this.#modes = Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i], idColumn));
     this.#first = { seconds: new Float64Array(count).fill(Number.POSITIVE_INFINITY), micros: new Int32Array(count) };
     this.#last = { seconds: new Float64Array(count).fill(Number.NEGATIVE_INFINITY), micros: new Int32Array(count) };
   }
@@ -106,7 +113,7 @@ export class Columns {
     cell.read(row, cells, k);
     const { bytes, start, end } = cell;
     if (mode === EXAMINED) this.#examine(bytes, start, end, column, rowNumber);
-    else if (mode === EVENT_IDS) this.#ids.add(bytes, start, end);
+    else if (mode === ROW_IDS) this.#ids.add(bytes, start, end);
     else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
@@ -196,9 +203,13 @@ function isoText({ seconds, micros }: Times, column: number): string {
 
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
-function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean | undefined): number {
+function modeOf(
+  { source, occurrence, declared }: HeaderColumn,
+  isHashed: boolean | undefined,
+  idColumn: string,
+): number {
   // Event names that are hashed must not be remembered; ids that are hashed are only counted.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
-  if (source === DETAIL_LOG_ID && occurrence === 1) return EVENT_IDS;
+  if (source === idColumn && occurrence === 1) return ROW_IDS;
   return declared === 'string' ? COUNTED : EXAMINED;
 }

@@ -2,6 +2,8 @@ import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
 
 export const UNIFIED_ID = 'df_unified_id';
+/** The id by which the company knows a profile. */
+export const EXTERNAL_ID = 'df_external_id';
 export const EVENT_NAME = 'df_event_name';
 /** The other name of the event name's column; a custom column if an export has both. */
 export const EVENT_NAME_ALTERNATIVE = 'event_name';

@@ -10,7 +10,7 @@ import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE }
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
-import { EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
 import type { RowFilter } from './row-filter.ts';
 import type { ColumnScan } from './scan.ts';
 
@@ -32,6 +32,8 @@ export interface ScannerOptions extends RowLimits {
   readonly dropRows?: RowFilter | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
+  /** The column whose cells identify rows; default: df_event_detail_log_id. */
+  readonly idColumn?: string | undefined;
 }
 
 /** The place of a replaced character; the header is row 1. */
@@ -50,7 +52,7 @@ export interface ScanResult {
   readonly suppressed: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRow: number;
-  /** True if a `df_event_detail_log_id` occurs twice or is missing (or if there were too many ids to tell). */
+  /** True if an id occurs twice or is missing (or if there were too many ids to tell). */
   readonly hasDuplicateOrMissingIds: boolean;
   /** False if the last row had no line end: the body may have been cut there. */
   readonly finalNewline: boolean;
@@ -75,6 +77,7 @@ export class Scanner {
   readonly #source: RowSource;
   /** Writes edited rows; undefined if nothing is edited. */
   readonly #editor: RowEditor | undefined;
+  readonly #idColumn: string;
   readonly #output: RowOutput;
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
@@ -98,6 +101,7 @@ export class Scanner {
   constructor(options: ScannerOptions) {
     this.#edits = options.edits;
     this.#source = new RowSource(options);
+    this.#idColumn = options.idColumn ?? DETAIL_LOG_ID;
     this.#editor = options.edits && new RowEditor(options.edits.key);
     this.#output = this.#editor ?? new RowWriter();
     this.#requireSystem = options.requireSystem;
@@ -186,7 +190,7 @@ export class Scanner {
     this.#header = header;
     this.#suppressed.open(header);
     const isHashed = this.#edits === undefined ? [] : this.#edit(header, this.#edits);
-    this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone);
+    this.#columns = new Columns(headerColumns(this.#header), { isHashed, idColumn: this.#idColumn, zone: this.#zone });
   }
 
   /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */

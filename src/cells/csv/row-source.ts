@@ -41,7 +41,7 @@ const NO_REPAIRS: readonly number[] = [];
 /**
  * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
  * the last (`finish`), `begin` says whether there is work. Then `next` goes to one row after the other:
- * `for (source.push(chunk); source.begin(); ) while (source.next()) …`
+ * `if (source.begin()) while (source.next()) …`
  */
 export class RowSource {
   /** Number of whole rows so far, with the header; so also the number of the current row. */
@@ -58,6 +58,8 @@ export class RowSource {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
+  /** True once all rows were read. */
+  #isRead = false;
   /** Index behind the last whole character, and the byte that stood there before the sentinel. */
   #end = 0;
   #behind = 0;
@@ -92,6 +94,7 @@ export class RowSource {
   /** True if there may be rows to read; `start` is then where the first begins. Throws MalformedCsv, UnusableCsv. */
   begin(): boolean {
     const buffer = this.#buffer;
+    if (this.#isRead) return false;
     const isEnough = (this.rows === 0 && this.#hasHeader) || buffer.length >= this.#need || this.#isFinished;
     if (!isEnough) return false;
     this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
@@ -154,6 +157,7 @@ export class RowSource {
   #pause(): void {
     const buffer = this.#buffer;
     this.#checkLength(buffer.start, buffer.end);
+    this.#isRead = this.#isFinished;
     if (this.#isFinished && this.rows === 0) {
       const isEmpty = buffer.offsetOf(buffer.end) === 0;
       throw this.#broken(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');

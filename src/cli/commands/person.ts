@@ -2,7 +2,6 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/person.ts';
-import { requireWay } from '../../erasure/ways.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
@@ -25,7 +24,6 @@ export const command = defineCommand({
     const { ways, close } = openWays(values, { setup, configuration, context });
     if (ways.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
-    requireWay(ways);
     const list = rowsOf(values, undefined);
     const path = values.output === '-' ? undefined : values.output;
     const file = path === undefined ? undefined : await newFile(path);

@@ -1,10 +1,10 @@
 import { dayAt } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { count } from '../../base/quantities.ts';
+import { count, grouped } from '../../base/quantities.ts';
 import { nameDays } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plausible.ts';
 import { daysOfOtherFilters } from '../../table/differences.ts';
-import type { TableState } from '../../table/place-state.ts';
+import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -33,7 +33,7 @@ export const command = defineCommand({
 });
 
 function statusOf(state: TableState) {
-  const { receipts, exportState, timezone, lastRun } = state;
+  const { receipts, exportState, timezone, lastRun, profiles } = state;
   const days = [...receipts.keys()];
   const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
   return {
@@ -43,6 +43,8 @@ function statusOf(state: TableState) {
     days: stored.length,
     changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
     rows: stored.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
+    /** Rows of `user_profiles`, and the instant as of which they are; null if there is no such table. */
+    profiles: profiles === undefined ? null : profilesStatus(profiles),
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
     open_days: days.filter((day) => receipts.get(day)?.is_over === false),
@@ -54,9 +56,13 @@ function statusOf(state: TableState) {
   };
 }
 
+const profilesStatus = ({ receipt: { rows_stored: rows, requested_at: as_of } }: StoredProfiles) => ({ rows, as_of });
+
 function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
   return { ...run, exit };
 }
+
+const utcText = (instant: string): string => `${instant.slice(0, 19).replace('T', ' ')} UTC`;
 
 type Status = ReturnType<typeof statusOf> & { readonly place: string; readonly days_until_loss: number | null };
 
@@ -66,6 +72,9 @@ function linesOf(status: Status): string[] {
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
+    ...(status.profiles === null
+      ? []
+      : [`User profiles: ${grouped(status.profiles.rows)}, as of ${utcText(status.profiles.as_of)}`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
     ...some('Not over yet, read again', status.open_days),
@@ -75,7 +84,7 @@ function linesOf(status: Status): string[] {
     ...some('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
-      : `Last run: ${run.ended.slice(0, 19).replace('T', ' ')} UTC, exit ${run.exit}, ` +
+      : `Last run: ${utcText(run.ended)}, exit ${run.exit}, ` +
         `${count(run.rows, 'row')} in ${count(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
 }

@@ -59,12 +59,20 @@ ${changeSection(report)}
 }
 
 function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
-  const { exportState, timezone } = report.state;
+  const { exportState, timezone, profiles } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
   const loaded = ofState('loaded') + ofState('read again');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
+    ...(profiles === undefined
+      ? []
+      : [
+          [
+            'User profiles',
+            `${grouped(profiles.receipt.rows_stored)}, as of ${profiles.receipt.requested_at.slice(0, 16)}Z`,
+          ] as const,
+        ]),
     ['Next run starts at', exportState?.from_date ?? 'the first day'],
     ['Days loaded and over', count(loaded, 'day')],
     ['Days lost', count(ofState('gap'), 'day')],

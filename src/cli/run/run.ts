@@ -10,7 +10,7 @@ import { type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
-import { load, newLoadCounts } from '../../targets/load.ts';
+import { load, loadProfiles, newLoadCounts } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { createProgress } from './progress.ts';
@@ -79,8 +79,13 @@ async function execute(
   }, TICK_MS);
   let error: unknown;
   try {
+    if ('commit' in sink && sink.profiles !== undefined)
+      error = await loadProfiles(sink, run.config, { ...deps, profiles: service });
+    else if (run.config.userProfiles)
+      context.logger.warn('profiles.none', 'This target has no table of user profiles.');
     await load(plan, sink, deps);
   } catch (failure) {
+    if (error !== undefined) context.logger.error('profiles.failed', messageOf(error));
     error = failure;
   } finally {
     clearInterval(ticker);

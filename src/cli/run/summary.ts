@@ -23,6 +23,7 @@ export const EMPTY_SUMMARY = {
   columns_widened: [] as readonly WidenedColumn[],
   rescued_cells: 0,
   suppressed_rows: 0,
+  profiles: null as number | null,
   gaps: [] as readonly Day[],
   open_days: [] as readonly Day[],
   implausible_days: [] as readonly Day[],
@@ -56,6 +57,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     columns_widened: stored.columnsWidened,
     rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: counts.suppressed,
+    profiles: counts.profiles ?? null,
     gaps: counts.gaps,
     open_days: counts.openDays,
     implausible_days: counts.implausibleDays.map(({ day }) => day),
@@ -63,11 +65,12 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
 }
 
 export function describeSummary(summary: Summary, target: string): string {
-  if (summary.days === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
+  const profiles = summary.profiles === null ? '' : ` ${count(summary.profiles, 'user profile')} stored.`;
+  if (summary.days === 0 && summary.exit !== EXIT.done && profiles === '') return `Nothing was committed to ${target}.`;
   if (summary.days === 0) {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
     const cursor = summary.next_from_date === null ? '' : `; the cursor stays at ${summary.next_from_date}`;
-    return `${what} ${target}${cursor}.`;
+    return `${what} ${target}${cursor}.${profiles}`;
   }
   const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${count(summary.exports, 'export')})`;
@@ -88,5 +91,5 @@ export function describeSummary(summary: Summary, target: string): string {
     ...some(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
   ];
-  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
+  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.${profiles}`;
 }

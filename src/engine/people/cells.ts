@@ -7,6 +7,7 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import { hashedIn } from '../../extract/export-state.ts';
 import { isTyped, type Typed } from '../../table/columns.ts';
 import type { TableState } from '../../table/place-state.ts';
+import type { Table } from '../../table/table.ts';
 import { rescueKey } from '../rows/cells.ts';
 import type { Engine } from '../session/engine.ts';
 import { anyOf, identifier, textLiteral } from '../session/quote.ts';
@@ -17,16 +18,20 @@ import type { PeopleQuery } from './query.ts';
 // If the column is hashed, the hashes of these are keys too.
 
 /**
- * Temporary tables of keys, with the number of their id: IDS of the column, PEOPLE of the unified ids of the ids, OTHERS
- * of those of the suppression list.
+ * Temporary tables of keys, with the number of their id: `ids` of the column, `people` of the unified ids of the ids,
+ * `others` of those of the suppression list. Each table that is searched has its own.
  */
-export const IDS = 'temp.main._dfinery_ids';
-export const PEOPLE = 'temp.main._dfinery_people';
-export const OTHERS = 'temp.main._dfinery_others';
+export const keyTables = ({ table }: Pick<SearchedTable, 'table'>) => ({
+  ids: `temp.main._dfinery_ids_${table}`,
+  people: `temp.main._dfinery_people_${table}`,
+  others: `temp.main._dfinery_others_${table}`,
+});
+export type KeyTables = ReturnType<typeof keyTables>;
 
-/** The rows of `events` in a place. */
-export interface EventRows {
+/** The rows of one table of a place. */
+export interface SearchedTable {
   readonly engine: Engine;
+  readonly table: Table['name'];
   /** Rows with all columns; undefined if there are none. */
   readonly from: string | undefined;
   readonly state: TableState;
@@ -67,7 +72,7 @@ export class Cells {
   readonly #key: HashKey | undefined;
   readonly #hashings: readonly HashedColumns[];
 
-  constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, name: string) {
+  constructor({ state, place }: SearchedTable, { hashKey }: PeopleQuery, name: string) {
     const own = columnsNamed(state, name);
     if (own.length === 0) throw internalError(`${place} has no column ${name}.`);
     this.source = own[0].source;

@@ -1,19 +1,27 @@
 import { isPlaceholder } from '../../base/placeholder.ts';
 import type { Engine } from '../session/engine.ts';
-import { type Cells, hmacSql, IDS, isAnyAmong, PEOPLE, type Wanted, wantedSql } from './cells.ts';
+import { type Cells, hmacSql, isAnyAmong, type KeyTables, type Wanted, wantedSql } from './cells.ts';
 import type { PeopleQuery } from './query.ts';
 import { nearSql } from './spelling.ts';
 
 interface RowsOfQuery extends Pick<PeopleQuery, 'ids'> {
   readonly condition: string;
+  readonly keys: KeyTables;
   readonly column: Cells | undefined;
   readonly unified: Cells;
 }
 
 /** The rows that leave for each id; a row of several ids counts for each. */
-export async function countRowsOf(engine: Engine, from: string, { condition, column, unified, ids }: RowsOfQuery) {
-  const tables = [`SELECT n, key, 'u' AS of FROM ${PEOPLE}`, ...(column ? [`SELECT n, key, 'c' FROM ${IDS}`] : [])];
-  const keys = [
+export async function countRowsOf(
+  engine: Engine,
+  from: string,
+  { condition, keys, column, unified, ids }: RowsOfQuery,
+) {
+  const tables = [
+    `SELECT n, key, 'u' AS of FROM ${keys.people}`,
+    ...(column ? [`SELECT n, key, 'c' FROM ${keys.ids}`] : []),
+  ];
+  const cells = [
     ...unified.texts.map((text) => `{'of': 'u', 'key': ${text}}`),
     ...(column?.texts ?? []).map((text) => `{'of': 'c', 'key': ${text}}`),
   ];
@@ -23,7 +31,7 @@ export async function countRowsOf(engine: Engine, from: string, { condition, col
       SELECT r, k.of AS of, k.key AS key
       FROM (
         SELECT r, unnest(keys) AS k
-        FROM (SELECT row_number() OVER () AS r, [${keys.join(', ')}] AS keys FROM ${from} WHERE ${condition})
+        FROM (SELECT row_number() OVER () AS r, [${cells.join(', ')}] AS keys FROM ${from} WHERE ${condition})
       )
     )
     JOIN (${tables.join(' UNION ALL ')}) USING (of, key)
@@ -61,8 +69,12 @@ export async function nearOf(
 }
 
 /** Counts the people whose rows also have another id in the column. */
-export async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
-  const others = column.texts.map((text) => `CASE WHEN NOT ${isAnyAmong([text], IDS)} THEN ${text} END`);
+export async function countShared(
+  engine: Engine,
+  from: string,
+  { column, unified, keys }: { readonly column: Cells; readonly unified: Cells; readonly keys: KeyTables },
+): Promise<number> {
+  const others = column.texts.map((text) => `CASE WHEN NOT ${isAnyAmong([text], keys.ids)} THEN ${text} END`);
   const rows = await engine.rows(`
     SELECT DISTINCT text, other
     FROM (
@@ -72,7 +84,7 @@ export async function countShared(engine: Engine, from: string, column: Cells, u
         FROM (
           SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
           FROM ${from}
-          WHERE ${unified.isAmong(PEOPLE)}
+          WHERE ${unified.isAmong(keys.people)}
         )
       )
     )

@@ -6,6 +6,8 @@ export interface PeopleQuery {
   readonly ids: readonly string[];
   /** Name in the export of the column that holds such ids; a place may lack it. */
   readonly column?: string | undefined;
+  /** True if the table of profiles, where there is one, tells whose the ids are. They are compared as exact text. */
+  readonly asksProfiles?: boolean | undefined;
   /** Unified ids by external id, as they were found outside of the place. */
   readonly people?: ReadonlyMap<string, readonly string[]> | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
@@ -34,16 +36,18 @@ export interface PeopleFound {
   readonly people: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
-  /** The unified ids of the rows whose column holds an id. */
+  /** The unified ids of the rows whose column, or whose external id, is an id. */
   readonly peopleOf: ReadonlyMap<string, readonly string[]>;
   /** Of ids that the column does not hold: a text that it holds, and that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
-  /** Number of rows of `events` that a purge removes for the ids. */
+  /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rows: number;
   /** Number of people whose rows also carry other ids in the column. */
   readonly shared: number;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly others: { readonly people: number; readonly rows: number };
+  /** True if a table of profiles was asked whose the ids are. */
+  readonly hasProfiles: boolean;
   /** The name of the query's column as the place has it; undefined if it lacks it. */
   readonly column: string | undefined;
   /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
@@ -63,6 +67,7 @@ export const NOBODY: PeopleFound = {
   rows: 0,
   shared: 0,
   others: { people: 0, rows: 0 },
+  hasProfiles: false,
   column: undefined,
   service: undefined,
   suppressionLength: 0,

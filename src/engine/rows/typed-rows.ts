@@ -1,7 +1,7 @@
 // This folder: from the CSV files of days to typed rows with keys, as SQL. All targets store what `typedRows` gives.
 
 import { groupBy } from '../../base/group.ts';
-import { columnKey, DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
+import { columnKey } from '../../cells/columns/groups.ts';
 import { asText, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -96,7 +96,7 @@ export function selectRows(
 /** SQL of the instant that a TIMESTAMP in UTC names. */
 const inUtc = (timestamp: string): string => `timezone('UTC', ${timestamp})`;
 
-const ID_KEY = columnKey(DETAIL_LOG_ID, 1);
+const idKeyOf = ({ table }: PlannedBatch): string => columnKey(table.idColumn, 1);
 
 interface FilePart extends PlannedFile {
   readonly day: PlannedDay;
@@ -142,16 +142,17 @@ function together(queries: readonly TypedRows[]): TypedRows {
 function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows {
   const columns = columnsOf(parts);
   const planned = new Map(batch.columns.map((column) => [column.key, column]));
-  const hasId = parts.every(everyRowHasId);
+  const idKey = idKeyOf(batch);
+  const hasId = parts.every((part) => everyRowHasId(part, idKey));
   const zone = zoneOf(batch.timezone);
   const cells = columns.map((column) => {
     const stored = planned.get(column.key);
     if (stored === undefined || column.filled === 0) return undefined;
-    const wantsText = !hasId || column.key === ID_KEY;
+    const wantsText = !hasId || column.key === idKey;
     return cellSql(stored, readingOfFiles(parts, stored, zone !== undefined), cell(column.index), { zone, wantsText });
   });
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const id = columns.find((column) => column.key === ID_KEY);
+  const id = columns.find((column) => column.key === idKey);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index }) => ({ source, expr: cell(index) }));
   return {
     columns: stored.map((c) => c.column),
@@ -197,8 +198,8 @@ function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asIns
   return readingOf(column, forms, { asInstants, isText: false });
 }
 
-function everyRowHasId({ file, columns }: PlannedFile): boolean {
-  const id = columns.find((column) => column.key === ID_KEY);
+function everyRowHasId({ file, columns }: PlannedFile, idKey: string): boolean {
+  const id = columns.find((column) => column.key === idKey);
   return id !== undefined && id.filled === file.rows;
 }
 

@@ -11,6 +11,20 @@ import { RunFolder } from '../spool.ts';
 const CLOCK_WARNING_MS = HOUR_MS;
 const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
+/**
+ * Compares the clock of this machine (ms) with that of the service. A sentence if they are more than an hour apart; throws
+ * a configuration failure above twelve.
+ */
+export function clockWarning(machine: number, { serverTime: service }: ExportAnswer): string | undefined {
+  if (service === undefined) return undefined;
+  const apart = Math.abs(machine - service);
+  if (apart <= CLOCK_WARNING_MS) return undefined;
+  const [here, there] = [new Date(machine).toISOString(), new Date(service).toISOString()];
+  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
+  return `${message}.`;
+}
+
 /** What the downloads of one run share: its plan, its folder, and what answers have shown of the service. */
 export class Run {
   readonly plan: Plan;
@@ -33,7 +47,7 @@ export class Run {
   hasAnswered = false;
   readonly #folder: RunFolder;
   readonly #end: AbortController;
-  /** Number of requests that the service object had sent before this run. */
+  /** Number of requests that the service object had sent before all that is counted. */
   readonly #sentBefore: number;
   #files = 0;
   #isWarnedOfClock = false;
@@ -47,7 +61,7 @@ export class Run {
     this.toDateInclusive = plan.toDateInclusive;
     this.finalNewline = plan.state?.final_newline;
     this.exportsDays = plan.receipts.size > 0;
-    this.#sentBefore = deps.service.sent;
+    this.#sentBefore = deps.service.sent - deps.counts.exports;
   }
 
   static async open(plan: Plan, deps: ExtractDeps): Promise<Run> {
@@ -98,16 +112,10 @@ export class Run {
    */
   recordAnswer(answer: ExportAnswer): void {
     this.hasAnswered ||= answer.kind === 'data' || answer.status !== undefined;
-    const service = answer.serverTime;
-    if (service === undefined) return;
-    const machine = this.deps.clock.now();
-    const apart = Math.abs(machine - service);
-    if (apart <= CLOCK_WARNING_MS || (this.#isWarnedOfClock && apart <= CLOCK_LIMIT_MS)) return;
+    const warning = clockWarning(this.deps.clock.now(), answer);
+    if (warning === undefined || this.#isWarnedOfClock) return;
     this.#isWarnedOfClock = true;
-    const [here, there] = [new Date(machine).toISOString(), new Date(service).toISOString()];
-    const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
-    if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-    this.deps.logger.warn('clock.apart', `${message}.`, { machine: here, service: there });
+    this.deps.logger.warn('clock.apart', warning);
   }
 
   /** Ends all requests. */

@@ -7,9 +7,6 @@ import { type Post, scopedPath } from '../http/transport.ts';
 import { type CheckedBody, downloadChecked } from './download.ts';
 import { type ExportAnswer, type ExportRefusal, exportHeaders } from './protocol.ts';
 
-/** The id by which the company knows a profile. */
-export const EXTERNAL_ID = 'df_external_id';
-
 /** The attributes that are wanted; the ids come with every profile. */
 export interface ProfileRequest {
   readonly properties: readonly string[];
@@ -101,12 +98,12 @@ export async function downloadProfiles(
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
-function noSnapshot({ kind, message, status, where, emptyAs }: ExportRefusal): NoSnapshot {
+function noSnapshot({ kind, message, status, emptyAs }: ExportRefusal): NoSnapshot {
   switch (kind) {
     case 'retry':
       if (emptyAs !== undefined)
         return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
-      return { kind: where === undefined ? 'busy' : 'refused', message };
+      return { kind: 'busy', message };
     case 'wait':
       return { kind: 'busy', message };
     case 'retry_or_split':

@@ -1,11 +1,13 @@
 import { TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { valueAfter } from '../../engine/conversions.ts';
+import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { identifier } from '../../engine/session/quote.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
+import { EVENTS, type Table } from '../../table/table.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */
@@ -19,11 +21,15 @@ export const OWN_TYPES_IN_DUCKDB = {
   _loaded_at: 'TIMESTAMP',
 } as const satisfies Record<(typeof OWN_COLUMNS)[number], string>;
 
-/** The statement that makes a table for these columns: `events`, or a table that replaces it. */
-export function createEvents(table: string, columns: readonly StoredColumn[], asInstants: boolean): string {
-  const own = Object.entries(OWN_TYPES_IN_DUCKDB).map(([name, type]) => `${name} ${type}`);
+/** The statement that makes a table for these columns under its name, or under that of one which replaces it. */
+export function createTable(
+  { name, ownColumns }: Pick<Table, 'ownColumns'> & { readonly name: string },
+  columns: readonly StoredColumn[],
+  asInstants: boolean,
+): string {
+  const own = ownColumns.map((column) => `${column} ${OWN_TYPES_IN_DUCKDB[column]}`);
   const typed = typedColumns(columns).map((c) => `${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
-  return `CREATE TABLE ${table} (${[...own, ...typed].join(', ')})`;
+  return `CREATE TABLE ${name} (${[...own, ...typed].join(', ')})`;
 }
 
 /**
@@ -58,8 +64,20 @@ async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zon
   const stored = plan.filter(({ before }) => before !== null);
   const into = [...OWN_COLUMNS, ...stored.map(({ name }) => identifier(name))].join(', ');
   const select = [...OWN_COLUMNS, ...stored.map((column) => valueAfter(column, zone))].join(', ');
-  await engine.run(createEvents(REBUILT, plan, zone !== undefined));
+  await engine.run(createTable({ ...EVENTS, name: REBUILT }, plan, zone !== undefined));
   await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
   await engine.run('DROP TABLE events');
   await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);
+}
+
+/** Inserts typed rows into a table. */
+export async function insertRows(engine: Engine, { name, ownColumns }: Table, rows: TypedRows): Promise<void> {
+  const { key, date, rescued, loadedAt, columns, values, from, days } = rows;
+  const own = { _key: key, event_date: date, _rescued: rescued, _loaded_at: loadedAt };
+  const names = [...ownColumns, ...columns.map((column) => column.name)].map(identifier).join(', ');
+  const inserted = await engine.run(`
+    INSERT INTO ${name} (${names})
+    SELECT ${[...ownColumns.map((column) => own[column]), ...values].join(', ')}
+    FROM ${from}`);
+  checkRowCount(days, inserted, engine.file);
 }

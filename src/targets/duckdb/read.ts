@@ -14,6 +14,7 @@ import { identifier } from '../../engine/session/quote.ts';
 import { typedColumns } from '../../table/columns.ts';
 import {
   checkKeys,
+  checkProfiles,
   checkRows,
   type Difference,
   dayWarnings,
@@ -23,11 +24,12 @@ import {
 import type { TargetReport } from '../../table/place-report.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
+import { EVENTS, profilesOf, type Table, USER_PROFILES } from '../../table/table.ts';
 import type { Verified } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
 import { RUNS, readRecords } from './side-tables.ts';
-import { reading, readOnly, readStored } from './store.ts';
+import { reading, readOnly, readStored, searchedTables } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
@@ -39,20 +41,19 @@ export async function readDuckDbState(options: EngineOptions): Promise<TableStat
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine, state) => {
-    const { found } = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
-    return found;
+    return (await findPeople(searchedTables(engine, state), query)).found;
   });
 
 export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<string> {
   const engine = await openEngine(readOnly(options));
   try {
-    const { rows, condition } = await engine.guarded(async () => {
+    const { tables, conditions } = await engine.guarded(async () => {
       const stored = await readStored(engine);
       if (stored === undefined) throw noTableError(engine.file);
-      const source = { engine, from: 'events', place: engine.file, state: stored.state };
-      return { rows: source, condition: (await findPeople(source, query)).condition };
+      const place = searchedTables(engine, stored.state);
+      return { tables: place, conditions: (await findPeople(place, query)).conditions };
     });
-    yield* jsonOfRows(rows, condition);
+    yield* jsonOfRows(tables, conditions);
   } finally {
     await engine.close();
   }
@@ -92,7 +93,7 @@ export function queryDuckDb(options: EngineOptions, queries: readonly string[]):
 
 export function verifyDuckDb(options: EngineOptions): Promise<Verified> {
   return reading(options, async (engine, state) => {
-    const columns = await columnDifferences(engine, state);
+    const columns = await columnDifferences(engine, EVENTS, state);
     const damaged = await damagedTables(engine);
     const canCount = damaged.length === 0 && columns.every(({ name }) => !(name in OWN_TYPES_IN_DUCKDB));
     const faults = canCount ? await countKeyFaults(engine, 'events') : { absent: 0, repeated: 0, shared: 0 };
@@ -102,9 +103,23 @@ export function verifyDuckDb(options: EngineOptions): Promise<Verified> {
         ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, 'events')) : []),
         ...checkKeys(faults),
         ...columns.map(({ found }) => found),
+        ...(await profileDifferences(engine, state, damaged.length === 0)),
       ],
       warnings: [...dayWarnings(state), ...sharedKeysWarning(faults)],
     };
+  });
+}
+
+/** The differences of the table of profiles. */
+async function profileDifferences(engine: Engine, state: TableState, isReadable: boolean): Promise<Difference[]> {
+  const profiles = profilesOf(state);
+  if (profiles === undefined) return [];
+  const columns = await columnDifferences(engine, USER_PROFILES, profiles);
+  if (!isReadable || columns.length > 0) return columns.map(({ found }) => found);
+  const { name } = USER_PROFILES;
+  return checkProfiles(profiles, {
+    rows: await engine.count(name),
+    keys: await engine.count(`(SELECT DISTINCT _key FROM ${name} WHERE _key IS NOT NULL)`),
   });
 }
 
@@ -136,17 +151,17 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
 }
 
 /** The columns of the table that the state does not have, or lacks, or has with another type. */
-async function columnDifferences(engine: Engine, { columns, timezone }: TableState) {
-  const rows = await engine.rows('DESCRIBE events');
+async function columnDifferences(engine: Engine, table: Table, { columns, timezone }: TableState) {
+  const rows = await engine.rows(`DESCRIBE ${table.name}`);
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
   const expected = new Map<string, string>([
-    ...Object.entries(OWN_TYPES_IN_DUCKDB),
+    ...table.ownColumns.map((name): [string, string] => [name, OWN_TYPES_IN_DUCKDB[name]]),
     ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
   ]);
   return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
     const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
     return should === is
       ? []
-      : [{ name, found: difference('columns', `column ${name} should be ${should} and is ${is}`) }];
+      : [{ name, found: difference('columns', `column ${name} of ${table.name} should be ${should} and is ${is}`) }];
   });
 }

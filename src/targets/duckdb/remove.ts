@@ -2,17 +2,18 @@ import { statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople } from '../../engine/people/find.ts';
+import { findPeople, type PlaceLookup } from '../../engine/people/find.ts';
 import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
-import type { TableState } from '../../table/place-state.ts';
+import { profilesWithout, type TableState } from '../../table/place-state.ts';
 import { daysBefore, nextChange, withPruned, withRows } from '../../table/receipts.ts';
+import { USER_PROFILES } from '../../table/table.ts';
 import type { Pruned, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { foreignTables, rewriteDuckDb, withCopy } from './rewrite.ts';
-import { reading, readOnly, readStored, writeState } from './store.ts';
+import { reading, readOnly, readStored, searchedTables, writeProfiles, writeState } from './store.ts';
 
 // Rows that leave a file: those of old days, and those of people. All throw UserError.
 
@@ -55,10 +56,10 @@ export async function purgeDuckDb(
   query: PeopleQuery,
 ): Promise<PurgeResult> {
   const { found, rowsRemoved } = await writing(options, async (engine, state) => {
-    const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
+    const lookup = await findPeople(searchedTables(engine, state), query);
     const suppressionLength = await options.onFound(lookup.found);
     const removed = await engine.transaction(() =>
-      removeRows(engine, { ...state, suppressionLength }, lookup.condition),
+      removeRows(engine, { ...state, suppressionLength }, lookup.conditions),
     );
     return { found: lookup.found, rowsRemoved: removed };
   });
@@ -73,19 +74,24 @@ export async function purgeDuckDb(
   }
 }
 
-/** Removes the rows that meet a condition, and corrects the receipts of their days. Returns their number. */
-async function removeRows(engine: Engine, state: TableState, condition: string): Promise<number> {
+/** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
+async function removeRows(engine: Engine, state: TableState, conditions: PlaceLookup['conditions']): Promise<number> {
+  const { events: condition } = conditions;
   const gone = await rowsByDay(engine, `events WHERE ${condition}`);
   const left = new Map([...gone].map(([day, n]) => [day, (state.receipts.get(day)?.rows_stored ?? n) - n]));
   const removed = await engine.run(`DELETE FROM events WHERE ${condition}`);
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
   await writeState(engine, state, { ...state, receipts: withRows(state.receipts, left, changedAt) });
-  return removed;
+  const { profiles } = state;
+  if (profiles === undefined) return removed;
+  const removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.profiles}`);
+  if (removedProfiles > 0) await writeProfiles(engine, profilesWithout(profiles, removedProfiles, changedAt));
+  return removed + removedProfiles;
 }
 
 export async function previewPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgePreview> {
   const found = await writing(options, async (engine, state): Promise<PeopleFound> => {
-    const lookup = await findPeople({ engine, from: 'events', place: engine.file, state }, query);
+    const lookup = await findPeople(searchedTables(engine, state), query);
     return lookup.found;
   });
   return withCopy(options, async (engine) => ({ found, foreign: await foreignTables(engine) }));

@@ -8,6 +8,7 @@ import { identifier } from '../../engine/session/quote.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
+import { USER_PROFILES } from '../../table/table.ts';
 import type { RewriteResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_NAMES, readOnly, readStored } from './store.ts';
@@ -126,10 +127,12 @@ async function tablesOf(engine: Engine): Promise<string[]> {
 
 /** The tables of the file that this program did not make. */
 export async function foreignTables(engine: Engine): Promise<string[]> {
+  const stored = await readStored(engine);
+  const own = new Set([...OWN_NAMES, ...(stored?.state.profiles === undefined ? [] : [USER_PROFILES.name])]);
   const rows = await engine.rows(`
     SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
     FROM duckdb_tables()
     WHERE database_name = current_database() AND NOT internal
     ORDER BY 1`);
-  return rows.map(({ name }) => String(name)).filter((name) => !OWN_NAMES.includes(name));
+  return rows.map(({ name }) => String(name)).filter((name) => !own.has(name));
 }

@@ -10,11 +10,12 @@ import type { Logger } from '../../base/log.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
-import { checkRowCount, type TypedRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { anyOf, identifier } from '../../engine/session/quote.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import {
@@ -23,25 +24,37 @@ import {
   finishUnchanged,
   type PlannedBatch,
   planBatch,
+  planSnapshot,
   rescuesNothing,
   splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import { isSameState, newState, type TableState } from '../../table/place-state.ts';
-import { nextChange } from '../../table/receipts.ts';
+import { isLater, nextChange } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import type { Sink } from '../contract.ts';
+import { EVENTS, USER_PROFILES } from '../../table/table.ts';
+import type { ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
-import { alterEvents } from './alter.ts';
+import { alterEvents, insertRows } from './alter.ts';
 import { refreshModels } from './models/write.ts';
+import { storeSnapshot } from './profiles.ts';
 import { addRecords, RUNS } from './side-tables.ts';
-import { commentEvents, createTables, createViews, readOnly, readStored, writeState } from './store.ts';
+import {
+  commentTable,
+  createTables,
+  createViews,
+  readOnly,
+  readStored,
+  refuseForeignProfiles,
+  writeState,
+} from './store.ts';
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
+  /** True to load user profiles, too. */
+  readonly userProfiles?: boolean;
 }
 
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
@@ -69,6 +82,11 @@ export class DuckDbSink implements Sink {
 
   get state(): TableState | undefined {
     return this.#state;
+  }
+
+  get profiles(): ProfilesSink | undefined {
+    if (this.#options.userProfiles !== true) return undefined;
+    return { replace: (...args) => this.#replaceProfiles(...args) };
   }
 
   async commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
@@ -101,6 +119,22 @@ export class DuckDbSink implements Sink {
     });
   }
 
+  async #replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<SnapshotCommit> {
+    const [{ header = [] } = {}] = snapshot.files;
+    return withFile({ ...this.#options, columns: header.length, signal }, async (engine) => {
+      const { state: before } = (await readChecked(engine, this.#options)) ?? {};
+      checkNotPurged(engine.file, this.#opened, before);
+      if (isLater(before?.profiles, snapshot)) return { rows: undefined };
+      const planned = planSnapshot(before?.profiles, snapshot, this.#options);
+      const changedAt = new Date(this.#options.clock.now()).toISOString();
+      const store = () => storeSnapshot(engine, { before, planned, hashing, changedAt });
+      this.#state = await engine.transaction(store, signal);
+      const rescued = rescuesNothing(planned) ? new Map() : await rescuedCells(engine, USER_PROFILES.name);
+      logChanges(this.#options.logger, planned.columns, rescued);
+      return { rows: this.#state.profiles?.receipt.rows_stored };
+    });
+  }
+
   /** Records a run; not if it ended before it made the file. */
   async recordRun(run: RunRecord): Promise<void> {
     if (!fileExists(this.#options.file)) return;
@@ -115,9 +149,10 @@ export class DuckDbSink implements Sink {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readChecked(engine: Engine, { timezone: wanted }: DuckDbSinkOptions) {
+async function readChecked(engine: Engine, { timezone: wanted, userProfiles = false }: DuckDbSinkOptions) {
   const timezone = wanted ?? null;
   const stored = await readStored(engine);
+  if (userProfiles) await refuseForeignProfiles(engine, stored?.state);
   if (stored === undefined) return undefined;
   if (stored.state.timezone !== timezone) throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
   return stored;
@@ -162,7 +197,7 @@ async function storeBatch(engine: Engine, { before, state, planned, unchanged, f
   const isMade = before === undefined || (await alterEvents(engine, columns, zoneOf(planned.timezone)));
   const days = planned.days.map(({ download }) => download.receipt.day);
   const replaced = await engine.run(`DELETE FROM ${inDays(days)}`);
-  await withTypedRows(engine, planned, planned.days, (rows) => insert(engine, rows));
+  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
   const shared = await separateNeighbours(engine, planned);
   const touched = [...days, ...shared.before];
   const rowsAfter = await rowsOfDays(engine, touched);
@@ -176,7 +211,7 @@ async function storeBatch(engine: Engine, { before, state, planned, unchanged, f
   });
   await writeState(engine, state, stored.state);
   if (isMade || columns.some((column) => column.type !== column.before)) {
-    await commentEvents(engine, columns, isMade);
+    await commentTable(engine, EVENTS, columns, isMade);
     await createViews(engine, columns);
     await refreshModels(engine, stored.state);
   }
@@ -191,16 +226,6 @@ const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, i
 async function retypedDays(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
   const hasValue = columns.filter(isRetyped).map(({ name }) => `${identifier(name)} IS NOT NULL`);
   return new Set(hasValue.length === 0 ? [] : (await rowsByDay(engine, `events WHERE ${anyOf(hasValue)}`)).keys());
-}
-
-async function insert(engine: Engine, rows: TypedRows): Promise<void> {
-  const { key, date, rescued, loadedAt, columns, values, from, days } = rows;
-  const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
-  const inserted = await engine.run(`
-    INSERT INTO events (${names})
-    SELECT ${[key, date, rescued, loadedAt, ...values].join(', ')}
-    FROM ${from}`);
-  checkRowCount(days, inserted, engine.file);
 }
 
 /**

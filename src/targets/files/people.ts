@@ -4,7 +4,7 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople, jsonOfRows, type Lookup } from '../../engine/people/find.ts';
+import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
@@ -12,6 +12,7 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { damagedWarning } from '../../table/differences.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
+import { EVENTS } from '../../table/table.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
   type Change,
@@ -41,8 +42,8 @@ async function* rowsOfPeople(format: FilesFormat, options: FilesOptions, query: 
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
     await reading(format, options, async (place) => {
-      const { lookup, from } = await lookUp(place, query);
-      const rows = jsonOfRows({ engine: place.engine, from }, lookup.condition);
+      const { lookup, tables } = await lookUp(place, query);
+      const rows = jsonOfRows(tables, lookup.conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
     });
     for await (const lines of linesOf(createReadStream(path))) {
@@ -141,15 +142,16 @@ async function otherFolders({
 }
 
 interface Search {
-  readonly lookup: Lookup;
-  /** The relation that was searched. */
-  readonly from: string | undefined;
+  readonly lookup: PlaceLookup;
+  readonly tables: SearchedPlace;
 }
 
 async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
+  const { engine, name } = place;
   const { state, files } = place.snapshot;
   const from = await place.rowsOf(files.values());
-  return { lookup: await findPeople({ engine: place.engine, from, place: place.name, state }, query), from };
+  const tables = { events: { engine, table: EVENTS.name, from, place: name, state }, profiles: undefined };
+  return { lookup: await findPeople(tables, query), tables };
 }
 
 async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: AbortSignal | undefined) {
@@ -160,9 +162,11 @@ async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: Abor
 }
 
 /** Writes every file anew that has rows of these people. */
-async function changeWithout(place: FilesPlace, { lookup: { condition }, from }: Search): Promise<Change> {
+async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
   const { engine } = place;
   const { state, files } = place.snapshot;
+  const { from } = tables.events;
+  const { events: condition } = conditions;
   const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${condition}`);
   const keys = place.newPath();
   if (from !== undefined) {

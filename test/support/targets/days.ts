@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { UNIFIED_ID } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/type.ts';
 import type { DayDownload, Receipt, RunProgress, SpoolFile } from '../../../src/extract/receipt.ts';
@@ -93,6 +94,7 @@ export class Days {
       env: () => undefined,
       spoolDir: join(this.dir, 'spool'),
       retentionMs: 86_400_000,
+      userProfiles: false,
       stdout: new PassThrough(),
       signal: this.signal,
       ...more,
@@ -103,9 +105,16 @@ export class Days {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  #spool(csv: string): SpoolFile {
+  /** A snapshot of profiles, as a download of the day at which it was requested. */
+  snapshot(csv: string, facts: Partial<Receipt> = {}): DayDownload {
+    const download = this.ofCsv('2026-01-05', [], facts);
+    const file = this.#spool(csv, UNIFIED_ID);
+    return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };
+  }
+
+  #spool(csv: string, idColumn?: string): SpoolFile {
     const { result, written } = scanIn(
-      new Scanner({ timezone: this.timezone, requireSystem: false }),
+      new Scanner({ timezone: this.timezone, requireSystem: false, idColumn }),
       Buffer.from(csv),
     );
     const path = join(this.dir, `spool-${++this.#made}.csv`);

@@ -55,6 +55,27 @@ export class Place extends Days {
     }
   }
 
+  /** Opens the place, replaces the table of profiles by a snapshot, closes it. */
+  async loadProfiles(snapshot: DayDownload, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
+    const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
+    try {
+      if (sink.profiles === undefined) throw new Error(`${this.target.name} has no table of profiles`);
+      return (await sink.profiles.replace(snapshot, { columns: [], key_check: null }, this.signal)).rows;
+    } finally {
+      await sink.close();
+    }
+  }
+
+  /** Rows of a query over `user_profiles`, as a reader of the place sees them. */
+  async readProfiles(sql: string): Promise<Record<string, unknown>[]> {
+    if (this.target.name === 'duckdb') return query(this.place, sql);
+    const paths =
+      this.target.name === 'parquet' ? [join(this.root, 'user_profiles/*.parquet')] : await this.live('user_profiles');
+    if (paths.length === 0) return [];
+    const files = `read_parquet([${paths.map(literal).join(', ')}], hive_partitioning = false)`;
+    return query(':memory:', `WITH user_profiles AS (SELECT * FROM ${files}) ${sql}`);
+  }
+
   /** Rows of a query over `events`, as a reader of the place sees them. */
   async read(sql: string): Promise<Record<string, unknown>[]> {
     if (this.target.name === 'duckdb') return query(this.place, sql);
@@ -72,8 +93,8 @@ export class Place extends Days {
   }
 
   /** The live files of a Delta table, by the protocol alone. */
-  async live(): Promise<string[]> {
-    const folder = join(this.root, 'events/_delta_log');
+  async live(table = 'events'): Promise<string[]> {
+    const folder = join(this.root, table, '_delta_log');
     const names = readdirSync(folder).sort();
     const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
     const files = new Set<string>();
@@ -90,7 +111,7 @@ export class Place extends Days {
         if (add !== undefined) files.add(add.path);
       }
     }
-    return [...files].map((path) => join(this.root, 'events', path));
+    return [...files].map((path) => join(this.root, table, path));
   }
 
   async state() {

@@ -8,7 +8,7 @@ const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
   ...{ base_url: true, service_id: true, export_token: true, start_date: true, end_date: true, timezone: true },
   ...{ events: true, events_condition_type: true, properties: true, properties_condition_type: true },
   ...{ lookback_days: true, settle_hours: true, to_date_inclusive: true, history_days: true },
-  ...{ on_gap: true, max_concurrent_exports: true, column_types: true, schema_mode: true },
+  ...{ on_gap: true, max_concurrent_exports: true, column_types: true, schema_mode: true, user_profiles: true },
   ...{ suppression_file: true, suppression_key: true, columns_drop: true, columns_hash: true, hash_key: true },
   ...{ memory_limit: true, lock_wait: true, retention: true, spool_dir: true, target: true, place: true },
 };

@@ -210,7 +210,7 @@ describe('people in a place', () => {
     for await (const row of people.rows(place.place, { column: 'df_unified_id', ids: ['erna'] }, place.options())) {
       rows.push(JSON.parse(row));
     }
-    expect(rows).toEqual([expect.objectContaining({ _key: 'a', memo })]);
-    expect(rows[0]).not.toHaveProperty('_rescued');
+    expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo }) }]);
+    expect(rows[0].row).not.toHaveProperty('_rescued');
   });
 });

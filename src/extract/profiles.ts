@@ -1,0 +1,158 @@
+import { open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { dayAt } from '../base/days.ts';
+import { HOUR_MS } from '../base/durations.ts';
+import { configError, transientError, type UserError } from '../base/errors.ts';
+import { sha256 } from '../base/json.ts';
+import { plainCount } from '../base/quantities.ts';
+import { UNIFIED_ID } from '../cells/columns/groups.ts';
+import { OWNER_FILE } from '../fs/atomic-file.ts';
+import {
+  ALL_PROPERTIES,
+  downloadProfiles,
+  type NoSnapshot,
+  type ProfileService,
+  type ProfileSnapshot,
+} from '../service/export/profiles.ts';
+import { clockWarning } from './download/run.ts';
+import { hashedColumns, type RequestSettings } from './export-request.ts';
+import type { DayDownload, Receipt } from './receipt.ts';
+import type { ExtractDeps } from './session.ts';
+import { RunFolder, spoolError } from './spool.ts';
+
+/** Age (ms) at which a snapshot of the profiles is loaded again. */
+const MAX_AGE_MS = 20 * HOUR_MS;
+/** A snapshot with a smaller part of the rows of the one before is warned about. */
+const USUAL_PART = 0.5;
+
+/** The settings that decide what of the profiles is stored. */
+export type ProfileSettings = Pick<RequestSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+
+/** What a place has stored of its snapshot. */
+export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
+
+/** Hash of what decides the columns of a snapshot. */
+export function profileFilters(settings: ProfileSettings): string {
+  const { columns, key_check } = hashedColumns(settings);
+  return sha256([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
+}
+
+/** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */
+export function isSnapshotDue(stored: StoredSnapshot | undefined, filters: string, now: number): boolean {
+  if (stored === undefined || stored.filters !== filters) return true;
+  return Math.abs(now - Date.parse(stored.requested_at)) >= MAX_AGE_MS;
+}
+
+export interface ProfileDeps extends ExtractDeps {
+  readonly profiles: ProfileService;
+}
+
+/**
+ * Downloads all profiles into a file, and calls `store` with it. Its unit is the day of the request. Returns why nothing
+ * was stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures of the
+ * disk and of the quota, and the signal's reason.
+ */
+export async function loadSnapshot(
+  { stored, filters }: { readonly stored: StoredSnapshot | undefined; readonly filters: string },
+  deps: ProfileDeps,
+  store: (download: DayDownload) => Promise<void>,
+): Promise<UserError | undefined> {
+  const { spoolDir, clock, logger } = deps;
+  const folder = await RunFolder.open(spoolDir, clock, 'spool');
+  const path = join(folder.path, 'profiles.csv');
+  const exportsBefore = deps.counts.exports;
+  try {
+    const result = await download(path, deps);
+    if (result.kind !== 'snapshot') return noSnapshot(result);
+    const { scan } = result;
+    const rows = scan.rows + scan.suppressed;
+    if (rows === 0 && stored !== undefined && stored.rows > 0) {
+      return transientError(
+        `The export of profiles has no row, and ${plainCount(stored.rows, 'profile')} are stored: they stay. Run again later.`,
+      );
+    }
+    if (stored !== undefined && rows < stored.rows * USUAL_PART) {
+      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${stored.rows}: it replaces them.`;
+      logger.warn('profiles.fewer_rows', message, { rows, before: stored.rows });
+    }
+    warnOfInvalidUtf8(result, deps);
+    const receipt = receiptOf(result, filters, deps.counts.exports - exportsBefore, clock.now());
+    await store({ receipt, files: [{ path, ...scan }], mayShareRows: false });
+    return undefined;
+  } finally {
+    await folder.remove();
+  }
+}
+
+/** Writes the checked bytes of each attempt to `path`. */
+async function download(path: string, deps: ProfileDeps): Promise<ProfileSnapshot | NoSnapshot> {
+  const { timezone, suppression, edits, counts, profiles, spoolDir, clock, random, logger, signal } = deps;
+  const onDisk = <T>(work: Promise<T>) =>
+    work.catch((error: unknown) => {
+      throw spoolError(error, spoolDir);
+    });
+  const service: ProfileService = {
+    async exportProfiles(request, limited) {
+      counts.exports++;
+      const answer = await profiles.exportProfiles(request, limited);
+      clockWarning(clock.now(), answer);
+      return answer;
+    },
+  };
+  let file = await onDisk(open(path, 'w', OWNER_FILE));
+  try {
+    const snapshot = await downloadProfiles(ALL_PROPERTIES, {
+      ...{ service, clock, random, logger, signal },
+      scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
+      async open() {
+        await onDisk(file.close());
+        file = await onDisk(open(path, 'w', OWNER_FILE));
+        return (bytes) => onDisk(writeFile(file, bytes));
+      },
+    });
+    if (snapshot.kind === 'snapshot') counts.bytes += snapshot.bytes;
+    // A network disk may tell only now that it is full.
+    await onDisk(file.close());
+    return snapshot;
+  } finally {
+    await file.close().catch(() => {});
+  }
+}
+
+function noSnapshot({ kind, message }: NoSnapshot): UserError {
+  if (kind === 'busy') return transientError(`${message} The stored profiles stay: run again later.`);
+  return configError(`${message} The stored profiles stay. Without them: set user_profiles to false.`);
+}
+
+function receiptOf(
+  { scan, bytes, sha256: hash, sentAt }: ProfileSnapshot,
+  filters: string,
+  exports: number,
+  now: number,
+): Receipt {
+  const day = dayAt(sentAt);
+  return {
+    v: 1,
+    day,
+    to_date: day,
+    requested_at: new Date(sentAt).toISOString(),
+    is_over: true,
+    filters,
+    rows: scan.rows + scan.suppressed,
+    suppressed: scan.suppressed,
+    bytes,
+    sha256: hash,
+    exports,
+    invalid_utf8: scan.invalidUtf8.cells,
+    verified_at: new Date(now).toISOString(),
+  };
+}
+
+function warnOfInvalidUtf8({ scan: { invalidUtf8 } }: ProfileSnapshot, { logger }: ProfileDeps): void {
+  const { cells, first } = invalidUtf8;
+  if (first === undefined) return;
+  const message =
+    `Profiles: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+    `first in row ${first.row}, column ${first.column}.`;
+  logger.warn('profiles.invalid_utf8', message, { cells, ...first });
+}

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../../src/base/durations.ts';
+import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
+import { loadProfiles, newLoadCounts } from '../../../src/targets/load.ts';
+import { Place } from '../../support/targets/place.ts';
+
+const NOW = Date.parse('2026-01-20T00:00:00Z');
+const CSV = 'df_unified_id,df_external_id,plan\nu1,m1,gold\nu2,m2,\nu3,m3,basic\nu4,m4,basic\n';
+const SETTINGS = { columnsDrop: [], columnsHash: [], hashKey: undefined };
+const NO_LIMITS = {
+  limits: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
+  serverTime: undefined,
+};
+
+/** An answer with this body, in one piece. */
+const data = (csv: string): ExportAnswer => ({
+  kind: 'data',
+  bytes: (async function* () {
+    yield Buffer.from(csv);
+  })(),
+  close: async () => {},
+  ...NO_LIMITS,
+});
+const refusal = (kind: 'retry' | 'config' | 'invalid', status: number): ExportAnswer => ({
+  kind,
+  code: 'some_code',
+  message: 'the service says no',
+  status,
+  ...NO_LIMITS,
+});
+
+describe('the snapshot of user profiles', () => {
+  let place: Place;
+  let now: number;
+  let sent: number;
+  beforeEach(() => {
+    place = new Place('duckdb');
+    now = NOW;
+    sent = 0;
+    place.clock = { now: () => now, sleep: async () => {}, after: () => () => {} };
+  });
+  afterEach(() => place.close());
+
+  /** Opens the place as a sync does; returns the failure with which it would end. */
+  async function sync(answer: () => ExportAnswer, settings = SETTINGS) {
+    const counts = newLoadCounts();
+    const { clock, logger, spoolDir } = place.options();
+    const runtime = { clock, logger, spoolDir, signal: place.signal, random: () => 0 };
+    const exportProfiles = async () => {
+      sent++;
+      return answer();
+    };
+    const service = { sent: 0, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
+    const deps = {
+      ...runtime,
+      counts,
+      service,
+      profiles: { exportProfiles },
+      maxConcurrentExports: 5,
+      timezone: undefined,
+    };
+    const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
+    try {
+      const failure = await loadProfiles(sink, settings, deps);
+      return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: counts.profiles };
+    } finally {
+      await sink.close();
+    }
+  }
+  const rows = () => place.readProfiles('SELECT df_unified_id AS u, plan FROM user_profiles ORDER BY 1');
+
+  it('is exported at most four times in three days of hourly syncs', async () => {
+    for (let hour = 0; hour < 72; hour++) {
+      expect((await sync(() => data(CSV))).exit).toBe(0);
+      now += HOUR_MS;
+    }
+    expect(sent).toBe(4);
+    expect(await rows()).toHaveLength(4);
+  });
+
+  it('is exported again at once with other columns that are dropped or hashed', async () => {
+    await sync(() => data(CSV));
+    await sync(() => data(CSV), { ...SETTINGS, columnsDrop: ['plan'] as never[] });
+    expect(sent).toBe(2);
+  });
+
+  it('never replaces rows by none, and is warned about with fewer than half', async () => {
+    await sync(() => data(CSV));
+    now += 20 * HOUR_MS;
+    expect(await sync(() => data('df_unified_id,plan\n'))).toMatchObject({
+      exit: 3,
+      message: expect.stringContaining('4 profiles are stored: they stay'),
+    });
+    expect(await rows()).toHaveLength(4);
+    expect(await sync(() => data('df_unified_id,plan\nu1,gold\n'))).toMatchObject({ exit: 0, stored: 1 });
+    expect(place.log.filter(({ event }) => event === 'profiles.fewer_rows')).toHaveLength(1);
+    expect(await rows()).toEqual([{ u: 'u1', plan: 'gold' }]);
+  });
+
+  it.each<[string, () => ExportAnswer, number]>([
+    ['cut within a row, each time', () => data(`${CSV}u5`), 3],
+    ['failed, each time', () => refusal('retry', 500), 3],
+    ['refused for its token', () => refusal('config', 401), 2],
+    ['unknown to the service', () => refusal('config', 404), 2],
+    ['not valid for the service', () => refusal('invalid', 400), 2],
+    ['without unified ids', () => data('df_external_id\nm1\n'), 2],
+  ])('that is %s leaves the stored one, and a sentence', async (_, answer, exit) => {
+    await sync(() => data(CSV));
+    now += 20 * HOUR_MS;
+    const result = await sync(answer);
+    expect(result.message).toMatch(/The stored profiles stay/);
+    expect(result.exit).toBe(exit);
+    expect(await rows()).toHaveLength(4);
+  });
+});

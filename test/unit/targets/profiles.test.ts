@@ -1,0 +1,149 @@
+import { existsSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EXTERNAL_ID } from '../../../src/cells/columns/groups.ts';
+import type { PeopleQuery } from '../../../src/engine/people/query.ts';
+import { Place } from '../../support/targets/place.ts';
+import { query } from '../../support/targets/query.ts';
+
+const D1 = '2026-01-01';
+const EVENTS = [
+  { id: 'a', df_unified_id: 'u1', member: 'm1' },
+  { id: 'b', df_unified_id: 'u2' },
+];
+const csv = (...lines: readonly string[]) => `${lines.join('\n')}\n`;
+const FIRST = csv('df_external_id,df_unified_id,plan,age', '007,u1,gold,7', ',u2,,8', '1e3,u3,"a ""b"",\nc",9');
+const VALUES = 'df_unified_id AS u, df_external_id AS e, plan, age::VARCHAR AS age';
+
+describe.each(['duckdb'] as const)('the table user_profiles of %s', (name) => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place(name);
+  });
+  afterEach(() => place.close());
+
+  it('holds every cell of the snapshot, with both ids as text, and no day', async () => {
+    expect(await place.loadProfiles(place.snapshot(FIRST, { requested_at: '2026-01-05T06:07:08.000Z' }))).toBe(3);
+    await place.load([[place.of(D1, EVENTS)]]);
+    expect(await place.readProfiles(`SELECT ${VALUES} FROM user_profiles ORDER BY u`)).toEqual([
+      { u: 'u1', e: '007', plan: 'gold', age: '7' },
+      { u: 'u2', e: null, plan: null, age: '8' },
+      { u: 'u3', e: '1e3', plan: 'a "b",\nc', age: '9' },
+    ]);
+    const [row] = await place.readProfiles('SELECT * FROM user_profiles ORDER BY df_unified_id');
+    expect(Object.keys(row).slice(0, 5)).toEqual(['_key', '_rescued', '_loaded_at', 'df_unified_id', 'df_external_id']);
+    expect(await place.readProfiles('SELECT DISTINCT _loaded_at::VARCHAR AS t FROM user_profiles')).toEqual([
+      { t: expect.stringContaining('2026-01-05 06:07:08') },
+    ]);
+    expect(await place.keys()).toHaveLength(2);
+    expect(await place.verify()).toMatchObject({ differences: [] });
+  });
+
+  it('is replaced whole, and its types widen and never narrow', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    await place.loadProfiles(place.snapshot(csv('df_unified_id,age,"Größe ""x"""', 'u1,7.5,한글', 'u9,8,')));
+    const read = 'SELECT df_unified_id AS u, df_external_id AS e, age, typeof(age) AS t, plan, "Größe ""x""" AS g';
+    expect(await place.readProfiles(`${read} FROM user_profiles ORDER BY 1`)).toEqual([
+      { u: 'u1', e: null, age: 7.5, t: 'DOUBLE', plan: null, g: '한글' },
+      { u: 'u9', e: null, age: 8, t: 'DOUBLE', plan: null, g: null },
+    ]);
+    await place.loadProfiles(place.snapshot(FIRST));
+    expect(await place.readProfiles('SELECT typeof(age) AS t, count(*) AS n FROM user_profiles GROUP BY 1')).toEqual([
+      { t: 'DOUBLE', n: '3' },
+    ]);
+    expect((await place.state())?.profiles?.receipt).toMatchObject({ rows: 3, rows_stored: 3 });
+    expect(await place.verify()).toMatchObject({ differences: [] });
+  });
+
+  it('numbers rows of one id, and takes names that differ in capitals', async () => {
+    await place.loadProfiles(place.snapshot(csv('df_unified_id,Tag,tag', 'u1,x,1', 'u1,y,2', 'u2,z,3')));
+    expect(await place.readProfiles('SELECT _key AS k, "Tag" AS a, tag_2 AS b FROM user_profiles ORDER BY 1')).toEqual([
+      { k: 'u1', a: 'x', b: '1' },
+      { k: 'u1#2', a: 'y', b: '2' },
+      { k: 'u2', a: 'z', b: '3' },
+    ]);
+  });
+
+  it('keeps the snapshot that was requested last, whoever commits it last', async () => {
+    const early = place.snapshot(csv('df_unified_id', 'old'), { requested_at: '2026-01-05T00:00:00.000Z' });
+    await place.loadProfiles(place.snapshot(FIRST, { requested_at: '2026-01-05T01:00:00.000Z' }));
+    expect(await place.loadProfiles(early)).toBeUndefined();
+    expect(await place.readProfiles('SELECT count(*) AS n FROM user_profiles')).toEqual([{ n: '3' }]);
+  });
+
+  it('can be empty', async () => {
+    await place.loadProfiles(place.snapshot(csv('df_unified_id')));
+    expect((await place.state())?.profiles?.receipt.rows_stored).toBe(0);
+    expect(await place.verify()).toMatchObject({ differences: [] });
+  });
+
+  it('differs if somebody else changed its rows', async () => {
+    if (name !== 'duckdb') return;
+    await place.load([[place.of(D1, EVENTS)]]);
+    await place.loadProfiles(place.snapshot(FIRST));
+    await query(place.place, "DELETE FROM user_profiles WHERE df_unified_id = 'u1'");
+    expect((await place.verify()).differences).toEqual([
+      { check: 'rows', message: 'user_profiles should have 3 rows, and has 2' },
+    ]);
+  });
+
+  it('of somebody else is refused before anything is loaded, and no way of a case', async () => {
+    if (name !== 'duckdb') return;
+    await place.load([[place.of(D1, EVENTS)]]);
+    await query(place.place, "CREATE TABLE user_profiles AS SELECT 'u1' AS df_unified_id, 'm1' AS df_external_id");
+    await expect(place.target.open(place.place, place.options({ userProfiles: true }))).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('has a table "user_profiles" that is not ours'),
+    });
+    expect(await found({ ids: ['m1'], asksProfiles: true })).toMatchObject({ hasProfiles: false, people: 0 });
+    expect(await query(place.place, 'SELECT count(*) AS n FROM user_profiles')).toEqual([{ n: '1' }]);
+  });
+
+  const found = async (asked: PeopleQuery) => (await place.target.people()).find(place.place, asked, place.options());
+  const purge = async (asked: PeopleQuery) =>
+    (await place.target.people()).purge(place.place, asked, { ...place.options(), onFound: async () => 1 });
+
+  it('tells whose an id is, as exact text, and both tables lose the person', async () => {
+    await place.load([[place.of(D1, EVENTS)]]);
+    await place.loadProfiles(place.snapshot(FIRST));
+    const asked = { ids: ['007', '7'], asksProfiles: true };
+    expect(await found(asked)).toMatchObject({ people: 1, rows: 2, hasProfiles: true, rowsOf: new Map([['007', 2]]) });
+    expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
+    expect(await place.keys()).toEqual([`${D1} b`]);
+    expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1')).toEqual([
+      { u: 'u2' },
+      { u: 'u3' },
+    ]);
+    expect(await place.verify()).toMatchObject({ differences: [] });
+    const bytes = place.files().filter((path) => existsSync(path));
+    expect(bytes.length).toBeGreaterThan(0);
+  });
+
+  it('loses whom rows of events name, and shows the rows of both tables', async () => {
+    await place.load([[place.of(D1, EVENTS)]]);
+    await place.loadProfiles(place.snapshot(FIRST));
+    const rows: unknown[] = [];
+    for await (const row of (await place.target.people()).rows(
+      place.place,
+      { ids: ['m1'], column: 'member' },
+      place.options(),
+    ))
+      rows.push(JSON.parse(row));
+    expect(rows).toEqual([
+      { table: 'events', row: expect.objectContaining({ _key: 'a' }) },
+      { table: 'user_profiles', row: expect.objectContaining({ _key: 'u1', [EXTERNAL_ID]: '007', plan: 'gold' }) },
+    ]);
+    expect(await purge({ ids: ['m1'], column: 'member' })).toMatchObject({ rowsRemoved: 2 });
+    expect((await place.state())?.profiles?.receipt.rows_stored).toBe(2);
+  });
+
+  it('is not loaded by a run that began before people were purged', async () => {
+    await place.load([[place.of(D1, EVENTS)]]);
+    await place.loadProfiles(place.snapshot(FIRST));
+    const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
+    await purge({ ids: ['m1'], column: 'member' });
+    const late = sink.profiles?.replace(place.snapshot(FIRST), { columns: [], key_check: null }, place.signal);
+    await expect(late).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('People were purged') });
+    await sink.close();
+    expect((await place.state())?.profiles?.receipt.rows_stored).toBe(2);
+  });
+});
