@@ -79,7 +79,6 @@ export class DiskStorage implements Storage {
         if (codeOf(error) !== 'EXDEV') throw error;
         return copyAcross(file, stored);
       });
-      await syncFolder(dirname(dirname(stored)));
     });
   }
 

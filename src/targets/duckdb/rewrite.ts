@@ -108,7 +108,7 @@ async function copyDatabase(engine: Engine, path: string): Promise<void> {
     const names = await foreignTables(engine);
     throw configError(
       `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +
-        'generated column or a foreign key. Move such tables into another file. Nothing was changed.',
+        'foreign key. Move such tables into another file. Nothing was changed.',
       { cause: error },
     );
   } finally {

@@ -5,7 +5,7 @@ import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { DayDownload } from '../../../src/extract/receipt.ts';
 import type { Commit } from '../../../src/table/batch.ts';
-import type { OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
+import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { envOf } from '../env.ts';
 import { Days } from './days.ts';
@@ -136,8 +136,8 @@ export class Place extends Days {
     return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
   }
 
-  async purge(ids: readonly string[], column = 'member', onWritten = async () => {}) {
-    const onFound = () => onWritten().then(() => 0);
+  /** `onFound`: the length of the suppression list that the place is to remember. */
+  async purge(ids: readonly string[], column = 'member', onFound: PurgeOptions['onFound'] = async () => 0) {
     return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
   }
 

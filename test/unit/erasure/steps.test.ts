@@ -43,8 +43,17 @@ const STEPS = [
 
 describe('an erasure', () => {
   let hash: string;
+  /** Whom the service has deleted: it no longer knows the profile. */
+  let deleted = new Set<string>();
   beforeEach(async () => {
     const { case: erasure } = setup;
+    erasure.profiles('');
+    erasure.answerProfiles = (response) => {
+      const lines = ['m1', 'm2', 'm3'].filter((id) => !deleted.has(id)).map((id) => `${id},marked-u-${id}`);
+      response.writeHead(200, { 'content-type': 'text/csv' });
+      response.end(['df_external_id,df_unified_id', ...lines, ''].join('\n'));
+    };
+    deleted = new Set();
     await erasure.load([event('m1'), event('m1', 2), event('m2'), event('m3')]);
     erasure.list('ids.txt', 'm1\nm2\n');
     hash = (await erasure.plan('--file', erasure.at('ids.txt'))).hash;
@@ -57,6 +66,7 @@ describe('an erasure', () => {
     record({ folder: setup.case.at(''), tell, appended }, async (note) => {
       setup.case.answer = ({ id }, response) => {
         note(`request ${id}`);
+        deleted.add(id ?? '');
         json(response, SUCCESS);
       };
       const { code, said } = await execute();
@@ -80,9 +90,9 @@ describe('an erasure', () => {
     const { cuts } = await recorded();
     for (const cut of cuts) {
       cut.restore();
-      const asked = new Set(cut.notes.map((note) => note.replace('request ', '')));
-      // The ledger knows of every request, and of each answer that is noted before the next step.
-      expect(ledgerLines('before').length, cut.name).toBeGreaterThanOrEqual(asked.size);
+      deleted = new Set(cut.notes.map((note) => note.replace('request ', '')));
+      // The ledger knows of every request.
+      expect(ledgerLines('before').length, cut.name).toBeGreaterThanOrEqual(deleted.size);
       const answered = ledgerLines('after').length;
       const people = readFileSync(erasure.at('suppressed.jsonl'), 'utf8').match(/"hmac":"[0-9a-f]{64}"/g) ?? [];
       if (erasure.fixture.holding('marked-u-m1').length < 3) expect(people, cut.name).toHaveLength(2);

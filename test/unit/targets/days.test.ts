@@ -125,24 +125,4 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     expect(new Set(place.files().map(modeOf))).toEqual(new Set(['640']));
     expect(modeOf(join(place.place, '_dfinery'))).toBe('700');
   });
-
-  it('removes people with every byte of theirs', async () => {
-    const rows = [
-      { id: 'a', member: 'SECRET-member', df_unified_id: 'SECRET-u' },
-      { id: 'b', member: '', df_unified_id: 'SECRET-u' },
-      { id: 'c', member: 'other', df_unified_id: 'u2' },
-    ];
-    await place.load([
-      [place.of(D1, rows)],
-      [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])],
-    ]);
-    await place.load([[place.of(D2, [{ id: 'e', member: 'SECRET-member', df_unified_id: 'SECRET-u' }])]]);
-    expect(await place.find(['SECRET-member'])).toMatchObject({ people: 1, rows: 3 });
-    expect(await place.purge(['SECRET-member'])).toMatchObject({ rowsRemoved: 3, rows: 2, unreached: [] });
-    expect(await place.keys()).toEqual([`${D1} c`, `${D1} d`]);
-    const { readFileSync } = await import('node:fs');
-    const naming = place.files().filter((path) => readFileSync(path).includes('SECRET'));
-    expect(naming).toEqual([]);
-    await agrees();
-  });
 });

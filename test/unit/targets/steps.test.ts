@@ -15,6 +15,8 @@ interface Change {
   work(place: Place, note: (step: string) => void): Promise<unknown>;
 }
 
+/** The length of the suppression list with which the people left. */
+const LISTED = 1;
 const person = (id: string, member: string) => ({ id, member, df_unified_id: `u-${member}` });
 const first = (place: Place) => [place.of(D1, [person('a', 'SECRET'), person('b', 'm2')])];
 const second = (place: Place) => [place.shared(D2, [{ id: 'b', n: '5' }, person('c', 'SECRET')])];
@@ -36,7 +38,11 @@ const CHANGES = {
     before: [`${D1} a`, `${D2} b`, `${D2} c`],
     after: [`${D2} b`],
     prepare: (place) => place.load([first(place), second(place)]),
-    work: (place, note) => place.purge(['SECRET'], 'member', async () => note('the people are written down')),
+    work: (place, note) =>
+      place.purge(['SECRET'], 'member', async () => {
+        note('the people are written down');
+        return LISTED;
+      }),
   },
   'a prune': {
     before: [`${D1} a`, `${D2} b`, `${D2} c`],
@@ -158,7 +164,18 @@ describe.each(['duckdb', 'parquet', 'delta', 'delta in a bucket'])('%s:', (kind)
         if (seen.length > 0) expect((await place.verify()).differences, cut.name).toEqual([]);
         const cursor = (await place.state())?.exportState?.from_date ?? '';
         expect(cursor <= ((await rows()).some((row) => row.startsWith(D2)) ? D3 : D2), cut.name).toBe(true);
-        if (what === 'a purge') expect([0, 2], cut.name).toContain((await place.find(['SECRET'])).rows);
+        if (what === 'a purge') {
+          const { rows: left } = await place.find(['SECRET']);
+          const listed = (await place.state())?.suppressionLength;
+          expect(
+            [
+              [2, undefined],
+              [2, LISTED],
+              [0, LISTED],
+            ],
+            cut.name,
+          ).toContainEqual([left, listed]);
+        }
 
         await work(place, () => {});
         expect(await rows(), cut.name).toEqual(after);
