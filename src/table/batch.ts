@@ -3,7 +3,7 @@ import { typeOf, widenedType } from '../cells/types/types.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
-import { type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
+import { nullIsText, type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
 import { type StoredColumn, storedColumn } from './columns.ts';
 import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
 import { applyBatch, type StoredProfiles, type TableState } from './place-state.ts';
@@ -102,23 +102,19 @@ function planFirst(
   });
 }
 
-/**
- * Gives the readings of one day after the other: in a column that the cells of a day made a string, `null` is a text
- * from the next day on.
- */
+/** Gives the readings of one day after the other, each with the types that the days so far give the columns. */
 function dayReadings(columns: readonly PlannedColumn[], asInstants: boolean) {
   const seen = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
-  const typeBefore = ({ key, before }: PlannedColumn) => {
-    const forms = seen.get(key) ?? 0;
-    return before === null ? typeOf(forms, asInstants) : widenedType(before, forms, asInstants);
-  };
-  return ({ columns: own }: IncomingColumns): Map<string, Reading> =>
+  return ({ columns: incoming }: IncomingColumns): Map<string, Reading> =>
     new Map(
       columns.map((column) => {
-        const forms = own.get(column.key)?.forms ?? 0;
-        const isText = column.type === 'string' && typeBefore(column) === 'string';
-        seen.set(column.key, (seen.get(column.key) ?? 0) | forms);
-        return [column.key, readingOf(column, forms, { asInstants, isText })];
+        const { key, before, fixed } = column;
+        const forms = incoming.get(key)?.forms ?? 0;
+        const formsSoFar = (seen.get(key) ?? 0) | forms;
+        seen.set(key, formsSoFar);
+        const typeSoFar =
+          before === null ? typeOf(formsSoFar, asInstants) : widenedType(before, formsSoFar, asInstants);
+        return [key, readingOf(column, forms, { asInstants, isNullText: nullIsText(fixed, typeSoFar) })];
       }),
     );
 }

@@ -107,7 +107,7 @@ function planColumn(
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
   const batchForms = incoming?.forms ?? 0;
-  const { type, fixed, hasValues, isNew } = typeAfter(column, incoming, rules);
+  const { type, fixed, hasValue, isNew } = typeAfter(column, incoming, rules);
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
   return {
     ...column,
@@ -118,7 +118,7 @@ function planColumn(
     fixed,
     forms: column.forms | batchForms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
-    isRefused: hasValues && isNew && rules.schemaMode === 'freeze',
+    isRefused: hasValue && isNew && rules.schemaMode === 'freeze',
     shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
 }
@@ -130,30 +130,33 @@ export interface Reading {
   readonly readAs: ColumnType | null;
   /** True when every cell fits `readAs`. */
   readonly isClean: boolean;
-  /** True if the cell `null` is a text, and not an absent value. */
-  readonly keepsNullText: boolean;
+  /** As `nullIsText`. */
+  readonly nullIsText: boolean;
 }
 
 /**
+ * True if the cell `null` is a text in a column, and not an absent value: if the column is a string, by a setting or by
+ * all cells up to those of the same day.
+ */
+export const nullIsText = (fixed: ColumnType | undefined, typeSoFar: ColumnType | null | undefined): boolean =>
+  (fixed ?? typeSoFar) === 'string';
+
+const hasValues = (forms: CellForms, isNullText: boolean): boolean => (isNullText ? forms : forms & ~NULL_TEXT) !== 0;
+
+/**
  * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
- * no value: so a batch of days gives the same texts as each day alone. `isText`: the column was a string before these
- * cells came.
+ * no value: so a batch of days gives the same texts as each day alone.
  */
 export function readingOf(
   { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,
   forms: CellForms,
-  { asInstants, isText }: { readonly asInstants: boolean; readonly isText: boolean },
+  { asInstants, isNullText }: { readonly asInstants: boolean; readonly isNullText: boolean },
 ): Reading {
-  const hasValues = (forms & (isText || fixed === 'string' ? ~0 : ~NULL_TEXT)) !== 0;
-  if (!hasValues || type === null) return { forms, readAs: null, isClean: true, keepsNullText: false };
+  const common = { forms, nullIsText: isNullText };
+  if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
   const seenAs = fixed ?? typeOf(forms, asInstants) ?? 'string';
   const readAs = canWiden(seenAs, type, forms, asInstants) ? seenAs : type;
-  return {
-    forms,
-    readAs,
-    isClean: fitsWholly(forms, readAs, asInstants),
-    keepsNullText: type === 'string' && (isText || readAs === 'string') && (forms & NULL_TEXT) !== 0,
-  };
+  return { ...common, readAs, isClean: fitsWholly(forms, readAs, asInstants) };
 }
 
 /** The type of a column after a batch, and what decided it. */
@@ -163,7 +166,7 @@ interface TypeAfter {
   /** The type that no cell changes; undefined if the cells decide. */
   readonly fixed: ColumnType | undefined;
   /** True if the batch has a value for the column. */
-  readonly hasValues: boolean;
+  readonly hasValue: boolean;
   /** True if the table does not have the column yet, and no setting names its type. */
   readonly isNew: boolean;
 }
@@ -174,13 +177,11 @@ function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, r
   const forms = column.forms | batchForms;
   const named = namedType(column, rules);
   const fixed = keptType(column, named, asInstants) ?? fixedType(column, incoming, rules);
-  // In a column that is a string already the text `null` is a value.
-  const isText = (fixed ?? column.type) === 'string';
-  const hasValues = (batchForms & (isText ? ~0 : ~NULL_TEXT)) !== 0;
-  const decided = { fixed, hasValues, isNew: column.type === null && named === undefined };
+  const hasValue = hasValues(batchForms, nullIsText(fixed, column.type));
+  const decided = { fixed, hasValue, isNew: column.type === null && named === undefined };
   if (column.type !== null) return { ...decided, type: fixed ?? widenedType(column.type, forms, asInstants) };
   const isRefused = decided.isNew && rules.schemaMode === 'freeze';
-  const isAdded = !isRefused && (hasValues || isPinned(column, rules));
+  const isAdded = !isRefused && (hasValue || isPinned(column, rules));
   return { ...decided, type: isAdded ? (fixed ?? typeOf(forms, asInstants) ?? null) : null };
 }
 

@@ -1,4 +1,4 @@
-import { type CellForms, STRING } from '../../cells/types/forms.ts';
+import { NULL_TEXT } from '../../cells/types/forms.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { PlannedColumn, Reading } from '../../table/column-plan.ts';
@@ -18,16 +18,16 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
 export function cellSql(
   column: PlannedColumn,
-  { readAs, isClean, keepsNullText, forms }: Reading,
+  { readAs, isClean, nullIsText, forms }: Reading,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql {
   const { type, isRefused } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, forms, expr) };
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, nullIsText, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
-  const keepsNull = keepsNullText && readAs !== 'string';
+  const keepsNull = nullIsText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
   if (isClean && !wantsText && !keepsNull && codec.native(forms, asInstants)) {
     return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
@@ -55,9 +55,8 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
   return column.occurrence === 1 ? column.source : column.name;
 }
 
-/** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
-function rescueAll(column: PlannedColumn, forms: CellForms, expr: string): CellSql['rescue'] {
-  const isText = (forms & STRING) !== 0;
-  const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+/** The rescue of every cell of a column that the table does not take. */
+function rescueAll(column: PlannedColumn, nullIsText: boolean, expr: string): CellSql['rescue'] {
+  const condition = nullIsText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
 }

@@ -109,8 +109,8 @@ function plainRows(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[
   const texts = batch.columns.filter(({ type }) => type === 'string' || type === 'string[]').map(({ key }) => key);
   const readingsOf = ({ readings }: PlannedDay) =>
     texts.map((key) => {
-      const { readAs, keepsNullText } = readings.get(key) ?? {};
-      return [readAs, keepsNullText];
+      const { readAs, nullIsText } = readings.get(key) ?? {};
+      return [readAs, nullIsText];
     });
   const alike = groupBy(days.flatMap(partsOf), ({ file, day }) => JSON.stringify([file.header, readingsOf(day)]));
   return [...alike.values()].map((parts) => filesQuery(batch, parts));
@@ -195,7 +195,7 @@ function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asIns
   if (text !== undefined && (column.type === 'string' || column.type === 'string[]')) {
     return { ...text, forms, isClean: all.every(({ isClean }) => isClean) };
   }
-  return readingOf(column, forms, { asInstants, isText: false });
+  return readingOf(column, forms, { asInstants, isNullText: false });
 }
 
 function everyRowHasId({ file, columns }: PlannedFile, idKey: string): boolean {

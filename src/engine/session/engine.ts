@@ -152,32 +152,35 @@ export class Engine {
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
-      return await this.#transaction(work, signal);
-    } catch (error) {
-      if (signal?.aborted === true) throw error;
-      const again = () => this.transaction(work, signal);
-      if (isOutOfMemory(error) && !this.#isLowOnMemory) {
-        this.#isLowOnMemory = true;
-        await this.run('SET threads = 1');
-        return await again();
+      for (;;) {
+        try {
+          return await this.#transactionOnce(work, signal);
+        } catch (error) {
+          if (signal?.aborted === true || !(await this.#isRemedied(error))) throw error;
+        }
       }
-      if (isMisread(error) && this.#readsInParallel) return await this.#withoutParallelReads(again);
-      throw error;
-    }
-  }
-
-  async #withoutParallelReads<T>(work: () => Promise<T>): Promise<T> {
-    await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
-    this.#readsInParallel = false;
-    try {
-      return await work();
     } finally {
+      if (!this.#readsInParallel) await this.#connection.run(`RESET VARIABLE ${READS_IN_PARALLEL}`);
       this.#readsInParallel = true;
-      await this.#connection.run(`RESET VARIABLE ${READS_IN_PARALLEL}`);
     }
   }
 
-  #transaction<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  /** Does what lets a transaction succeed that failed with this error; false if there is nothing left to do. */
+  async #isRemedied(error: unknown): Promise<boolean> {
+    if (isOutOfMemory(error) && !this.#isLowOnMemory) {
+      this.#isLowOnMemory = true;
+      await this.run('SET threads = 1');
+      return true;
+    }
+    if (isMisread(error) && this.#readsInParallel) {
+      this.#readsInParallel = false;
+      await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
+      return true;
+    }
+    return false;
+  }
+
+  #transactionOnce<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     return this.withSignal(signal, async () => {
       await this.run('BEGIN TRANSACTION');
       try {

@@ -146,6 +146,7 @@ async function send(
   } finally {
     stream.release();
   }
+  logChanges(options.logger, [], rescued);
   const columnsAdded = readerLeft && daysTaken === 0 ? [] : typed.map(({ name }) => name);
   return { columnsAdded, rescued, readerLeft };
 }

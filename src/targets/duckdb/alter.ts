@@ -43,7 +43,7 @@ export async function alterEvents(
 ): Promise<boolean> {
   const added = typedColumns(plan).filter(({ before }) => before === null);
   const changed = plan.filter(isRetyped);
-  if (added.length * ADD_COST > (await engine.count('events'))) {
+  if (added.length * ADD_COST > (await engine.count('events')) && !(await isAltered(engine, plan))) {
     await rebuild(engine, plan, zone);
     return true;
   }
@@ -57,6 +57,14 @@ export async function alterEvents(
     await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${value})`);
   }
   return false;
+}
+
+/** True if somebody else gave the table a column or an index, which a rebuilt table would not have. */
+async function isAltered(engine: Engine, plan: readonly PlannedColumn[]): Promise<boolean> {
+  const ours = OWN_COLUMNS.length + plan.filter(({ before }) => before !== null).length;
+  const inEvents = "database_name = current_database() AND schema_name = 'main' AND table_name = 'events'";
+  const columns = await engine.count(`duckdb_columns() WHERE ${inEvents}`);
+  return columns !== ours || (await engine.count(`duckdb_indexes() WHERE ${inEvents}`)) > 0;
 }
 
 /** Rewrites the table: for many new columns each ALTER takes longer. */

@@ -11,7 +11,7 @@ import { readParquet } from './parquet-file.ts';
 
 export const PARTITION_COLUMN = 'event_date';
 /** The columns of this program that a file has; `event_date` is its partition. */
-export const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
+const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `events/${PARTITION_COLUMN}=${day}`;

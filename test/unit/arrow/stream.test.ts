@@ -55,6 +55,8 @@ describe('an Arrow stream', () => {
     const [first, second] = fixture.rows();
     expect(first).toMatchObject({ n: '5', gone: null, _rescued: null });
     expect(JSON.parse(String(second?._rescued))).toEqual({ n: 'x', other: 'y' });
+    const warnings = fixture.log.filter(({ event }) => event === 'cells.rescued').map(({ message }) => message);
+    expect(warnings).toEqual([expect.stringContaining('column n:'), expect.stringContaining('column other:')]);
     expect(first).not.toHaveProperty('other');
   });
 

@@ -113,6 +113,18 @@ describe('a DuckDB file', () => {
     });
   });
 
+  it('keeps a column and an index of its user, also when a small table gets new columns', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await place.read('ALTER TABLE events ADD COLUMN mine INTEGER DEFAULT 7');
+    await place.read('CREATE INDEX by_key ON events (_key)');
+    await place.load([[place.of(D2, [{ id: 'b', fresh: 'x' }])]]);
+    expect(await place.read('SELECT _key, mine, fresh FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', mine: 7, fresh: null },
+      { _key: 'b', mine: 7, fresh: 'x' },
+    ]);
+    expect(await place.read('SELECT index_name AS name FROM duckdb_indexes()')).toEqual([{ name: 'by_key' }]);
+  });
+
   it('whose table another program changed takes no day, with a sentence that says so', async () => {
     await place.load([[place.of(D1, [{ id: 'a', note: 'x' }])]]);
     await place.read('ALTER TABLE events DROP COLUMN note');
