@@ -44,16 +44,22 @@ export class Configuration {
   readonly file: string;
   readonly #context: Context;
 
-  /** Reads `path` (default: dfinery.json here) and the environment. Throws for unknown keys. */
-  constructor(path: string | undefined, context: Context) {
-    const { env, redactor } = context;
-    const isFile = path !== undefined || existsSync(CONFIG_FILE);
-    const file = path ?? CONFIG_FILE;
-    const { erasure: inner = {}, ...outer } = isFile ? objectOf(readJsonFile(file, 'the configuration file')) : {};
+  /**
+   * Reads a file (default: dfinery.json here) and the environment; or takes an object as it is, without the environment.
+   * Throws for unknown keys.
+   */
+  constructor(given: string | object | undefined, context: Context) {
+    const { redactor } = context;
+    const isObjectGiven = typeof given === 'object';
+    const env = isObjectGiven ? () => undefined : context.env;
+    const isThere = given !== undefined || existsSync(CONFIG_FILE);
+    const file = isObjectGiven ? 'config' : (given ?? CONFIG_FILE);
+    const read = () => objectOf(isObjectGiven ? given : readJsonFile(file, 'the configuration file'));
+    const { erasure: inner = {}, ...outer } = isThere ? read() : {};
     if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
     const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
-    const given = [outer, inner, source.values, local.values, erasure.values];
-    for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, given)) redactor.add(secret);
+    const all = [outer, inner, source.values, local.values, erasure.values];
+    for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, all)) redactor.add(secret);
     const unknown = [
       ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), outer),
       ...unknownKeys(
@@ -66,7 +72,7 @@ export class Configuration {
     this.values = { ...withPaths(outer, dirname(file)), ...source.values, ...local.values };
     this.erasure = { ...placesIn(this.values), ...withPaths(inner, dirname(file)), ...erasure.values };
     this.names = new Map([...source.names, ...local.names, ...erasure.names]);
-    this.file = isFile ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
+    this.file = isThere ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
   }
 
   /** All that a sync needs. */

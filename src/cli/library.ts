@@ -1,16 +1,15 @@
 import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
-import { configError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
 import { createLogger } from '../base/log.ts';
 import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
-import { parseLocalConfig } from '../config/local.ts';
-import { parseSourceConfig } from '../config/source.ts';
-import { TARGETS } from '../targets/targets.ts';
-import { targetSettings } from './configuration.ts';
-import { targetNamed } from './place-arguments.ts';
-import { sync as run } from './run/run.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
+import { showPlan } from './commands/plan.ts';
+import { statusOf } from './commands/status.ts';
+import { verificationOf } from './commands/verify.ts';
+import { Configuration as CommandConfiguration, targetSettings } from './configuration.ts';
+import { optionalPlaceOf, placeOf } from './place-arguments.ts';
+import { sync as runSync } from './run/run.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {
@@ -42,37 +41,57 @@ export interface Configuration {
   readonly lock_wait?: string;
   readonly retention?: string;
   readonly spool_dir?: string;
-  readonly target?: 'duckdb' | 'parquet' | 'delta' | 'arrow';
+  readonly target?: TargetName;
   readonly place?: string;
   /** Its `ledger_dir` may hold the suppression list; the rest is for the command line alone. */
   readonly erasure?: unknown;
 }
 
-export interface SyncOptions {
-  readonly target: 'duckdb' | 'parquet' | 'delta' | 'arrow';
+type TargetName = 'duckdb' | 'parquet' | 'delta' | 'arrow';
+
+/** A place, and what is read and how. */
+interface PlaceOptions<C> {
+  /** Default: `target` and `place` of `config`. */
+  readonly target?: TargetName;
   /** A file or a folder; for delta also `s3://BUCKET/PREFIX`. */
-  readonly place: string;
-  readonly config: Configuration;
+  readonly place?: string;
+  readonly config: C;
+  /** Ends the work within seconds; what is not committed is dropped. */
+  readonly signal?: AbortSignal;
+  /** Is called for each line of the log. Default: nobody is. */
+  readonly log?: (line: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }) => void;
+}
+
+interface DayOptions {
   /** First and last day (yyyy-MM-dd), both included; with them exactly these days are read. */
   readonly from?: string;
   readonly to?: string;
   /** Replaces every day that the service still exports. */
   readonly fullRefresh?: boolean;
+}
+
+export interface SyncOptions extends PlaceOptions<Configuration>, DayOptions {
   /** Longest wait for the quota (ms); longer: what is done is committed, and the sync fails. */
   readonly maxWaitMs?: number;
-  /** Ends the sync within seconds; what is not committed is dropped. */
-  readonly signal?: AbortSignal;
-  /** Is called for each line of the log. Default: nobody is. */
-  readonly log?: (line: { readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string }) => void;
 }
+
+/** A plan sends nothing, and so needs no token. */
+export interface PlanOptions
+  extends PlaceOptions<Partial<Configuration> & Pick<Configuration, 'service_id'>>,
+    DayOptions {}
+
+/** What only reads a place needs no service. */
+export type StoredPlaceOptions = PlaceOptions<Partial<Configuration>>;
 
 /** What `sync` has done. docs/commands.md says what the members mean. */
 export interface SyncResult {
   readonly rows: number;
   /** Rows more than were there. */
   readonly rows_new: number;
-  /** Days that were committed. */
+  /** Days that were read and are stored. */
   readonly days: number;
+  /** Those of them of which rows were added, replaced, re-typed or removed. */
+  readonly days_changed: readonly string[];
   readonly exports: number;
   /** Bytes of CSV received. */
   readonly bytes: number;
@@ -91,28 +110,98 @@ export interface SyncResult {
   readonly implausible_days: readonly string[];
 }
 
+/** What a sync would do. docs/commands.md says what the members mean. */
+export interface PlanResult {
+  readonly from_date: string | null;
+  readonly to_date: string | null;
+  /** Each day, with the span of its export. */
+  readonly days: readonly { readonly from_date: string; readonly to_date: string; readonly read_again: boolean }[];
+  readonly exports_least: number;
+  readonly exports_most: number;
+  readonly exports_startable_now: number;
+  readonly earliest_end: string;
+  readonly to_date_inclusive: boolean | null;
+  readonly gaps: readonly string[];
+  readonly cursor: string;
+}
+
+/** What a place holds. docs/commands.md says what the members mean. */
+export interface Status {
+  readonly target: string;
+  readonly place: string;
+  readonly cursor: string | null;
+  readonly first_day: string | null;
+  readonly last_day: string | null;
+  readonly days: number;
+  readonly changed: readonly { readonly day: string; readonly changed_at: string }[];
+  readonly rows: number;
+  readonly profiles: { readonly rows: number; readonly as_of: string } | null;
+  readonly timezone: string | null;
+  readonly to_date_inclusive: boolean | null;
+  readonly open_days: readonly string[];
+  readonly gaps: readonly string[];
+  readonly pruned_days: readonly string[];
+  readonly other_filters_days: readonly string[];
+  readonly implausible_days: readonly string[];
+  readonly days_until_loss: number | null;
+  readonly last_run: {
+    readonly began: string;
+    readonly ended: string;
+    readonly exit: number;
+    readonly cause: string | null;
+    readonly version: string;
+    readonly rows: number;
+    readonly days: number;
+    readonly exports: number;
+    readonly bytes: number;
+  } | null;
+}
+
+/** How a place differs from its receipts; without differences it agrees with them. */
+export interface Verification {
+  readonly differences: readonly { readonly check: string; readonly message: string }[];
+  readonly warnings: readonly string[];
+}
+
 /** Loads the days that a place lacks, as `dfinery-elt sync` does. Throws a UserError with the exit code of the command. */
 export async function sync(options: SyncOptions): Promise<SyncResult> {
-  const { place, config: given, from, to, fullRefresh = false, maxWaitMs, log = () => {} } = options;
-  const { signal = new AbortController().signal } = options;
-  const redactor = new Redactor();
-  const { memory_limit, lock_wait, retention, spool_dir, target: _t, place: _p, erasure, ...rest } = given;
-  const source = parseSourceConfig(rest, () => undefined);
-  const local = parseLocalConfig({ memory_limit, lock_wait, retention, spool_dir }, new Map());
-  if (source.unknown.length > 0) throw configError(`config has unknown keys: ${source.unknown.join(', ')}.`);
-  for (const secret of source.secrets) redactor.add(secret);
-  const { ledger_dir: ledgerDir } = isObject(erasure) ? erasure : {};
-  const list = typeof ledgerDir === 'string' ? { ledgerDir } : {};
-  const config = { ...source.config, ...local.config, ...list };
-  const target = targetNamed(options.target, TARGETS, 'sync');
-  const context = {
-    ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
-    terminal: { result() {}, note() {}, status() {}, interactive: false, columns: 80 },
-    logger: createLogger(log, 'debug', redactor.mask),
-  };
-  const open = { ...targetSettings(config, context), stdout: process.stdout };
-  const days = { from, to, fullRefresh };
-  const { summary, error } = await run({ config, days, maxWaitMs }, () => target.open(place, open), context);
+  const { configuration, context } = open(options);
+  const { target, place } = placeOf('sync', options, TARGETS, configuration);
+  const config = configuration.source();
+  const settings = { ...targetSettings(config, context), stdout: process.stdout };
+  const run = { config, days: daysOf(options), maxWaitMs: options.maxWaitMs };
+  const { summary, error } = await runSync(run, () => target.open(place, settings), context);
   if (error !== undefined) throw error;
   return summary;
 }
+
+/** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
+export async function plan(options: PlanOptions): Promise<PlanResult> {
+  const { configuration, context } = open(options);
+  const named = optionalPlaceOf('plan', options, TARGETS, configuration);
+  return (await showPlan(named, daysOf(options), configuration, context)).result;
+}
+
+/** Says what a place holds, as `dfinery-elt status` does. */
+export async function status(options: StoredPlaceOptions): Promise<Status> {
+  const { configuration, context } = open(options);
+  return statusOf(placeOf('status', options, STATEFUL_TARGETS, configuration), configuration, context);
+}
+
+/** Compares a place with its receipts, as `dfinery-elt verify` does. */
+export async function verify(options: StoredPlaceOptions): Promise<Verification> {
+  const { configuration } = open(options);
+  return verificationOf(placeOf('verify', options, STATEFUL_TARGETS, configuration), configuration);
+}
+
+function open({ config, log = () => {}, signal = new AbortController().signal }: PlaceOptions<object>) {
+  const redactor = new Redactor();
+  const context = {
+    ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
+    terminal: { result() {}, note() {}, status() {}, interactive: false, columns: Number.POSITIVE_INFINITY },
+    logger: createLogger(log, 'debug', redactor.mask),
+  };
+  return { configuration: new CommandConfiguration(config, context), context };
+}
+
+const daysOf = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });

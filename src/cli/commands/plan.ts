@@ -4,7 +4,7 @@ import { count } from '../../base/quantities.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, type Outcome, type ValuesOf } from '../command.ts';
+import { DAY_OPTIONS, defineCommand, type ValuesOf } from '../command.ts';
 import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
@@ -31,7 +31,7 @@ export async function showPlan(
   values: Values,
   configuration: Configuration,
   context: Context,
-): Promise<Outcome> {
+) {
   const config = configuration.settings();
   const stateful = STATEFUL_TARGETS.find((target) => target === named?.target);
   const maintenance = await stateful?.maintenance();

@@ -6,10 +6,12 @@ import { implausible } from '../../extract/plausible.ts';
 import { daysOfOtherFilters } from '../../table/differences.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
+import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
-import { placeArguments, placeOf } from '../place-arguments.ts';
+import type { Context } from '../context.ts';
+import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
 import { daysLeftOf } from '../report/days.ts';
 
 export const command = defineCommand({
@@ -18,21 +20,28 @@ export const command = defineCommand({
   page: 'operations.md',
   async run(values, context) {
     const configuration = new Configuration(values.config, context);
-    const { target, place } = placeOf('status', values, STATEFUL_TARGETS, configuration);
-    const maintenance = await target.maintenance();
-    const state = await maintenance.readState(place, configuration.placeOptions());
-    if (state === undefined)
-      throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
-    const { historyDays } = configuration.part('historyDays');
-    const status = statusOf(state);
-    const { cursor } = status;
-    const left = cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), historyDays);
-    const result = { v: 1, target: target.name, place, ...status, days_until_loss: left };
+    const result = await statusOf(placeOf('status', values, STATEFUL_TARGETS, configuration), configuration, context);
     return { result, lines: linesOf(result) };
   },
 });
 
-function statusOf(state: TableState) {
+/** Reads what a place holds, without its rows. */
+export async function statusOf(
+  { target, place }: NamedPlace<StatefulTarget>,
+  configuration: Configuration,
+  { clock }: Pick<Context, 'clock'>,
+) {
+  const maintenance = await target.maintenance();
+  const state = await maintenance.readState(place, configuration.placeOptions());
+  if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
+  const { historyDays } = configuration.part('historyDays');
+  const stored = storedIn(state);
+  const { cursor } = stored;
+  const left = cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays);
+  return { v: 1, target: target.name, place, ...stored, days_until_loss: left };
+}
+
+function storedIn(state: TableState) {
   const { receipts, exportState, timezone, lastRun, profiles } = state;
   const days = [...receipts.keys()];
   const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
@@ -64,9 +73,7 @@ function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
 
 const utcText = (instant: string): string => `${instant.slice(0, 19).replace('T', ' ')} UTC`;
 
-type Status = ReturnType<typeof statusOf> & { readonly place: string; readonly days_until_loss: number | null };
-
-function linesOf(status: Status): string[] {
+function linesOf(status: Awaited<ReturnType<typeof statusOf>>): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
   const some = (what: string, named: readonly string[]) => (named.length === 0 ? [] : [`${what}: ${nameDays(named)}`]);
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;

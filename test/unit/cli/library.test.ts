@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
-import { type Configuration, sync } from '../../../src/index.ts';
+import { type Configuration, plan, status, sync, verify } from '../../../src/index.ts';
 
 /** Each key once, so that TypeScript knows all of them. */
 const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
@@ -27,4 +27,13 @@ it('a sync of the library throws what the command line says, with its exit code'
   });
   const misspelt = { ...config, lookbackDays: 1 };
   await expect(sync({ ...options, config: misspelt })).rejects.toMatchObject({ exitCode: 2 });
+});
+
+it('a plan of the library needs no token, and status and verify no service', async () => {
+  const place = { target: 'duckdb', place: '/none/events.duckdb' } as const;
+  const config = { service_id: 'x', start_date: '2026-01-01', end_date: '2026-01-02', history_days: 3650 };
+  expect(await plan({ config })).toMatchObject({ from_date: '2026-01-01', days: [{}, {}] });
+  await expect(status({ ...place, config: {} })).rejects.toMatchObject({ exitCode: 2 });
+  await expect(verify({ config: place })).rejects.toMatchObject({ exitCode: 2 });
+  await expect(verify({ config: {} })).rejects.toThrow('TARGET PLACE is missing');
 });
