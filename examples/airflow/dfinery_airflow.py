@@ -91,7 +91,7 @@ def failure(code):
 
 def command(*words):
     """The words of one command, the configuration file among them where there is one."""
-    config = ["--config", CONFIG] if CONFIG and words[0] in ("sync", "plan", "check") else []
+    config = ["--config", CONFIG] if CONFIG and words[0] in ("sync", "plan", "check", "forget") else []
     return [*words, *config, "--json"]
 
 

@@ -1,8 +1,8 @@
 """People forgotten at the service, after somebody has looked at the plan: plan, approval, execution.
 
 Started by hand with the file of their external IDs. The hash of the plan covers exactly that list: if the file changes
-while the plan waits, nothing is deleted. The configuration is in the environment: DFINERY_BASE_URL, DFINERY_SERVICE_ID,
-DFINERY_IMPORT_TOKEN, DFINERY_LEDGER_DIR and so on (docs/configuration.md).
+while the plan waits, nothing is deleted. The configuration is the file ELT_CONFIG, with the places of `erasure`; without it
+the DFINERY_… variables (docs/configuration.md).
 """
 
 from datetime import datetime

@@ -154,7 +154,7 @@ function missedSentences(
   const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}). If they have rows all the same, those ` +
-      'stay. Nobody of them is on the suppression list: run again after the next sync.',
+      'stay. This run puts none of them on the suppression list: run again after the next sync.',
     ...[...kinds].map(
       ([difference, entries]) =>
         `${rowsText(entries)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
