@@ -117,3 +117,13 @@ it('a sync that is refused before it begins is notified of, by a wrong option or
     server.close();
   }
 });
+
+it.each(['http://hooks.example/t0ken', 'https://user:t0ken@hooks.example/x', 't0ken'])(
+  'the address %s is refused without being shown, and is masked in every message',
+  (address) => {
+    const redactor = new Redactor();
+    const refused = () => notificationOf(address, { env: envOf({}), redactor });
+    expect(refused).toThrow(expect.objectContaining({ exitCode: 2, message: expect.not.stringContaining('t0ken') }));
+    expect(redactor.mask(`it was ${address}`)).toBe('it was ******');
+  },
+);

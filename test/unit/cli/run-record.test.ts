@@ -29,6 +29,14 @@ it('the record of a run holds how it ended, without secrets', async () => {
   ]);
 });
 
+it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
+  const sink = { recordRun: () => Promise.reject(new Error('the disk is full')) };
+  const context = contextFor(new AbortController().signal);
+  await expect(recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context)).rejects.toThrow('the disk is full');
+  const failed = { summary: EMPTY_SUMMARY, error: configError('The token is wrong.') };
+  await expect(recordRun(sink, 0, failed, context)).resolves.toBeUndefined();
+});
+
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {
   const planned = planFor(new ManualClock(Date.UTC(2026, 2, 10, 16)), NO_PRIOR_LOADS, { startDate: '2026-03-09' });
   expect(summaryOf(planned, newLoadCounts(), 2)).toEqual({

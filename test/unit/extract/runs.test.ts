@@ -166,6 +166,18 @@ describe('the folder of a run', () => {
     await batches.return();
   });
 
+  it('holds no file of a download that was broken', async () => {
+    const isBroken = new Set(['2026-01-12', '2026-01-13']);
+    start({ fault: ({ from }) => (isBroken.delete(from) ? { body: (csv) => csv.replace(',u-', '') } : undefined) });
+    const batches = fixture.batches(SETTINGS);
+    const { value: batch } = await batches.next();
+    const [folder] = readdirSync(fixture.spoolDir);
+    const files = readdirSync(join(fixture.spoolDir, folder)).filter((name) => name.endsWith('.csv'));
+    expect(files).toHaveLength(batch?.days.length ?? 0);
+    expect(files).toHaveLength(10);
+    await batches.return();
+  });
+
   it('of a dead run is removed by the next', async () => {
     start();
     const dead = mkdtempSync(join(fixture.spoolDir, 'dfinery-spool-'));
