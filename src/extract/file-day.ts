@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addDays, type Day } from '../base/days.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
@@ -8,11 +7,11 @@ import { plainCount } from '../base/quantities.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { ColumnScan } from '../cells/columns/scan.ts';
-import { Scanner } from '../cells/columns/scanner.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
-import { OWNER_FILE } from '../fs/atomic-file.ts';
+import { checkBody } from '../service/export/download.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import type { DayDownload, PriorReceipt } from './receipt.ts';
+import { type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
+import { openSpoolFile } from './spool.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a download.
 
@@ -61,12 +60,13 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
     });
   }
   const path = join(options.folder, `${day}.csv`);
-  const { scan, bytes, sha256 } = await copyChecked(file, path, options).catch((error) => {
+  const body = await copyChecked(file, path, options).catch((error) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole export: ${error.sentence}.`, { where });
     if (codeOf(error) === undefined) throw error;
     throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error, where });
   });
+  const { scan } = body;
   if (!scan.finalNewline && options.finalNewline !== false) {
     throw configError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`, {
       where,
@@ -77,24 +77,16 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
       where,
     });
   }
-  const to = options.toDateInclusive === true ? day : addDays(day, 1);
-  const receipt = {
-    v: 1 as const,
+  return dayDownload([{ ...body, path }], {
     day,
-    to_date: to,
+    to_date: options.toDateInclusive === true ? day : addDays(day, 1),
     requested_at: new Date(modified).toISOString(),
     is_over: true,
     filters,
-    rows: scan.rows + scan.suppressed,
-    suppressed: scan.suppressed,
-    bytes,
-    sha256,
     exports: 0,
-    invalid_utf8: scan.invalidUtf8.cells,
     verified_at: new Date(now).toISOString(),
-    source: 'file' as const,
-  };
-  return { receipt, files: [{ path, ...scan }], mayShareRows: to > day };
+    source: 'file',
+  });
 }
 
 /** Throws a configuration failure for a file with fewer rows than a place has of its day. */
@@ -113,22 +105,14 @@ async function modifiedAt(file: string): Promise<number> {
   }
 }
 
-async function copyChecked(file: string, path: string, { timezone, edits, suppression, signal }: FileDayOptions) {
-  const scanner = new Scanner({ timezone, requireSystem: true, dropRows: suppression, edits });
-  const hash = createHash('sha256');
-  let bytes = 0;
-  const copy = await open(path, 'wx', OWNER_FILE);
+async function copyChecked(file: string, path: string, options: FileDayOptions) {
+  const { timezone, edits, suppression: dropRows, signal, folder } = options;
+  const output = await openSpoolFile(folder, path);
   try {
-    for await (const chunk of createReadStream(file, { highWaterMark: READ_BYTES, signal })) {
-      bytes += chunk.length;
-      hash.update(chunk);
-      for (const part of scanner.push(chunk)) await copy.writeFile(part);
-    }
-    const { tail, ...scan } = scanner.finish();
-    for (const part of tail) await copy.writeFile(part);
-    return { scan, bytes, sha256: hash.digest('hex') };
+    const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
+    return await checkBody(bytes, output, { scan: { timezone, requireSystem: true, dropRows, edits }, signal });
   } finally {
-    await copy.close();
+    await output.close();
   }
 }
 

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { CheckedBody } from '../service/export/download.ts';
 import type { HashedColumns, RequestHashes } from './export-request.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
@@ -53,6 +55,46 @@ export interface DayDownload {
   readonly files: readonly SpoolFile[];
   /** True if the neighbouring days may have rows of this one, and this one of theirs (rule *Neighbours*). */
   readonly mayShareRows: boolean;
+}
+
+/** A checked body, and where it lies. */
+export interface CheckedFile extends CheckedBody {
+  readonly path: string;
+}
+
+/** A day of these files: one, the parts of a day that was too large, or none. */
+export function dayDownload(
+  files: readonly CheckedFile[],
+  request: Pick<
+    Receipt,
+    'day' | 'to_date' | 'requested_at' | 'is_over' | 'filters' | 'exports' | 'verified_at' | 'source'
+  >,
+): DayDownload {
+  const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
+  const receipt: Receipt = {
+    v: 1,
+    ...request,
+    rows: rowCount(files),
+    suppressed: sum((file) => file.scan.suppressed),
+    bytes: sum((file) => file.bytes),
+    sha256: hashOf(files),
+    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
+  };
+  const mayShareRows = request.to_date > request.day;
+  return { receipt, files: files.map(({ path, scan }) => ({ path, ...scan })), mayShareRows };
+}
+
+/** Number of rows that the service sent, also those that were left out for the suppression list. */
+export const rowCount = (files: readonly CheckedFile[]): number =>
+  files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
+
+/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
+function hashOf(files: readonly CheckedFile[]): string {
+  const [first, ...others] = files;
+  if (first !== undefined && others.length === 0) return first.sha256;
+  return createHash('sha256')
+    .update(files.map((file) => file.sha256).join(''))
+    .digest('hex');
 }
 
 /** True if some rows of the day may not have their id as key; else the order of rows does not matter. */

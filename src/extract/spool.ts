@@ -1,10 +1,12 @@
-import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { lstat, mkdtemp, open, readdir, rm, unlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
+import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { acquireLease, isLeased, type Lease, leaseOf } from '../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../fs/permissions.ts';
+import type { CheckedOutput } from '../service/export/download.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
@@ -111,3 +113,21 @@ export const spoolError = (error: unknown, folder: string): unknown =>
     remedy: 'set spool_dir to a folder on another disk that this user may write to',
     consequence: 'what was stored before is complete, the next run goes on from there',
   });
+
+/** Begins a file in the folder of a run. */
+export async function openSpoolFile(folder: string, path: string): Promise<Required<CheckedOutput>> {
+  const onDisk = <T>(work: Promise<T>) =>
+    work.catch((error: unknown) => {
+      throw spoolError(error, folder);
+    });
+  const file = await onDisk(open(path, 'wx', OWNER_FILE));
+  return {
+    write: (bytes) => onDisk(writeFile(file, bytes)),
+    // A network disk may tell only now that it is full.
+    close: () => onDisk(file.close()),
+    async discard() {
+      await file.close().catch(() => {});
+      await unlink(path).catch(() => {});
+    },
+  };
+}

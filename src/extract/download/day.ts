@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto';
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../plan/calendar.ts';
-import { type DayDownload, hasOtherFilters, type Receipt } from '../receipt.ts';
+import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
-import { discard, type ExportFile, type ExportResult, fetchExport, newEffort, rowCount } from './export.ts';
+import { discard, type ExportResult, fetchExport, newEffort } from './export.ts';
 import { fetchParts } from './parts.ts';
 import type { Run } from './run.ts';
 
@@ -74,7 +73,7 @@ class DayDownloader {
    *   config, of a 200           failed: this body can never be read      left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #resultOf(answer: ExportResult): Promise<ExportFile[] | DayResult> {
+  async #resultOf(answer: ExportResult): Promise<CheckedFile[] | DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return [answer];
     if (!this.#isOver) return { kind: 'open', day, error: refusalError(day, answer) };
@@ -99,7 +98,7 @@ class DayDownloader {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
-  async #confirmEmpty(answeredWith: string): Promise<ExportFile[] | DayResult> {
+  async #confirmEmpty(answeredWith: string): Promise<CheckedFile[] | DayResult> {
     const day = this.#day;
     const second = await this.#request();
     if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
@@ -113,7 +112,7 @@ class DayDownloader {
   }
 
   /** Requests a day that is too large in parts. */
-  async #inParts(): Promise<ExportFile[] | DayResult> {
+  async #inParts(): Promise<CheckedFile[] | DayResult> {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#run.deps.logger.warn('day.parts', message, { day });
@@ -122,7 +121,7 @@ class DayDownloader {
   }
 
   /** The day with these files; it is downloaded once more if they have fewer rows than are stored. */
-  async #unlessFewer(files: ExportFile[]): Promise<DayResult> {
+  async #unlessFewer(files: CheckedFile[]): Promise<DayResult> {
     const { logger } = this.#run.deps;
     const day = this.#day;
     const stored = this.#storedRows();
@@ -162,35 +161,25 @@ class DayDownloader {
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
-  #loaded(files: readonly ExportFile[]): DayResult {
+  #loaded(files: readonly CheckedFile[]): DayResult {
     return { kind: 'loaded', day: this.#day, download: this.#downloadOf(files) };
   }
 
-  #downloadOf(files: readonly ExportFile[]): DayDownload {
+  #downloadOf(files: readonly CheckedFile[]): DayDownload {
     const { plan, deps } = this.#run;
-    const day = this.#day;
-    const to = this.#run.toDateOf(day);
-    const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
-    const receipt: Receipt = {
-      v: 1,
-      day,
-      to_date: to,
+    this.#warnOfInvalidUtf8(files);
+    return dayDownload(files, {
+      day: this.#day,
+      to_date: this.#run.toDateOf(this.#day),
       requested_at: new Date(this.#began).toISOString(),
       is_over: this.#isOver,
       filters: plan.hashes.filters,
-      rows: rowCount(files),
-      suppressed: sum((file) => file.scan.suppressed),
-      bytes: sum((file) => file.bytes),
-      sha256: hashOf(files),
       exports: this.#effort.exports,
-      invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
       verified_at: new Date(deps.clock.now()).toISOString(),
-    };
-    this.#warnOfInvalidUtf8(files);
-    return { receipt, files: files.map(({ path, scan }) => ({ path, ...scan })), mayShareRows: to > day };
+    });
   }
 
-  #warnOfInvalidUtf8(files: readonly ExportFile[]): void {
+  #warnOfInvalidUtf8(files: readonly CheckedFile[]): void {
     for (const { scan } of files) {
       const { cells, first } = scan.invalidUtf8;
       if (first === undefined) continue;
@@ -220,13 +209,4 @@ function refusalError(day: Day, { kind, code, message, where, emptyAs }: ExportR
 function unreadableError(day: Day, { code, message }: ExportRefusal): UserError {
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   return configError(`${day}: ${message} ${advice}`, { where: { day }, internal: code });
-}
-
-/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
-function hashOf(files: readonly ExportFile[]): string {
-  const [first, ...others] = files;
-  if (first !== undefined && others.length === 0) return first.sha256;
-  return createHash('sha256')
-    .update(files.map((file) => file.sha256).join(''))
-    .digest('hex');
 }

@@ -2,7 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import type { ColumnScan } from '../../cells/columns/scan.ts';
-import { type DayRequest, discard, type ExportResult, fetchExport, rowCount } from './export.ts';
+import { rowCount } from '../receipt.ts';
+import { type DayRequest, discard, type ExportResult, fetchExport } from './export.ts';
 import type { Run } from './run.ts';
 
 const EVENT_DATETIME = 'df_event_datetime';

@@ -1,18 +1,12 @@
-import { open, unlink, writeFile } from 'node:fs/promises';
-import { OWNER_FILE } from '../../fs/atomic-file.ts';
-import { type CheckedBody, type CheckedOutput, downloadChecked } from '../../service/export/download.ts';
+import { unlink } from 'node:fs/promises';
+import { downloadChecked } from '../../service/export/download.ts';
 import type { ExportAnswer, ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
-import { spoolError } from '../spool.ts';
+import type { CheckedFile } from '../receipt.ts';
+import { openSpoolFile } from '../spool.ts';
 import type { Run } from './run.ts';
 
-/** One export, completely downloaded and checked, in the folder of the run. */
-export interface ExportFile extends CheckedBody {
-  /** Path of the normalised CSV. */
-  readonly path: string;
-}
-
-/** What one request came to, after all attempts. */
-export type ExportResult = ExportFile | ExportRefusal;
+/** What one request came to, after all attempts: a file in the folder of the run, or a refusal. */
+export type ExportResult = CheckedFile | ExportRefusal;
 
 /** The export of one day, with what was spent for it. */
 export interface DayRequest extends ExportRequest {
@@ -48,7 +42,7 @@ export async function fetchExport(run: Run, request: DayRequest): Promise<Export
   return accepted(run, second, isSame ? second.scan.finalNewline : run.finalNewline);
 }
 
-function accepted(run: Run, file: ExportFile, finalNewline: boolean | undefined): ExportFile {
+function accepted(run: Run, file: CheckedFile, finalNewline: boolean | undefined): CheckedFile {
   run.finalNewline = finalNewline;
   run.recordExported(file.scan.eventNames);
   return file;
@@ -64,7 +58,7 @@ async function downloadFile(run: Run, request: DayRequest): Promise<ExportResult
     send: (signal) => sendOnce(run, request, signal),
     open: () => {
       path = run.newPath();
-      return openSpoolFile(run, path);
+      return openSpoolFile(run.folder, path);
     },
     scan: { timezone, requireSystem: true, dropRows: suppression, edits },
     onBytes: (count) => {
@@ -85,27 +79,6 @@ async function sendOnce(run: Run, request: DayRequest, signal: AbortSignal): Pro
   }
   return answer;
 }
-
-async function openSpoolFile({ folder }: Run, path: string): Promise<CheckedOutput> {
-  const onDisk = <T>(work: Promise<T>) =>
-    work.catch((error: unknown) => {
-      throw spoolError(error, folder);
-    });
-  const file = await onDisk(open(path, 'wx', OWNER_FILE));
-  return {
-    write: (bytes) => onDisk(writeFile(file, bytes)),
-    // A network disk may tell only now that it is full.
-    close: () => onDisk(file.close()),
-    async discard() {
-      await file.close().catch(() => {});
-      await unlink(path).catch(() => {});
-    },
-  };
-}
-
-/** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = (files: readonly ExportFile[]): number =>
-  files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** Removes the files of answers. */
 export async function discard(...answers: readonly ExportResult[]): Promise<void> {

@@ -1,7 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { type DayRequest, discard, type ExportFile, type ExportResult, fetchExport } from './export.ts';
+import type { CheckedFile } from '../receipt.ts';
+import { type DayRequest, discard, type ExportResult, fetchExport } from './export.ts';
 import type { Run } from './run.ts';
 
 /** Event names that the service is known to write. */
@@ -32,9 +33,9 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
  * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
  * user's own filter. Returns the failure if a part cannot be exported.
  */
-export async function fetchParts(run: Run, request: DayRequest): Promise<readonly ExportFile[] | UserError> {
+export async function fetchParts(run: Run, request: DayRequest): Promise<readonly CheckedFile[] | UserError> {
   const { events, eventsCondition } = request;
-  const files: ExportFile[] = [];
+  const files: CheckedFile[] = [];
   const included: string[] = [];
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>) => fetchExport(run, { ...request, ...part });
   const fail = async (which: string, answer: ExportResult) => {

@@ -4,7 +4,7 @@ import { type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts
 import type { Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
-import { type ExportAnswer, type ExportBody, type ExportRefusal, UnreadableBody } from './protocol.ts';
+import { type ExportAnswer, type ExportRefusal, UnreadableBody } from './protocol.ts';
 
 /** A body that was received and checked to its last byte. */
 export interface CheckedBody {
@@ -108,7 +108,7 @@ async function attemptOnce({ send, open, signal, ...how }: Download): Promise<Ch
   try {
     const output = await open();
     try {
-      const body = await scanBody(answer, output, how, signal);
+      const body = await checkBody(answer.bytes, output, { ...how, signal });
       await output.close?.();
       return body;
     } catch (error) {
@@ -121,16 +121,16 @@ async function attemptOnce({ send, open, signal, ...how }: Download): Promise<Ch
   }
 }
 
-async function scanBody(
-  answer: ExportBody,
-  output: CheckedOutput,
-  { scan: options, onBytes }: Pick<Download, 'scan' | 'onBytes'>,
-  signal: AbortSignal,
+/** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
+export async function checkBody(
+  body: AsyncIterable<Uint8Array>,
+  output: Pick<CheckedOutput, 'write'>,
+  { scan: options, onBytes, signal }: Pick<Download, 'scan' | 'onBytes' | 'signal'>,
 ): Promise<CheckedBody> {
   const scanner = new Scanner(options);
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of answer.bytes) {
+  for await (const chunk of body) {
     signal.throwIfAborted();
     bytes += chunk.length;
     onBytes?.(chunk.length);
