@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 const setup = setUpErasure();
 const ROWS = [event('m1'), event('m1', 2), event('m2'), event('m3')];
@@ -167,6 +168,35 @@ describe('an erasure', () => {
     expect(setup.case.fixture.holding('marked-u-m2')).toEqual([]);
   });
 
+  it('ends with the more severe of two failures, and tells both', async () => {
+    await setup.case.load(ROWS, PLACES.slice(1, 2));
+    const damaged = setup.case.at('lake/events/event_date=2026-01-16');
+    mkdirSync(damaged);
+    writeFileSync(`${damaged}/data.parquet`, 'damaged');
+    setup.case.answer = (_, response) => code(response, '40201');
+    const done = await setup.case.erase('--id', 'm1', ...only(...PLACES.slice(1, 2)));
+    expect(done).toMatchObject({ exit: 2, error: expect.stringMatching(/import token.*may hold the people/) });
+  });
+
+  it('sends no request if a place is not purged, and the same command goes on', async () => {
+    await setup.case.load([event('m1'), event('m1', 2), event('m3')], PLACES.slice(0, 2));
+    const words = ['--id', 'm1', ...only(...PLACES.slice(0, 2))];
+    const { hash } = await setup.case.plan(...words);
+    const execute = () => setup.case.plan(...words, '--execute', '--confirm', hash);
+    const failing = (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+      if (String(to).endsWith('data.parquet')) throw systemError('EIO');
+      return real(from, to);
+    };
+    const stopped = await withCall(fs.promises, 'rename', failing, execute);
+    expect([stopped.exit, setup.case.requested()]).toEqual([3, []]);
+    expect(stopped.places.map(({ rows_removed, error }) => [rows_removed, error])).toEqual([
+      [2, null],
+      [null, expect.stringContaining('EIO')],
+    ]);
+    expect((await execute()).exit).toBe(0);
+    expect([setup.case.requested(), setup.case.fixture.holding('marked-u-m1')]).toEqual([['m1'], []]);
+  });
+
   it('needs a list that keeps people away, and says what is not remembered', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.configure({ ledger_dir: undefined }, { suppression_file: undefined });
@@ -307,12 +337,14 @@ describe('a plan', () => {
     expect(await setup.case.run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
   });
 
-  it('finds people by a mapping', async () => {
+  it('finds people by a mapping, and keeps away those who have no row yet', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.configure({ by_column: undefined });
-    const mapping = setup.case.list('mapping.csv', 'external_id,df_unified_id\nx,marked-u-m1\n');
+    const mapping = setup.case.list('mapping.csv', 'external_id,df_unified_id\nx,marked-u-m1\nx,marked-u-late\n');
     const done = await setup.case.erase('--id', 'x', '--mapping', mapping, ...only(...DUCKDB));
     expect([done.exit, done.places[0].rows_removed, setup.case.requested()], done.said).toEqual([0, 2, ['x']]);
+    const [synced] = await setup.case.load([...ROWS, event('late')], DUCKDB);
+    expect(JSON.parse(synced.result)).toMatchObject({ suppressed_rows: 3 });
   });
 });
 

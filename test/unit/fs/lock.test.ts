@@ -1,4 +1,6 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +9,7 @@ import { acquireLease, isLeased, LockFile, type LockOptions, leaseOf, withLockFi
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
+import { until } from '../../support/wait.ts';
 
 const DEAD = ownerText({ pid: DEAD_PID });
 /** An owner on another machine, which cannot be seen from here. */
@@ -115,6 +118,21 @@ describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine
     for (const dead of [DEAD, ownerText({ started: '1' })]) {
       writeFileSync(path, dead);
       (await take()).release();
+    }
+  });
+
+  it('is taken over at once if that has ended and nobody has collected it, as in a container without init', async () => {
+    // A shell leaves a child to a program that never waits for it.
+    const parent = spawn('sh', ['-c', 'sleep 0.2 & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    try {
+      const [line] = await once(parent.stdout, 'data');
+      const pid = Number(String(line));
+      const stat = () => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+      await until(() => stat()[0] === 'Z');
+      writeFileSync(path, ownerText({ pid, started: stat()[19] ?? '' }));
+      (await take()).release();
+    } finally {
+      parent.kill('SIGKILL');
     }
   });
 

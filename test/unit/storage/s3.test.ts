@@ -272,7 +272,7 @@ describe('what a purge erases', () => {
       for (const text of ['one', 'two']) await storage.write('events/gone', text);
       const began = new Date(1_000);
       for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
-      s3.uploads.set('young', { key: 'lake/events/y', began: new Date(3_000), parts: new Map() });
+      s3.uploads.set('young', { key: 'lake/events/y', began: new Date(2_000), parts: new Map() });
       await storage.eraseAllBut('events', ({ path }) => path === 'events/keep', 2_000);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);

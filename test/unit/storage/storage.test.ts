@@ -55,6 +55,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     expect(await text('a/x')).toBe('four');
     expect(await storage.read('a/none')).toBeUndefined();
     await checkConditionalWrites(storage);
+    expect(await paths('_dfinery')).toEqual([]);
   });
 
   it('lets one of two writers create an object', async () => {
