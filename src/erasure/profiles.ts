@@ -39,7 +39,7 @@ export async function profilesOfIds(
   let reader = new ProfileReader(query);
   const open = () => {
     reader = new ProfileReader(query);
-    return (bytes: Uint8Array) => reader.push(bytes);
+    return { write: (bytes: Uint8Array) => reader.push(bytes) };
   };
   const deps = { ...io, service, open };
   let result = await download(IDS_ALONE, deps);

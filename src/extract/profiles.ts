@@ -1,4 +1,3 @@
-import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dayAt } from '../base/days.ts';
 import { HOUR_MS } from '../base/durations.ts';
@@ -6,7 +5,6 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
-import { OWNER_FILE } from '../fs/atomic-file.ts';
 import {
   ALL_PROPERTIES,
   downloadProfiles,
@@ -16,9 +14,9 @@ import {
 } from '../service/export/profiles.ts';
 import { clockWarning } from './download/run.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
-import type { DayDownload, Receipt } from './receipt.ts';
+import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';
-import { RunFolder, spoolError } from './spool.ts';
+import { openSpoolFile, RunFolder } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -59,13 +57,12 @@ export async function loadSnapshot(
 ): Promise<UserError | undefined> {
   const { spoolDir, clock, logger } = deps;
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
-  const path = join(folder.path, 'profiles.csv');
   const exportsBefore = deps.counts.exports;
   try {
-    const result = await download(path, deps);
+    const { result, path } = await download(folder.path, deps);
     if (result.kind !== 'snapshot') return noSnapshot(result);
-    const { scan } = result;
-    const rows = scan.rows + scan.suppressed;
+    const file = { ...result, kind: 'checked' as const, path };
+    const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       return transientError(
         `The export of profiles has no row, and ${plainCount(stored.rows, 'profile')} are stored: they stay. Run again later.`,
@@ -76,21 +73,26 @@ export async function loadSnapshot(
       logger.warn('profiles.fewer_rows', message, { rows, before: stored.rows });
     }
     warnOfInvalidUtf8(result, deps);
-    const receipt = receiptOf(result, filters, deps.counts.exports - exportsBefore, clock.now());
-    await store({ receipt, files: [{ path, ...scan }], mayShareRows: false });
+    const day = dayAt(result.sentAt);
+    const snapshot = dayDownload([file], {
+      day,
+      to_date: day,
+      requested_at: new Date(result.sentAt).toISOString(),
+      is_over: true,
+      filters,
+      exports: deps.counts.exports - exportsBefore,
+      verified_at: new Date(clock.now()).toISOString(),
+    });
+    await store(snapshot);
     return undefined;
   } finally {
     await folder.remove();
   }
 }
 
-/** Writes the checked bytes of each attempt to `path`. */
-async function download(path: string, deps: ProfileDeps): Promise<ProfileSnapshot | NoSnapshot> {
-  const { timezone, suppression, edits, counts, profiles, spoolDir, clock, random, logger, signal } = deps;
-  const onDisk = <T>(work: Promise<T>) =>
-    work.catch((error: unknown) => {
-      throw spoolError(error, spoolDir);
-    });
+/** Writes the checked bytes of each attempt to a file in `folder`; gives the path of the last one. */
+async function download(folder: string, deps: ProfileDeps) {
+  const { timezone, suppression, edits, counts, profiles, clock, random, logger, signal } = deps;
   const service: ProfileService = {
     async exportProfiles(request, limited) {
       counts.exports++;
@@ -99,53 +101,20 @@ async function download(path: string, deps: ProfileDeps): Promise<ProfileSnapsho
       return answer;
     },
   };
-  let file = await onDisk(open(path, 'w', OWNER_FILE));
-  try {
-    const snapshot = await downloadProfiles(ALL_PROPERTIES, {
-      ...{ service, clock, random, logger, signal },
-      scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
-      async open() {
-        await onDisk(file.close());
-        file = await onDisk(open(path, 'w', OWNER_FILE));
-        return (bytes) => onDisk(writeFile(file, bytes));
-      },
-    });
-    if (snapshot.kind === 'snapshot') counts.bytes += snapshot.bytes;
-    // A network disk may tell only now that it is full.
-    await onDisk(file.close());
-    return snapshot;
-  } finally {
-    await file.close().catch(() => {});
-  }
+  let attempts = 0;
+  const pathOf = (attempt: number) => join(folder, `profiles-${attempt}.csv`);
+  const result = await downloadProfiles(ALL_PROPERTIES, {
+    ...{ service, clock, random, logger, signal },
+    scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
+    open: () => openSpoolFile(folder, pathOf(++attempts)),
+  });
+  if (result.kind === 'snapshot') counts.bytes += result.bytes;
+  return { result, path: pathOf(attempts) };
 }
 
 function noSnapshot({ kind, message }: NoSnapshot): UserError {
   if (kind === 'busy') return transientError(`${message} The stored profiles stay: run again later.`);
   return configError(`${message} The stored profiles stay. Without them: set user_profiles to false.`);
-}
-
-function receiptOf(
-  { scan, bytes, sha256: hash, sentAt }: ProfileSnapshot,
-  filters: string,
-  exports: number,
-  now: number,
-): Receipt {
-  const day = dayAt(sentAt);
-  return {
-    v: 1,
-    day,
-    to_date: day,
-    requested_at: new Date(sentAt).toISOString(),
-    is_over: true,
-    filters,
-    rows: scan.rows + scan.suppressed,
-    suppressed: scan.suppressed,
-    bytes,
-    sha256: hash,
-    exports,
-    invalid_utf8: scan.invalidUtf8.cells,
-    verified_at: new Date(now).toISOString(),
-  };
 }
 
 function warnOfInvalidUtf8({ scan: { invalidUtf8 } }: ProfileSnapshot, { logger }: ProfileDeps): void {

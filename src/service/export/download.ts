@@ -31,7 +31,7 @@ export interface Download extends Omit<Runtime, 'env'> {
   /** Sends the request once. */
   readonly send: (signal: AbortSignal) => Promise<ExportAnswer>;
   /** Begins an attempt. */
-  readonly open: () => Promise<CheckedOutput>;
+  readonly open: () => CheckedOutput | Promise<CheckedOutput>;
   readonly scan: ScannerOptions;
   /** Called with the number of bytes received, also of an attempt that fails. */
   readonly onBytes?: (count: number) => void;

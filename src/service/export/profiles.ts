@@ -1,10 +1,9 @@
-import type { Runtime } from '../../base/runtime.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import type { NameCondition } from '../../config/source.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
-import { type CheckedBody, downloadChecked } from './download.ts';
+import { type CheckedBody, type Download, downloadChecked } from './download.ts';
 import { type ExportAnswer, type ExportRefusal, exportHeaders } from './protocol.ts';
 
 /** The attributes that are wanted; the ids come with every profile. */
@@ -57,13 +56,8 @@ export interface NoSnapshot {
   readonly message: string;
 }
 
-/** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. They are valid until the promise settles. */
-type ProfileOutput = (bytes: Uint8Array) => void | Promise<void>;
-
-export interface ProfileDeps extends Omit<Runtime, 'env'> {
+export interface ProfileDeps extends Pick<Download, 'clock' | 'random' | 'logger' | 'signal' | 'open'> {
   readonly service: ProfileService;
-  /** Begins an attempt, whose bytes count only if the snapshot is given. */
-  readonly open: () => ProfileOutput | Promise<ProfileOutput>;
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }
 
@@ -74,23 +68,19 @@ export interface ProfileDeps extends Omit<Runtime, 'env'> {
  */
 export async function downloadProfiles(
   request: ProfileRequest,
-  { service, open, scan, ...runtime }: ProfileDeps,
+  { service, scan, ...more }: ProfileDeps,
 ): Promise<ProfileSnapshot | NoSnapshot> {
-  const sentAt = runtime.clock.now();
+  const sentAt = more.clock.now();
   const download = () =>
     downloadChecked({
-      ...runtime,
+      ...more,
       label: 'profiles',
       send: (signal) => service.exportProfiles(request, signal),
-      open: async () => ({ write: await open() }),
       scan: { ...scan, requireSystem: false },
     });
   let body = await download();
   if (body.kind === 'checked' && !body.scan.finalNewline) {
-    runtime.logger.info(
-      'profiles.last_line',
-      'The last line of the profiles may be cut; they are downloaded once more.',
-    );
+    more.logger.info('profiles.last_line', 'The last line of the profiles may be cut; they are downloaded once more.');
     body = await download();
   }
   if (body.kind !== 'checked') return noSnapshot(body);

@@ -60,9 +60,10 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
   const { signal } = new AbortController();
   const open = () => {
     text = '';
-    return (bytes: Uint8Array) => {
+    const write = (bytes: Uint8Array) => {
       text += Buffer.from(bytes).toString();
     };
+    return { write };
   };
   const deps = { service, clock, random: () => 0.5, logger: silentLogger, signal, open };
   return { result: await downloadProfiles(request, deps), text };
