@@ -207,6 +207,11 @@ describe('a full refresh', () => {
     expect(plan(prior).days).toEqual(['2026-01-11', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
+  it('leaves out days whose rows were removed', () => {
+    const { days } = plan(loaded({ '2026-01-12': { rows: 0, pruned: true } }), {}, refresh);
+    expect(days).toEqual(daysOf('2026-01-10', '2026-01-20').filter((day) => day !== '2026-01-12'));
+  });
+
   it('is refused for named days', () => {
     expect(() => plan(loaded(), {}, { ...refresh, from: '2026-01-12' })).toThrow(/--full-refresh reads all days/);
   });
