@@ -1,0 +1,104 @@
+import { dirname } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { addDays } from '../../../src/base/days.ts';
+import fc from '../../support/property.ts';
+import { record } from '../../support/recorder.ts';
+import type { Cells } from '../../support/targets/csv.ts';
+import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+
+const RUNS = 4;
+const FIRST = '2026-01-01';
+
+const row = fc.record({
+  id: fc.constantFrom('a', 'b', 'c', 'd'),
+  n: fc.constantFrom('1', '2.5', 'x', ''),
+  df_unified_id: fc.constantFrom('u1', 'u2', 'u3'),
+});
+const day = fc.integer({ min: 0, max: 3 });
+const rows = fc.uniqueArray(row, { minLength: 1, maxLength: 4, selector: ({ id }) => id });
+/** What is done with the place, and where the run is killed: a share of its steps, undefined if it ends. */
+const step = fc.record({
+  work: fc.oneof(
+    { weight: 6, arbitrary: fc.record({ kind: fc.constantFrom('load', 'again', 'shared'), day, rows }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('purge' as const), person: fc.constantFrom('u1', 'u2') }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('prune' as const), day }) },
+  ),
+  killedAt: fc.option(fc.double({ min: 0, max: 0.999, noNaN: true }), { freq: 3 }),
+});
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+/** A table of another program, which reads of the place the days that changed since it did so last. */
+class Mirror {
+  readonly #place: Place;
+  readonly #rows = new Map<string, readonly string[]>();
+  #readUpTo = '';
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  /** The rows of the place with their values and types, by day. */
+  async rowsOfPlace(): Promise<Map<string, string[]>> {
+    const typed = `CASE WHEN n IS NULL THEN 'null' ELSE typeof(n) || ' ' || CAST(n AS VARCHAR) END`;
+    const sql = `SELECT event_date::VARCHAR AS d, concat_ws(' ', _key, df_unified_id, ${typed}) AS r FROM events ORDER BY r`;
+    const read = await this.#place.read(sql).catch((error) => {
+      if (/No files found/.test(String(error))) return [];
+      throw error;
+    });
+    const byDay = new Map<string, string[]>();
+    for (const { d, r } of read) byDay.set(String(d), [...(byDay.get(String(d)) ?? []), String(r)]);
+    return byDay;
+  }
+
+  async read(): Promise<void> {
+    const receipts = [...((await this.#place.state())?.receipts.values() ?? [])];
+    const rowsNow = await this.rowsOfPlace();
+    for (const { day: changed } of receipts.filter((receipt) => receipt.changed_at > this.#readUpTo)) {
+      const fresh = rowsNow.get(changed);
+      if (fresh === undefined) this.#rows.delete(changed);
+      else this.#rows.set(changed, fresh);
+    }
+    this.#readUpTo = [this.#readUpTo, ...receipts.map(({ changed_at }) => changed_at)].sort().at(-1) ?? '';
+  }
+
+  get rows(): ReadonlyMap<string, readonly string[]> {
+    return this.#rows;
+  }
+}
+
+async function execute(place: Place, { work }: Step): Promise<unknown> {
+  if (work.kind === 'purge') return place.purge([work.person], 'df_unified_id');
+  if (work.kind === 'prune') return place.prune(addDays(FIRST, work.day), true);
+  const date = addDays(FIRST, work.day);
+  const cells = work.rows.map(({ n, ...others }): Cells => ({ ...others, ...(n !== '' && { n }) }));
+  const download = work.kind === 'shared' ? place.shared(date, cells) : place.of(date, cells);
+  await place.load([[download]]);
+  return work.kind === 'again' ? place.load([[place.of(date, cells)]]) : undefined;
+}
+
+describe.each(TARGET_NAMES)('a table made of the days of %s that changed', (name) => {
+  it('equals the place, also after killed runs, purges and prunes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 5 }), async (steps) => {
+        const place = new Place(name);
+        try {
+          await place.load([[place.of(FIRST, [{ id: 'first', n: '1', df_unified_id: 'u3' }])]]);
+          const mirror = new Mirror(place);
+          await mirror.read();
+          for (const next of steps) {
+            const { cuts } = await record({ folder: dirname(place.root) }, () => execute(place, next));
+            if (next.killedAt !== null) cuts[Math.floor(next.killedAt * cuts.length)]?.restore();
+            await mirror.read();
+            // What a kill left half-way is mended by the next run.
+            await place.load([[place.of(addDays(FIRST, 9), [{ id: 'other' }])]]);
+            await mirror.read();
+            expect(mirror.rows).toEqual(await mirror.rowsOfPlace());
+          }
+        } finally {
+          place.close();
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  }, 240_000);
+});
