@@ -56,3 +56,10 @@ export function bar(value: number, largest: number, columns: number): string {
   const eighths = Math.round((value / largest) * columns * 8);
   return '█'.repeat(Math.floor(eighths / 8)) + BLOCKS[eighths % 8].trim();
 }
+
+/** A part as `12.3%`: 0% means none, and 100% all. */
+export function percent(part: number, all: number): string {
+  if (part === 0 || all === 0) return '0%';
+  if (part === all) return '100%';
+  return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
+}

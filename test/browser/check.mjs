@@ -12,7 +12,7 @@ const pictures = at === -1 ? undefined : process.argv[at + 1];
 /** Pixels of a page that a picture shows, from its top: docs/report.png is one of these. */
 const PICTURE_HEIGHT = 1_560;
 const pages = process.argv.slice(2, at === -1 ? undefined : at);
-const views = [1600, 900, 420].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
+const views = [1400, 800, 400].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',

@@ -12,7 +12,7 @@ import { editsOf } from '../../extract/session.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { Configuration, pinnedTypes } from '../configuration.ts';
-import { tableLines } from '../table.ts';
+import { percent, tableLines } from '../table.ts';
 
 export const command = defineCommand({
   options: {
@@ -124,11 +124,4 @@ function asLines({ file, bytes, scan, columns }: Inspected, terminalColumns: num
     ...tableLines(['column', 'group', 'type', 'filled', 'rescued'], rows, { line: terminalColumns }),
     ...notes.filter((note) => note !== false),
   ];
-}
-
-/** 0% means none, and 100% all. */
-function percent(part: number, all: number): string {
-  if (part === 0 || all === 0) return '0%';
-  if (part === all) return '100%';
-  return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
 }

@@ -36,7 +36,7 @@ function htmlOf(part: Part): string {
 /** The columns of a table: heading → function of a row that gives the cell. */
 type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
 
-const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
+const NUMERIC = /^\d[\d,]*(\.\d+)?(%| MB)?$/;
 
 /**
  * A table, which scrolls by itself if it is wider than the page. Numbers get separators, and a column of them is

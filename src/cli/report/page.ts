@@ -8,6 +8,7 @@ import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { TargetReport } from '../../table/place-report.ts';
 import type { RunRecord } from '../../table/runs.ts';
+import { percent } from '../table.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
 import { type Html, html, list } from './html.ts';
@@ -80,7 +81,7 @@ function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
     ['Size', formatBytes(report.sizeBytes)],
     ['to_date', inclusive(exportState?.to_date_inclusive)],
   ];
-  return html`<dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts" style="--columns:${Math.ceil(facts.length / 2)}">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 function inclusive(isInclusive: boolean | undefined): string {
@@ -127,7 +128,7 @@ function columnSection({ columns, rows }: TargetReport): Html {
     {
       column: ({ name }) => name,
       type: ({ type }) => type ?? 'no value yet',
-      filled: ({ filled }) => `${(rows === 0 ? 0 : (filled / rows) * 100).toFixed(1)} %`,
+      filled: ({ filled, rescued }) => percent(filled + rescued, rows),
       rescued: ({ rescued }) => rescued,
       group: ({ group }) => group.replaceAll('_', ' '),
     },

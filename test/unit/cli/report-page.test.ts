@@ -78,7 +78,7 @@ describe('the page of a target', () => {
 
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
-    expect(section(page, 'Columns')).toContain('<td class="number">25.0 %</td><td class="number">3</td>');
+    expect(section(page, 'Columns')).toContain('<td class="number">25.0%</td><td class="number">3</td>');
     const changes = section(page, 'Changes of columns');
     expect(changes).toContain('widened long → string');
     expect(changes, 'the first load changes no column').not.toContain('added');
