@@ -111,6 +111,7 @@ async function planErasure(options: ErasureOptions) {
   const guard = guardProblem(wanted, ledger, settings) ?? purge?.problem;
   const hash = consentHash(list, purge, options);
   const before = [
+    emptySentence(list, options) ?? [],
     refusedSentence(list.counts) ?? [],
     list.warnings(),
     memory,
@@ -208,6 +209,9 @@ function nothingAccepted(list: DeletionList): UserError | undefined {
   if (received === 0 || ids > 0) return undefined;
   return configError(`Nothing was deleted. ${refusedSentence(list.counts)} Is the ID field the right one?`);
 }
+
+const emptySentence = ({ counts }: DeletionList, { purge }: ErasureOptions): string | undefined =>
+  counts.received > 0 || purge?.isSuppressed === true ? undefined : 'The list is empty: nobody is deleted.';
 
 /** The hash of what an officer confirms; never of what ledger or service know, so that it stays valid for a second run. */
 function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {

@@ -83,8 +83,8 @@ export class Purge {
     io: Omit<Runtime, 'env'>,
   ): Promise<Purge> {
     const { ways, suppression, isSuppressed } = request;
-    const list = suppressionToAppend(suppression);
     await tryToSuppress(suppression);
+    const list = suppressionToAppend(suppression);
     const people = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
     const purge = new Purge(request, ids, { people, list });
     for (const [i, place] of purge.#places.entries()) {

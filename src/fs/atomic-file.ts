@@ -7,6 +7,7 @@ import {
   existsSync,
   lstatSync,
   openSync,
+  readFileSync,
   readSync,
   realpathSync,
   renameSync,
@@ -177,6 +178,24 @@ async function temporaryWith(path: string, text: string, mode: number): Promise<
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+/**
+ * Throws a configuration failure for a file that is a mount itself, as a container may have one: it can be written, and
+ * never be replaced.
+ */
+export function checkReplaceable(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  const plain = (point: string) =>
+    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+  if (!points.some((point) => plain(point) === realpathSync(path))) return;
+  throw configError(
+    `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`,
+    {
+      where: { file: path },
+    },
+  );
 }
 
 /** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */

@@ -7,6 +7,7 @@ import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
+import { checkReplaceable } from '../../fs/atomic-file.ts';
 import { profilesWithout, type TableState } from '../../table/place-state.ts';
 import { daysBefore, nextChange, withPruned, withRows } from '../../table/receipts.ts';
 import { USER_PROFILES } from '../../table/table.ts';
@@ -94,5 +95,8 @@ export async function previewPurgeDuckDb(options: EngineOptions, query: PeopleQu
     const lookup = await findPeople(searchedTables(engine, state), query);
     return lookup.found;
   });
-  return withCopy(options, async (engine) => ({ found, foreign: await foreignTables(engine) }));
+  return withCopy(options, async (engine) => {
+    checkReplaceable(engine.file);
+    return { found, foreign: await foreignTables(engine) };
+  });
 }

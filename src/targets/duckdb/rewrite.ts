@@ -57,7 +57,7 @@ export async function withCopy<T>(
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
     return await withLockFile(`${realFile(file)}${REWRITING}.lock`, lock, locked);
   } catch (error) {
-    throw diskError(error, { what: file, path: file, consequence: 'nothing was changed' });
+    throw diskError(error, { what: file, path: file, consequence: 'the file was not written anew' });
   }
 }
 

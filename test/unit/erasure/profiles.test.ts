@@ -1,5 +1,8 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { withLockFile } from '../../../src/fs/lock.ts';
 import { json } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import type { Cells } from '../../support/targets/csv.ts';
@@ -235,5 +238,84 @@ describe('a row with the time of its request', () => {
     expect(setup.case.requested()).toEqual(['A']);
     expect((await request('2026-01-20T12:30:00+09:00')).exit).toBe(0);
     expect(setup.case.requested()).toEqual(['A', 'A']);
+  });
+});
+
+describe('a plan', () => {
+  it('says that a case without places leaves rows where they are, and that a list is empty', async () => {
+    setup.case.profiles(csvOf(['A', u('a')]), { places: [] });
+    const NOWHERE = 'The case has no places: rows that were loaded stay where they are.';
+    expect((await setup.case.plan('--id', 'A')).warnings).toEqual([NOWHERE]);
+    const plan = await setup.case.plan('--file', setup.case.list('ids.txt', '\n'));
+    expect([plan.exit, plan.warnings]).toEqual([0, [NOWHERE, 'The list is empty: nobody is deleted.']]);
+  });
+
+  it('is refused if the suppression list cannot be written, before anybody is deleted', async () => {
+    setup.case.profiles(csvOf(['A', u('a')]), {}, { suppression_file: 'nowhere/list.jsonl/x.jsonl' });
+    await setup.case.load([row('a')], DUCKDB);
+    setup.case.list('nowhere', '');
+    const { code, said } = await setup.case.run('forget', '--id', 'A', ...IN());
+    expect([code, said]).toEqual([2, expect.stringContaining('The suppression list')]);
+    expect(setup.case.profileExports).toBe(0);
+  });
+
+  it.skipIf(spawnSync('mount', ['--version']).status !== 0 || process.getuid?.() !== 0)(
+    'is refused for a DuckDB file that is a mount of its own, which no purge could replace',
+    async () => {
+      setup.case.profiles(csvOf(['A', u('a')]));
+      await setup.case.load([row('a')], DUCKDB);
+      const [file, mount] = [setup.case.at('events.duckdb'), setup.case.at('mounted.duckdb')];
+      writeFileSync(mount, '');
+      if (spawnSync('mount', ['--bind', file, mount]).status !== 0) return;
+      try {
+        const { code, said } = await setup.case.run('forget', '--id', 'A', '--in', 'duckdb', mount);
+        expect([code, said]).toEqual([2, expect.stringContaining('mount of its own')]);
+      } finally {
+        spawnSync('umount', [mount]);
+      }
+    },
+  );
+
+  it.each(['lake', 'delta'])('names files of others in %s, which stay, as report and proof do', async (name) => {
+    setup.case.profiles(csvOf(['A', u('a')]));
+    const place = PLACES.filter((words) => words.endsWith(name));
+    await setup.case.load([row('a'), row('b')], place);
+    const copy = 'events/event_date=2026-01-15/copy.parquet';
+    writeFileSync(setup.case.at(`${name}/${copy}`), 'mine');
+    const plan = await setup.case.plan('--id', 'A', ...only(...place));
+    expect([plan.exit, plan.places[0].foreign]).toEqual([0, [copy]]);
+    expect(plan.warnings).toEqual([expect.stringContaining(`also has ${copy}, not made here: they stay`)]);
+    expect((await setup.case.erase('--id', 'A', ...only(...place))).exit).toBe(0);
+    expect(readFileSync(setup.case.at(`${name}/${copy}`), 'utf8')).toBe('mine');
+    const proof = await setup.case.run('forget', '--proof', 'A');
+    expect([proof.code, proof.result]).toEqual([0, expect.stringContaining(`stays there: ${copy}`)]);
+  });
+});
+
+describe('a place that is not purged', () => {
+  it('stops every request, and the same command ends with 0 once it is free', async () => {
+    setup.case.profiles(csvOf(['A', u('a')]), {}, { lock_wait: '1s' });
+    await setup.case.load([row('a')], PLACES.slice(0, 2));
+    const words = ['--id', 'A', ...only(...PLACES.slice(0, 2))];
+    const { hash } = await setup.case.plan(...words);
+    const execute = () => setup.case.plan(...words, '--execute', '--confirm', hash);
+    // Another writer takes the folder once the file was purged, and has not let go of it in time.
+    const lock = { what: 'the folder', waitMs: 60_000, clock: systemClock };
+    const waitForPurge = async () => {
+      const running = execute();
+      while (!readLedger().includes('"purged"')) await new Promise((resolve) => setTimeout(resolve, 5));
+      return withLockFile(setup.case.at('lake/_dfinery/lock'), lock, () => running);
+    };
+    const readLedger = () => {
+      const path = setup.case.at('ledger/ledger.jsonl');
+      return existsSync(path) ? readFileSync(path, 'utf8') : '';
+    };
+    const held = await waitForPurge();
+    expect([held.exit, held.requests, setup.case.requested()], held.said).toEqual([3, 0, []]);
+    const proof = await setup.case.run('forget', '--proof', 'A');
+    expect([proof.code, proof.result]).toEqual([3, expect.stringContaining('open: never asked')]);
+    const again = await execute();
+    expect([again.exit, setup.case.requested()], again.said).toEqual([0, ['A']]);
+    expect(setup.case.fixture.holding(u('a'))).toEqual([]);
   });
 });
