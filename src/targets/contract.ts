@@ -114,7 +114,8 @@ export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 /**
  * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends. All
  * but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `compact` and `prune`
- * change nothing in the place, and need no right to write there.
+ * change nothing in the place, and need no right to write there; but in a Parquet folder each finishes a purge that was
+ * killed.
  */
 export interface Maintenance {
   /**
