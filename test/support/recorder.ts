@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { DEAD_PID } from './processes/lock-owner.ts';
 import type { FakeS3 } from './targets/fake-s3.ts';
@@ -54,6 +55,8 @@ export interface RecorderOptions {
   readonly bucket?: FakeS3 | undefined;
   /** How a path is told; undefined for one that is not. By default locks and the folders of runs are not. */
   readonly tell?: (path: string) => string | undefined;
+  /** Files whose sync takes a while: a step that does not wait for it comes too early. */
+  readonly slow?: RegExp;
   /** How what was appended to a file is told, line by line. */
   readonly appended?: (path: string, line: string) => string;
 }
@@ -320,6 +323,7 @@ function write(folder: string, world: World): void {
   for (const path of folders) fs.utimesSync(path, long, long);
 }
 
+const SLOW_MS = 200;
 const NAMING = ['rename', 'link'];
 const REMOVING = ['unlink', 'rm'];
 const OTHER = ['rmdir', 'mkdir', 'mkdtemp', 'copyFile', 'writeFile', 'appendFile', 'truncate'];
@@ -354,9 +358,14 @@ async function intercept(recorder: Recorder): Promise<() => void> {
           return done;
         };
         const done = real.apply(this, all);
-        return done instanceof Promise ? done.then(told) : told(done);
+        return done instanceof Promise ? done.then(pause(this)).then(told) : told(done);
       };
     });
+  };
+  const paths = new Map<unknown, string>();
+  const pause = (handle: unknown) => async (done: unknown) => {
+    if (recorder.options.slow?.test(paths.get(handle) ?? '') === true) await delay(SLOW_MS);
+    return done;
   };
   const owns = (path: unknown) => typeof path === 'string' && recorder.owns(path);
   for (const [object, suffix] of [
@@ -379,7 +388,6 @@ async function intercept(recorder: Recorder): Promise<() => void> {
     }
     for (const name of OTHER) after(object, `${name}${suffix}`, ([path]) => recorder.changed(name, String(path)), owns);
   }
-  const paths = new Map<unknown, string>();
   const opened = ([path, flags = 'r']: unknown[], descriptor: unknown) => {
     paths.set(descriptor, String(path));
     if (flags !== 'r') recorder.changed('open', String(path));

@@ -76,6 +76,14 @@ describe('the requests of a run', () => {
     expect(counts.undecided_codes).toEqual({ retry: 1, undecided: 1 });
   });
 
+  it('go on while the service answers now and then', async () => {
+    const silent = (letter: string) => Array.from({ length: 9 }, (_, i) => `${letter}${i}`);
+    const ids = ['first', ...silent('a'), 'second', ...silent('b'), 'third'];
+    const answer: Answering = (id) => answerOf(id.length > 2 ? 'done' : 'retry');
+    const { counts, decisions } = await send(ids, answer, { limits: { maxConcurrentRequests: 1 } });
+    expect([counts.done, decisions.third]).toEqual([3, 'done']);
+  });
+
   it('end at once when the service refuses the token', async () => {
     const { seen, stoppedBy, decisions } = await send(['a', 'b', 'c'], () => answerOf('stop', { code: '40201' }));
     expect([seen, stoppedBy?.code, decisions.a]).toEqual([['a'], '40201', 'undecided']);

@@ -1,9 +1,20 @@
-import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, {
+  cpSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
+import { withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -175,6 +186,31 @@ describe('a Parquet folder', () => {
     writeFileSync(join(place.place, '_dfinery.json'), text === 'day' ? JSON.stringify(bad) : text);
     await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
     expect(readdirSync(join(place.place, 'events'))).toEqual([`event_date=${D1}`]);
+  });
+
+  it('is left as it is once another run has taken over its lock, after any step', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const lock = join(place.place, '_dfinery/lock');
+    for (let steps = 1, isDone = false; !isDone; steps++) {
+      expect(steps).toBeLessThan(20);
+      let done = 0;
+      const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+        await real(from, to);
+        if (++done === steps) writeFileSync(lock, ownerText());
+      };
+      // A new column: the state, the file of the first day, that of the second, and the state again.
+      const committing = () => place.load([[place.of(D2, [{ id: 'b', [`c${steps}`]: '1' }])]]);
+      isDone = await withCall(fs.promises, 'rename', rename, committing).then(
+        () => true,
+        (error) => {
+          expect(error).toMatchObject({ exitCode: 3 });
+          return false;
+        },
+      );
+      expect(done).toBe(steps);
+      rmSync(lock);
+    }
+    expect((await place.verify()).differences).toEqual([]);
   });
 
   it('may be moved, and is locked only while a batch is committed', async () => {

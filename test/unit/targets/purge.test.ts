@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DuckDBConnection } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
@@ -109,6 +110,30 @@ describe('a purge of a DuckDB file with tables of others', () => {
 
   const preview = async () =>
     (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
+
+  it('is not missed by a load that has just opened the former file', async () => {
+    const { run } = DuckDBConnection.prototype;
+    let isReplaced = false;
+    const attach = vi.spyOn(DuckDBConnection.prototype, 'run').mockImplementation(async function (
+      this: DuckDBConnection,
+      sql,
+      ...more
+    ) {
+      const done = await run.call(this, sql, ...more);
+      if (isReplaced || !sql.startsWith(`ATTACH '${place.place}' AS main_file (TYPE duckdb)`)) return done;
+      isReplaced = true;
+      copyFileSync(place.place, `${place.place}.new`);
+      renameSync(`${place.place}.new`, place.place);
+      return done;
+    });
+    try {
+      await place.load([[place.of(D2, [person('c', 'm3')])]], { lockWaitMs: 10_000 });
+    } finally {
+      attach.mockRestore();
+    }
+    expect(isReplaced).toBe(true);
+    expect(await place.keys()).toEqual([`${D1} a`, `${D1} b`, `${D2} c`]);
+  });
 
   it('keeps them, with their indexes, and names them before', async () => {
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');

@@ -115,14 +115,21 @@ class FolderLog implements FilesLog {
   }
 
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.#locked((checkHeld) =>
+      work(async (change) => {
+        this.#version = await this.#commit(this.#version, change, checkHeld);
+      }),
+    );
+  }
+
+  /** Work asks `checkHeld` before each step that others see: this process may have been suspended for long. */
+  #locked<T>(work: (checkHeld: () => void) => Promise<T>): Promise<T> {
     const { clock, lockWaitMs: waitMs, signal, place } = this.#options;
     makeFolders(this.#path('_dfinery'));
     return withLockFile(this.#path(LOCK), { what: `the folder ${place}`, clock, waitMs, signal }, async (checkHeld) => {
       this.#version = await this.#read();
       if (this.#version !== undefined) this.#version = await this.#mend(this.#version, checkHeld);
-      return work(async (change) => {
-        this.#version = await this.#commit(this.#version, change, checkHeld);
-      });
+      return work(checkHeld);
     });
   }
 
@@ -136,9 +143,9 @@ class FolderLog implements FilesLog {
   async tidy(): Promise<void> {}
 
   async recordRun(run: RunRecord): Promise<void> {
-    await this.exclusively(async () => {
+    await this.#locked(async (checkHeld) => {
       const before = this.#version ?? emptyVersion(newState(this.#options.timezone ?? null));
-      this.#version = await this.#store({ ...before, state: { ...before.state, lastRun: run } });
+      this.#version = await this.#store({ ...before, state: { ...before.state, lastRun: run } }, checkHeld);
     });
   }
 
@@ -217,7 +224,7 @@ class FolderLog implements FilesLog {
       await this.#parts.storage.remove([NOTE]);
     }
     version = await this.#conform(version, checkHeld);
-    return textOf(version) === version.text ? version : await this.#store(version);
+    return textOf(version) === version.text ? version : await this.#store(version, checkHeld);
   }
 
   async #commit(found: FolderVersion | undefined, change: Change, checkHeld: () => void): Promise<FolderVersion> {
@@ -231,10 +238,13 @@ class FolderLog implements FilesLog {
       const { columns, timezone, suppressionLength } = state;
       const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
       const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
-      version = await this.#store({
-        ...version,
-        state: { ...version.state, columns, timezone, suppressionLength, receipts },
-      });
+      version = await this.#store(
+        {
+          ...version,
+          state: { ...version.state, columns, timezone, suppressionLength, receipts },
+        },
+        checkHeld,
+      );
     }
     if (keys !== undefined) await storage.putFile(keys, NOTE);
     version = await this.#conform(version, checkHeld, leaving);
@@ -254,13 +264,14 @@ class FolderLog implements FilesLog {
     const gone = [...leaving].filter((day) => !files.has(day)).map(filePath);
     await storage.remove(gone);
     for (const path of gone) await rm(dirname(this.#path(path)), { recursive: true, force: true });
-    version = await this.#store({ text: version.text, state, files, damaged });
+    version = await this.#store({ text: version.text, state, files, damaged }, checkHeld);
     if (kind === 'purge') await storage.remove([NOTE]);
     return version;
   }
 
-  async #store(next: FolderVersion): Promise<FolderVersion> {
+  async #store(next: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
     const text = textOf(next);
+    checkHeld();
     await this.#parts.storage.write(STATE, text);
     return { ...next, text };
   }
@@ -296,7 +307,7 @@ class FolderLog implements FilesLog {
       else files.set(day, await this.#rewrite({ ...file, rows }, state, checkHeld, `NOT ${noted(note, day)}`));
     }
     this.#options.logger.warn('parquet.purged', `${this.#options.place}: a purge that was killed is finished now.`);
-    return this.#store({ ...version, state, files });
+    return this.#store({ ...version, state, files }, checkHeld);
   }
 
   /** Replaces a file by its rows that meet a condition, with the columns of the state. `file.rows`: the rows it then has. */
