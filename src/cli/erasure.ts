@@ -72,7 +72,7 @@ export function privacyOf(configuration: Configuration) {
 }
 
 /** The places of the options, else of the configuration. */
-export function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig): StoredPlace[] {
+function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig): StoredPlace[] {
   const named = given.length > 0 ? given : setup.places.map(({ target, place }) => [target, place] as const);
   const all = named.map(([word, path]): StoredPlace => {
     const target = targetNamed(word, STATEFUL_TARGETS, '--in');

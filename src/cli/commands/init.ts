@@ -28,7 +28,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
     await write(path, { ...service, ...place, ...erasure });
-    for (const line of nextSteps(path, erasure?.suppression_file)) context.terminal.result(line);
+    for (const line of nextSteps(path, erasure !== undefined)) context.terminal.result(line);
     return EXIT.done;
   },
 });
@@ -96,10 +96,8 @@ function placeProblem(answer: string): string | undefined {
 /** Asks what `forget` and the syncs after it need; undefined if nobody is to be erased. */
 async function askErasure(prompts: Prompts) {
   if (!(await prompts.confirm('Will you also erase people from what is loaded?'))) return undefined;
-  const by_column = await prompts.text('Column that holds the external ID of a person');
-  const ledger_dir = await prompts.text('Folder of the ledger, which proves erasures', 'ledger');
-  const suppression_file = await prompts.text('List that keeps erased people out of later syncs', 'suppressed.jsonl');
-  return { suppression_file, erasure: { by_column, ledger_dir } };
+  const folder = 'Folder of the ledger, which proves erasures, and of the list that keeps people away';
+  return { erasure: { ledger_dir: await prompts.text(folder, 'ledger') } };
 }
 
 async function write(path: string, value: object): Promise<void> {
@@ -110,18 +108,12 @@ async function write(path: string, value: object): Promise<void> {
   }
 }
 
-function nextSteps(path: string, suppressionFile: string | undefined): string[] {
+function nextSteps(path: string, isErasing: boolean): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;
-  const erasure = [
-    '  export DFINERY_IMPORT_TOKEN=…   # for forget',
-    `  (umask 077; touch ${suppressionFile}; openssl rand -hex 32 > suppression.key)`,
-    '  export DFINERY_SUPPRESSION_KEY_FILE=suppression.key',
-  ];
-  const isErasing = suppressionFile !== undefined;
   return [
     `${path} has all but the secrets. Each run takes those from its environment:`,
     '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',
-    ...(isErasing ? erasure : []),
+    ...(isErasing ? ['  export DFINERY_IMPORT_TOKEN=…   # for forget'] : []),
     'How to go on',
     `  npx dfinery-elt plan${named}             # days and exports`,
     `  npx dfinery-elt sync${named}             # as often as you like`,

@@ -51,7 +51,7 @@ const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
 
 /** Names match whatever Unicode form a keyboard or an editor gave them. */
-export const isSameName = (a: string, b: string): boolean => nfc(a) === nfc(b);
+const isSameName = (a: string, b: string): boolean => nfc(a) === nfc(b);
 
 /** The columns of a table that hold a column of the export; none if it never had a value. */
 export const columnsNamed = (state: TableState, name: string): Typed[] =>

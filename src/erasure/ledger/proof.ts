@@ -39,7 +39,7 @@ interface Access {
 }
 
 /** What the lines say of an id in one word; `not_asked`: its rows were purged without a request. */
-export type ProofState = 'confirmed' | 'rejected' | 'open' | 'not_asked' | 'shown' | 'unknown';
+type ProofState = 'confirmed' | 'rejected' | 'open' | 'not_asked' | 'shown' | 'unknown';
 
 /** What the lines of a ledger say of one id. */
 interface ProvedId {

@@ -71,11 +71,11 @@ describe('init', () => {
   });
 
   it('writes place, zone, and what erasures need', async () => {
-    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true], Column: ['member'] };
+    const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true] };
     expect((await run(person(answers).prompts)).code).toBe(0);
     expect(content()).toMatchObject({
-      ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul', suppression_file: 'suppressed.jsonl' },
-      erasure: { by_column: 'member', ledger_dir: 'ledger' },
+      ...{ target: 'delta', place: 'lake', timezone: 'Asia/Seoul' },
+      erasure: { ledger_dir: 'ledger' },
     });
   });
 
