@@ -3,6 +3,7 @@ import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName } from
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
+import { wrapped } from './table.ts';
 
 const MAX_COLUMNS = 110;
 const PLACE_FORMS: Readonly<Record<string, string>> = {
@@ -106,17 +107,4 @@ export function formOf(
   const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? FORMS[type]);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(standard));
   return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(standard)}`})`;
-}
-
-function wrapped(text: string, width: number, indent = ''): string[] {
-  const lines: string[] = [];
-  let line = indent;
-  for (const word of text.split(' ')) {
-    if (line.trim() !== '' && line.length + word.length + 1 > width) {
-      lines.push(line);
-      line = indent;
-    }
-    line += line.trim() === '' ? word : ` ${word}`;
-  }
-  return [...lines, line];
 }

@@ -63,3 +63,17 @@ export function percent(part: number, all: number): string {
   if (part === all) return '100%';
   return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
 }
+
+/** A text in lines of so many columns, broken between words. */
+export function wrapped(text: string, width: number, indent = ''): string[] {
+  const lines: string[] = [];
+  let line = indent;
+  for (const word of text.split(' ')) {
+    if (line.trim() !== '' && line.length + word.length + 1 > width) {
+      lines.push(line);
+      line = indent;
+    }
+    line += line.trim() === '' ? word : ` ${word}`;
+  }
+  return [...lines, line];
+}

@@ -52,10 +52,11 @@ export async function checkService(
   });
   const probe = async (limited: AbortSignal) => {
     const answer = await service.exportEvents(smallest(clock.now()), limited);
-    const first = await verdictOf(answer, host, clock.now());
+    const about = { host, serviceId };
+    const first = await verdictOf(answer, about, clock.now());
     if (!mayBeForEvent(answer, first)) return first;
-    logger.info('check.second', `${first.message} The check asks once more, without the event.`);
-    return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), host, clock.now());
+    logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
+    return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), about, clock.now());
   };
   logger.info('check.cost', COST);
   try {
@@ -91,10 +92,12 @@ function mayBeForEvent(answer: ExportAnswer, { code }: CheckVerdict): boolean {
 }
 
 type Finding = Omit<CheckVerdict, 'limits'>;
+type About = { readonly host: string; readonly serviceId: string };
 
-async function verdictOf(answer: ExportAnswer, host: string, now: number): Promise<CheckVerdict> {
+async function verdictOf(answer: ExportAnswer, about: About, now: number): Promise<CheckVerdict> {
   const { limits } = answer;
-  const finding = answer.kind === 'data' ? await findingInBody(answer, host) : findingInRefusal(answer, limits, now);
+  const finding =
+    answer.kind === 'data' ? await findingInBody(answer, about.host) : findingInRefusal(answer, about, now);
   return { ...finding, limits };
 }
 
@@ -127,18 +130,17 @@ const noEvents = (kind: Finding['kind'], code: string, answer: string): Finding 
   return { usable: true, kind, code, message };
 };
 
-function findingInRefusal(refusal: ExportRefusal, limits: LimitHeaders, now: number): Finding {
-  const { kind, code, message, emptyAs } = refusal;
+function findingInRefusal(refusal: ExportAnswer & ExportRefusal, { host, serviceId }: About, now: number): Finding {
+  const { kind, code, message, emptyAs, limits } = refusal;
   if (emptyAs !== undefined && emptyAs !== '404') return noEvents(kind, code, emptyAs);
   if (code === 'html_200') return { usable: false, kind: 'config', code, message: `${message}: is base_url right?` };
-  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  const sentence = message.startsWith(host) ? message : message.charAt(0).toUpperCase() + message.slice(1);
   switch (kind) {
     case 'config':
       return { usable: false, kind, code, message };
     case 'invalid': {
-      const advice =
-        'It refuses the smallest request, and one without any filter as well: check service_id and export_token.';
-      return { usable: false, kind, code, message: `${message} ${advice}` };
+      const why = `does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's`;
+      return { usable: false, kind, code, message: `${host} ${why} (${code}).` };
     }
     case 'retry':
     case 'retry_or_split':

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary, type Summary } from '../run/summary.ts';
-import { bar, tableLines } from '../table.ts';
+import { bar, tableLines, wrapped } from '../table.ts';
 
 const DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
@@ -24,20 +24,24 @@ const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] 
     title: 'The most frequent events',
     sql: `SELECT df_event_name, count(*) AS events,
   count(DISTINCT df_unified_id) AS people
-FROM event_logs GROUP BY ALL ORDER BY events DESC LIMIT 5`,
+FROM event_logs
+GROUP BY ALL ORDER BY events DESC LIMIT 5`,
   },
   {
     title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
-    sql: `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day,
-  count(*) AS purchases, round(sum(df_total_purchase_amount)) AS revenue
-FROM event_logs WHERE df_event_name = 'df_purchase'
+    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day,
+  count(*) AS purchases,
+  round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs
+WHERE df_event_name = 'df_purchase'
 GROUP BY ALL ORDER BY day DESC LIMIT 5`,
   },
   {
     title: 'What sells: one row an item',
     sql: `SELECT df_item_name, sum(df_quantity) AS sold,
   round(sum(df_price * df_quantity)) AS revenue
-FROM event_items GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
+FROM event_items
+GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
   },
 ];
 
@@ -51,25 +55,26 @@ export const command = defineCommand({
   page: 'getting-started.md',
   async run({ file, json }, context) {
     const { clock, terminal } = context;
-    terminal.result(
-      `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
-    );
+    const say = (text: string) => {
+      for (const line of wrapped(text, terminal.columns)) terminal.result(line);
+    };
+    say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
     terminal.result('');
     const summary = await loadDemo(file, context);
-    terminal.result(describeSummary(summary, file));
+    say(describeSummary(summary, file));
     terminal.result('');
     const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
     const { queryDuckDb, reportDuckDb } = await import('../../targets/duckdb/read.ts');
     const report = await reportDuckDb(place);
     const sqls = DEMO_QUERIES.map(({ sql }) => sql);
     const answers = await queryDuckDb(place, sqls);
-    for (const line of [...chartLines(report), ...queryLines(answers)]) terminal.result(line);
+    for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const options = { target: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
     writeNamedFile(output, reportPage(report, options), `the report ${output}`);
-    terminal.result(`A page about it, to be opened in a browser: ${output}`);
+    say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
-    for (const line of nextSteps(file, context.env)) terminal.result(line);
+    for (const line of nextSteps(file, context.env, terminal.columns)) terminal.result(line);
     if (json) terminal.result(JSON.stringify(summary));
     return EXIT.done;
   },
@@ -115,15 +120,16 @@ function chartLines({ events }: TargetReport): string[] {
   return ['Events a day', ...lines, ''];
 }
 
-function queryLines(answers: readonly QueryResult[]): string[] {
+function queryLines(answers: readonly QueryResult[], columns: number): string[] {
   return answers.flatMap(({ header, rows }, i) => {
     const { title, sql } = DEMO_QUERIES[i];
-    return [title, ...sql.split('\n').map((line) => `  │ ${line}`), ...tableLines(header, rows), ''];
+    const query = sql.split('\n').map((line) => `  │ ${line}`);
+    return [...wrapped(title, columns), ...query, ...tableLines(header, rows, { line: columns }), ''];
   });
 }
 
 /** The commands that go on, written as this one was called: by npm in a clone, by npx, or by its name alone. */
-function nextSteps(file: string, env: Env): string[] {
+function nextSteps(file: string, env: Env, columns: number): string[] {
   const isScript = env('npm_lifecycle_event') === 'demo';
   const program = isScript || env('npm_command') === 'exec' ? 'npx dfinery-elt' : 'dfinery-elt';
   const again = file === DEFAULT_FILE ? `${program} demo` : `${program} demo ${file}`;
@@ -134,5 +140,8 @@ function nextSteps(file: string, env: Env): string[] {
     [`${program} init`, 'your own service'],
   ];
   const width = Math.max(...steps.map(([line]) => line.length));
-  return ['How to go on', ...steps.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`)];
+  const isNarrow = steps.some(([, what]) => width + what.length + 4 > columns);
+  const shown = ([line, what]: readonly string[]) =>
+    isNarrow ? [`  ${line}`, `      ${what}`] : [`  ${line.padEnd(width)}  ${what}`];
+  return ['How to go on', ...steps.flatMap(shown)];
 }

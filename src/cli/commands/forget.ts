@@ -55,6 +55,12 @@ export const command = defineCommand({
     'forget --file people.csv --column member',
     'forget --file people.csv --column member --execute --confirm HASH',
   ],
+  groups: {
+    Whom: ['id', 'file', 'column', 'suppressed', 'newList', 'again'],
+    'Where, and how people are found': ['in', 'byColumn', 'mapping', 'purgeOnly', 'maxPeople', 'allowShared'],
+    'Plan and execution': ['execute', 'confirm', 'reason'],
+    Proof: ['proof', 'proofFile', 'output', 'verifyLedger', 'head'],
+  },
   page: 'erasure.md',
   async run(values, context) {
     const { id, file, suppressed, proof, proofFile, verifyLedger: ledger, head } = values;
