@@ -3,8 +3,16 @@ import { join } from 'node:path';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';
-import { delta } from './files/delta/delta-target.ts';
-import { parquet } from './files/parquet/parquet-target.ts';
+import { filesTarget } from './files/files-target.ts';
+
+const parquet = filesTarget(
+  { name: 'parquet', placeName: 'dir' },
+  async () => (await import('./files/parquet/folder.ts')).PARQUET,
+);
+const delta = filesTarget(
+  { name: 'delta', placeName: 'url' },
+  async () => (await import('./files/delta/log.ts')).DELTA,
+);
 
 // A new target is a folder of its own and a line here, in the order of help.
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];

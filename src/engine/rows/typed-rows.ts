@@ -9,12 +9,12 @@ import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts
 import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { typedColumns } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
+import { compareBytes } from '../../table/names.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
-import { identifier } from '../session/quote.ts';
+import { identifier, textLiteral } from '../session/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
-import { type KeyCell, sqlBaseId } from './keys.ts';
 import { cell, PATH_COLUMN, readCsv } from './read-csv.ts';
 
 /** Typed rows of days; the expressions are over `from`. */
@@ -167,6 +167,33 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
     ),
     days: [...new Set(parts.map(({ day }) => day))],
   };
+}
+
+const HASH_PREFIX = 'hash:';
+
+/** A cell: the name under which it is hashed, and SQL of its raw text, NULL if it is empty. */
+interface KeyCell {
+  readonly source: string;
+  readonly expr: string;
+}
+
+/**
+ * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of their
+ * names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
+ */
+function sqlHashKey(cells: readonly KeyCell[]): string {
+  const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
+  const parts = ordered.map(({ source, expr }) => {
+    const name = textLiteral(`${Buffer.byteLength(source)}:${source}`);
+    return `${name} || strlen(${expr}) || ':' || ${expr}`;
+  });
+  return `${literal(HASH_PREFIX)} || sha256(concat('', ${parts.join(', ')}))`;
+}
+
+/** SQL of the base id of a row: its id, or the hash of its cells. */
+function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], everyRowHasId: boolean): string {
+  if (id === undefined) return sqlHashKey(cells);
+  return everyRowHasId ? id : `CASE WHEN ${id} IS NULL THEN ${sqlHashKey(cells)} ELSE ${id} END`;
 }
 
 const dateSql = ({ download }: PlannedDay): string => `DATE ${literal(download.receipt.day)}`;
