@@ -246,6 +246,14 @@ describe('a day that is not over', () => {
     expect(requestsOf('2026-01-20')).toBeLessThanOrEqual(3);
   });
 
+  it.each([
+    ['retry_or_split', 3],
+    ['config', 2],
+  ] as const)('fails a run that loaded nothing else: %s with exit %i', async (refuse, exitCode) => {
+    start({ fault: onDay('2026-01-20', { refuse }) });
+    expect(await fixture.failure({ ...SETTINGS, startDate: '2026-01-20' })).toMatchObject({ exitCode });
+  });
+
   it('is read by the next run', async () => {
     await start({ fault: onDay('2026-01-20', { refuse: 'retry_or_split' }) }).run(SETTINGS);
     fixture.service.settings = { ...fixture.service.settings, fault: () => undefined };
