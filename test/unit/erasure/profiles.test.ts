@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { RunFolder } from '../../../src/extract/spool.ts';
 import { withLockFile } from '../../../src/fs/lock.ts';
 import { json } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
@@ -318,4 +319,26 @@ describe('a place that is not purged', () => {
     expect([again.exit, setup.case.requested()], again.said).toEqual([0, ['A']]);
     expect(setup.case.fixture.holding(u('a'))).toEqual([]);
   });
+
+  it('but for what cannot be reached holds no request back, and ends with 3', async () => {
+    setup.case.profiles(csvOf(['A', u('a')]));
+    const place = PLACES.slice(1, 2);
+    await setup.case.load([row('a')], place);
+    writeFileSync(setup.case.at('lake/events/event_date=2026-01-15/data.parquet'), 'damaged');
+    const done = await setup.case.erase('--id', 'A', ...only(...place));
+    expect([done.exit, setup.case.requested()], done.said).toEqual([3, ['A']]);
+    expect(done.error).toContain('may hold the people');
+  });
+});
+
+it('a run that is under way is named: it holds downloads of the people until it ends', async () => {
+  setup.case.profiles(csvOf(['A', u('a')]));
+  await setup.case.load([row('a')], DUCKDB);
+  const run = await RunFolder.open(setup.case.at('spool'), systemClock, 'spool');
+  try {
+    const done = await setup.case.erase('--id', 'A', ...IN());
+    expect([done.exit, done.warnings]).toEqual([0, [expect.stringContaining(`they hold downloads in ${run.path}`)]]);
+  } finally {
+    await run.remove();
+  }
 });
