@@ -72,27 +72,18 @@ export class RunOutcome {
       case 'gone':
         this.#gone(day);
         return undefined;
-      case 'open':
-        logger.warn(
-          'day.open',
-          `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`,
-          {
-            day,
-          },
-        );
-        this.leaveOpen(result.error);
+      case 'open': {
+        const message = `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
+        logger.warn('day.open', message, { day });
+        this.#openError ??= result.error;
         return undefined;
+      }
       case 'failed':
         this.#failures.push(result.error);
         if (this.#failures.length > 1) this.#logFailure(result.error);
         if (this.#failures.length >= MAX_FAILED) throw this.#failures[0];
         return undefined;
     }
-  }
-
-  /** Records why a day was not read that the next run reads. It fails a run that has loaded nothing. */
-  leaveOpen(error: UserError): void {
-    this.#openError ??= error;
   }
 
   #loaded(download: DayDownload): DayDownload {

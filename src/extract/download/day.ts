@@ -21,6 +21,9 @@ export type DayResult =
   /** It is over and cannot be loaded; other days may. */
   | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
 
+/** Codes of bodies that no other download makes readable. */
+const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
+
 /** Downloads one day and checks it. Throws a failure that ends the run. */
 export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
   if (run.goneThrough !== undefined && day <= run.goneThrough) return { kind: 'gone', day };
@@ -70,7 +73,7 @@ class DayDownloader {
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   retry, wait                failed                                   left to the next run
-   *   config, of a 200           failed: this body can never be read      left to the next run
+   *   a body of another format   failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
   async #resultOf(answer: ExportResult): Promise<CheckedFile[] | DayResult> {
@@ -88,7 +91,7 @@ class DayDownloader {
         return this.#failed(refusalError(day, answer));
       case 'config':
       case 'invalid':
-        if (answer.status === 200) return this.#failed(unreadableError(day, answer));
+        if (UNREADABLE.has(answer.code)) return this.#failed(unreadableError(day, answer));
         throw refusalError(day, answer);
     }
   }

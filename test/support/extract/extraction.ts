@@ -82,8 +82,9 @@ export interface FakeServiceSettings {
 export type Fault =
   | {
       readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
-      /** By default the kind. */
+      /** By default the kind, and 400. */
       readonly code?: string;
+      readonly status?: number;
       readonly limits?: Partial<LimitHeaders>;
     }
   | { readonly body: (csv: string) => string | Uint8Array }
@@ -143,7 +144,13 @@ export class FakeService implements ExportService {
     const kind = refused?.refuse ?? this.#refusal(request);
     const common = { limits: { ...NO_LIMITS, ...refused?.limits }, serverTime: this.#now() };
     if (kind !== undefined)
-      return { ...common, kind, code: refused?.code ?? kind, message: `the fake says ${kind}.`, status: 400 };
+      return {
+        ...common,
+        kind,
+        code: refused?.code ?? kind,
+        message: `the fake says ${kind}.`,
+        status: refused?.status ?? 400,
+      };
     const isEmpty = this.selected(request).length === 0;
     const { noRows } = this.settings;
     if (fault === undefined && isEmpty && noRows !== 'header' && noRows !== 'no byte')

@@ -123,8 +123,9 @@ describe('a run', () => {
     await expect(running).rejects.toBe(reason);
   });
 
-  it('ends at once when the token is wrong, with exit 2', async () => {
-    const failure = await start({ fault: () => ({ refuse: 'config' }) }).failure(SETTINGS);
+  it.each([401, 200])('ends at once when the token is wrong, with exit 2, by a %i', async (status) => {
+    const fault = { refuse: 'config', code: 'unauthorized_token', status } as const;
+    const failure = await start({ fault: () => fault }).failure(SETTINGS);
     expect(failure.exitCode).toBe(2);
     expect(fixture.service.sent).toBeLessThanOrEqual(4);
   });
