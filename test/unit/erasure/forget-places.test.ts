@@ -198,6 +198,26 @@ describe('an erasure', () => {
     expect([setup.case.requested(), setup.case.fixture.holding('marked-u-m1')]).toEqual([['m1'], []]);
   });
 
+  it('removes nothing if the guards no longer hold under the lock of the place', async () => {
+    const lake = PLACES.slice(1, 2);
+    const crowd = Array.from({ length: 11 }, (_, i) => event(`m1-${i}`, 1, { member: 'm1' }));
+    await setup.case.load(crowd, lake);
+    setup.case.copy('lake', 'crowd');
+    await setup.case.load(ROWS, lake);
+    const { hash } = await setup.case.plan('--id', 'm1', ...only(...lake));
+    // Another run loads rows between the plan and the purge.
+    const open = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (String(all[0]).endsWith('ledger.jsonl') && existsSync(setup.case.at('crowd'))) {
+        setup.case.copy('crowd', 'lake');
+        rmSync(setup.case.at('crowd'), { recursive: true });
+      }
+      return real(...all);
+    };
+    const execute = () => setup.case.plan('--id', 'm1', ...only(...lake), '--execute', '--confirm', hash);
+    const done = await withCall(fs.promises, 'open', open, execute);
+    expect([done.exit, done.places[0].rows_removed, setup.case.requested()], done.said).toEqual([5, null, []]);
+  });
+
   it('needs a list that keeps people away, and says what is not remembered', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.configure({ ledger_dir: undefined }, { suppression_file: undefined });
