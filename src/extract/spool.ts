@@ -106,7 +106,7 @@ export async function hasLiveRun(folder: string): Promise<boolean | undefined> {
 }
 
 /** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
-export const spoolError = (error: unknown, folder: string): unknown =>
+const spoolError = (error: unknown, folder: string): unknown =>
   diskError(error, {
     what: `the spool folder ${folder}`,
     path: folder,

@@ -29,7 +29,7 @@ type World = ReadonlyMap<string, Kept | undefined>;
 type Objects = FakeS3['objects'];
 
 /** A step at which the run may have ended. */
-export interface Cut {
+interface Cut {
   /** `power cut after fsync ledger/ledger.jsonl` */
   readonly name: string;
   /** True once the work was done: nothing of it may get lost any more. */

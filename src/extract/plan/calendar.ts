@@ -34,7 +34,7 @@ export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(n
 export const oldestDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);
 
 /** True until seven days after the day was over. */
-export const mayStillArrive = (day: Day, now: number): boolean => day > addDays(lastDayOver(now), -READ_AGAIN_DAYS);
+const mayStillArrive = (day: Day, now: number): boolean => day > addDays(lastDayOver(now), -READ_AGAIN_DAYS);
 
 /**
  * The days that are over, are empty or implausible, and are read again, in order. Plain append (`appends`) reads only
