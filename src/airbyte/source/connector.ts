@@ -1,4 +1,4 @@
-// This folder: the Airbyte source, one verb a file but `check`, which is in `service`. `read` plans each configured stream (`plan.ts`), downloads the days
+// This folder: the Airbyte source, one verb a file but `check`, which is in `service`. `read` plans each configured stream (`stream-plans.ts`), downloads the days
 // that the streams want, and hands each day to them (`stream.ts`). `schemas.ts` has what `discover` says of the streams.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };

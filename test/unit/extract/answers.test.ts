@@ -230,6 +230,29 @@ describe('a day that has fewer rows than are stored', () => {
   });
 });
 
+describe('a full refresh with other filters', () => {
+  const both = [...rows, ...steadyRows('2026-01-01', '2026-01-31', 4, 'own_event')];
+  const other = { ...SETTINGS, events: ['df_login'], eventsCondition: 'include' } as const;
+
+  it('compares no rows with those of other filters: one export a day', async () => {
+    await start({ rows: both }).run(SETTINGS);
+    fixture.service.requests.length = 0;
+    await fixture.run(other, { fullRefresh: true });
+    expect(fixture.service.sent).toBe(6);
+    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+  });
+
+  it('that dies is finished by the next sync', async () => {
+    await start({ rows: both }).run({ ...SETTINGS, toDateInclusive: 'false' });
+    const again = { ...other, toDateInclusive: 'false' } as const;
+    await fixture.run(again, { fullRefresh: true }, 2);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(8);
+    await fixture.run(again);
+    const sizes = [...fixture.target.days].filter(([day]) => day < '2026-01-20').map(([, ids]) => ids.length);
+    expect(sizes).toEqual([4, 4, 4, 4, 4]);
+  });
+});
+
 describe('a day that is not over', () => {
   it.each<[string, Fault]>([
     ['500', { refuse: 'retry_or_split' }],
