@@ -68,7 +68,7 @@ export class StatusLine {
   /** A window that was made narrower shows the text in several rows. */
   #cleared(text: string): string {
     const rows = Math.ceil(widthOf(text) / this.#columns());
-    return `\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`;
+    return rows > 1 ? `\r\u001b[${rows - 1}A\u001b[J` : '\r\u001b[K';
   }
 }
 

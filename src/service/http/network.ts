@@ -60,8 +60,10 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
     return { config: true, code: 'certificate', message };
   }
   const [, kind, message] = ROWS.find(([codes]) => codes.test(code)) ?? ROWS[ROWS.length - 1];
-  const question = setting !== undefined && WRONG_ADDRESS.has(kind) ? ` (is ${setting} right?)` : '';
-  return { config: false, code: kind, message: `${message(host, code)}${question}` };
+  const problem = message(host, code);
+  const question = setting !== undefined && WRONG_ADDRESS.has(kind) ? `is ${setting} right?` : '';
+  const asked = problem.endsWith(')') ? `${problem.slice(0, -1)}; ${question})` : `${problem} (${question})`;
+  return { config: false, code: kind, message: question === '' ? problem : asked };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {

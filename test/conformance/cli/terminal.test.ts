@@ -18,7 +18,7 @@ function screenOf(output: string, columns: number): string[] {
       lines.push('');
       at = 0;
     } else if (part === '\r') at -= at % columns;
-    else if (part === '\u001b[J') lines[lines.length - 1] = line.slice(0, at);
+    else if (part === '\u001b[K') lines[lines.length - 1] = line.slice(0, at);
     else if (!part.startsWith('\u001b')) lines[lines.length - 1] = line.slice(0, at) + part + line.slice(++at);
   }
   return lines;
