@@ -378,7 +378,7 @@ describe('person', () => {
     expect(rows.map(({ row }) => row.member)).toEqual(['m1', 'm1']);
     expect(rows[0].place).toMatch(/^duckdb .*events\.duckdb$/);
     const proof = await setup.case.run('forget', '--proof', 'm1');
-    expect(proof.result).toContain('the rows of the person were shown');
+    expect(proof.result).toContain('2 rows of the person were shown');
   });
 
   it('refuses to replace a file, and leaves none after a failure', async () => {
