@@ -85,7 +85,7 @@ function together(events: Lookup, profiles: Lookup, { hashKey }: PeopleQuery): P
 }
 
 /** The unified ids of each id, from all of these. */
-function joined(...sources: readonly (ReadonlyMap<string, readonly string[]> | undefined)[]) {
+export function joined(...sources: readonly (ReadonlyMap<string, readonly string[]> | undefined)[]) {
   const people = new Map<string, string[]>();
   for (const source of sources) {
     for (const [id, texts] of source ?? []) people.set(id, [...new Set([...(people.get(id) ?? []), ...texts])]);

@@ -7,6 +7,7 @@ import type { PlannedColumn } from '../../table/column-plan.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
+import type { Table } from '../../table/table.ts';
 import type { PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
 
@@ -30,6 +31,8 @@ export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt'> & { rea
 export interface Snapshot {
   readonly state: TableState;
   readonly files: ReadonlyMap<Day, DayFile>;
+  /** The file of `state.profiles`; undefined if that has no row. */
+  readonly profiles?: DayFile | undefined;
 }
 
 /** A change of the table, and the state after it. A day whose file leaves has either a new one, or no rows any more. */
@@ -39,6 +42,8 @@ export interface Change {
   readonly removed: readonly Pick<DayFile, 'day' | 'path'>[];
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
   readonly added: readonly NewFile[];
+  /** The table of profiles has another file, or none; `state.profiles` is what it then holds. */
+  readonly profiles?: { readonly removed: DayFile | undefined; readonly added: NewFile | undefined };
   /** Of a purge: a local file of the keys that leave, JSON lines of `day` and `key`. */
   readonly keys?: string;
 }
@@ -68,7 +73,9 @@ export interface FilesLog {
   /** True if a purge must hand over the keys that leave, so that it can be finished after a kill. */
   readonly notesKeys: boolean;
   /** The path of a new file. */
-  pathOf(day: Day): string;
+  pathOf(day: Day, table: Table['name']): string;
+  /** Throws a configuration failure if others' files lie where the table of profiles would. */
+  refuseForeignProfiles(): Promise<void>;
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
   readonly isUniform: boolean;
   /** The files that must be written anew in the commit of a plan, since the types of their columns change. */
@@ -97,16 +104,20 @@ export class LostRace extends UserError {
   }
 }
 
-export const foreignError = (place: string): UserError =>
-  configError(`${place}/events holds files that this program did not write: give another place, or move them away.`, {
-    where: { file: place },
-  });
+export const foreignError = (place: string, table: Table['name'] = 'events'): UserError =>
+  configError(
+    `${place}/${table} holds files that this program did not write: give another place, or move them away` +
+      `${table === 'events' ? '' : ', or set user_profiles to false'}.`,
+    { where: { file: place } },
+  );
 
 export interface FilesOptions extends PlaceOptions {
   /** The place as it was given: a folder or an address. */
   readonly place: string;
   /** Time zone of the configuration; undefined where only the stored one counts. */
   readonly timezone?: string | undefined;
+  /** False where the table of profiles is not looked at. */
+  readonly userProfiles?: boolean | undefined;
   /** Time that files which left the table stay for its readers (ms); undefined: as the last load set it. */
   readonly retentionMs?: number | undefined;
 }

@@ -3,6 +3,7 @@ import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { anyOf, identifier } from '../../engine/session/quote.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import {
   type Commit,
@@ -11,15 +12,17 @@ import {
   type PlannedBatch,
   type PlannedDay,
   planBatch,
+  planSnapshot,
+  profilesAfter,
   rescuesNothing,
   splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
-import { isSameState, newState, type TableState } from '../../table/place-state.ts';
-import { nextChange, type StoredReceipt } from '../../table/receipts.ts';
+import { isSameState, newState, type StoredProfiles, type TableState } from '../../table/place-state.ts';
+import { isLater, nextChange, type StoredReceipt } from '../../table/receipts.ts';
 import type { RunRecord } from '../../table/runs.ts';
-import type { OpenOptions, Sink } from '../contract.ts';
+import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import type { CommitChange, DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
 import { readParquet } from './parquet-file.ts';
@@ -32,6 +35,7 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
   try {
     const place = await FilesPlace.open(format, options, 'load');
     const stored = place.log.snapshot?.state;
+    if (options.userProfiles) await place.log.refuseForeignProfiles();
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
@@ -62,6 +66,40 @@ class FilesSink implements Sink {
   commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
     const work = (commit: CommitChange) => this.#commit(batch, facts, signal, commit);
     return this.#guarded(() => this.#place.exclusively(work), signal);
+  }
+
+  get profiles(): ProfilesSink | undefined {
+    if (!this.#options.userProfiles) return undefined;
+    return {
+      replace: (snapshot, hashing, signal) => {
+        const work = (commit: CommitChange) => this.#replaceProfiles(snapshot, hashing, signal, commit);
+        return this.#guarded(() => this.#place.exclusively(work), signal);
+      },
+    };
+  }
+
+  async #replaceProfiles(
+    snapshot: DayDownload,
+    hashing: HashedColumns,
+    signal: AbortSignal,
+    commit: CommitChange,
+  ): Promise<SnapshotCommit> {
+    const { timezone = null, place: name, clock, logger } = this.#options;
+    const { engine, log } = this.#place;
+    const before = this.state ?? newState(timezone);
+    checkNotPurged(name, this.#opened, before);
+    if (isLater(before.profiles, snapshot)) return { rows: undefined };
+    const planned = planSnapshot(before.profiles, snapshot, this.#options);
+    const [unit] = planned.days;
+    const rows = rowsIn([unit]);
+    const changedAt = new Date(clock.now()).toISOString();
+    const profiles = profilesAfter(planned, { rows, changedAt, hashing });
+    const added = await engine.transaction(() => this.#writeDay(planned, unit, changedAt, profiles), signal);
+    const rescued = added === undefined ? new Map() : await rescuedCells(engine, readParquet([added.local]));
+    const files = { removed: log.snapshot?.profiles, added };
+    await commit({ kind: 'load', state: { ...before, profiles }, removed: [], added: [], profiles: files });
+    logChanges(logger, planned.columns, rescued);
+    return { rows };
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -169,7 +207,12 @@ class FilesSink implements Sink {
     return new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${anyOf(hasValue)}`)).keys());
   }
 
-  async #writeDay(planned: PlannedBatch, day: PlannedDay, changedAt: string): Promise<NewFile | undefined> {
+  async #writeDay(
+    planned: PlannedBatch,
+    day: PlannedDay,
+    changedAt: string,
+    profiles?: StoredProfiles,
+  ): Promise<NewFile | undefined> {
     const { engine, log } = this.#place;
     const rows = rowsIn([day]);
     const written: NewFile[] = [];
@@ -179,7 +222,7 @@ class FilesSink implements Sink {
       const table = { columns: planned.columns.filter(isWanted), timezone: planned.timezone ?? null };
       const own = log.columnsOf({ ...table, columns: [] });
       const query = selectRows(typed, { ...planned, columns: table.columns }, own);
-      written.push(await this.#place.write(query, rows, receiptOf(day, rows, changedAt)));
+      written.push(await this.#place.write(query, rows, receiptOf(day, rows, changedAt), profiles));
     });
     checkRowCount([day], written[0]?.rows ?? 0, this.#place.name);
     return written[0];

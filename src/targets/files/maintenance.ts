@@ -5,6 +5,7 @@ import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../eng
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import {
   checkKeys,
+  checkProfiles,
   checkRows,
   type Difference,
   damagedWarning,
@@ -13,7 +14,9 @@ import {
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import type { TargetReport } from '../../table/place-report.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { daysBefore, nextChange, withPruned } from '../../table/receipts.ts';
+import { EVENTS, profilesOf } from '../../table/table.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';
@@ -39,8 +42,9 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   const differences = [...(await place.log.check()), ...damagedFiles(place)];
   for (const file of files.values()) {
     signal?.throwIfAborted();
-    differences.push(...(await checkFile(place, file)));
+    differences.push(...(await checkFile(place, file, state)));
   }
+  differences.push(...(await checkProfilesFile(place)));
   const warnings = dayWarnings(state);
   const { size } = place.log.unfinished;
   if (size > 0) {
@@ -64,22 +68,39 @@ const damagedFiles = ({ log: { damaged } }: FilesPlace): Difference[] =>
   damaged.length === 0 ? [] : [difference('files', damagedWarning(damaged))];
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
-async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
+async function checkFile(
+  place: FilesPlace,
+  file: DayFile,
+  state: Pick<TableState, 'columns' | 'timezone'>,
+): Promise<Difference[]> {
   const { path, rows, sha256 } = file;
   const local = await place.fetch(file);
   const found = await fingerprint(local).catch(() => undefined);
   if (found === undefined) return [difference('files', `${path} is missing`)];
   if (found !== sha256) return [difference('files', `${path} is not the file that was written`)];
   if (place.log.unfinished.has(file.day)) return [];
-  const expected = new Map(place.log.columnsOf(place.snapshot.state).map(({ name, type }) => [name, type]));
+  const expected = new Map(place.log.columnsOf(state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
   const odd = described.find(({ name, type }) => expected.get(name) !== type);
   const message = `${path} has ${plainCount(rows, 'row')} and the column ${odd?.name} of type ${odd?.type}`;
   return odd === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
 }
 
+/** Checks the file of profiles, and its rows. */
+async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
+  const { state, profiles: file } = place.snapshot;
+  const table = profilesOf(state);
+  if (table === undefined) return [];
+  const differences = file === undefined ? [] : await checkFile(place, file, table);
+  if (differences.length > 0) return differences;
+  const from = await place.rowsOfProfiles();
+  if (from === undefined) return checkProfiles(table, { rows: 0, keys: 0 });
+  const keys = await place.engine.count(`(SELECT DISTINCT _key FROM ${from} WHERE _key IS NOT NULL)`);
+  return checkProfiles(table, { rows: await place.engine.count(from), keys });
+}
+
 async function report(place: FilesPlace): Promise<TargetReport> {
-  const { state, files } = place.snapshot;
+  const { state, files, profiles } = place.snapshot;
   const { columns, timezone } = state;
   const events = await place.rowsOf(files.values());
   const counted =
@@ -89,7 +110,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
           ...(await countEvents(place.engine, { events, columns, zone: zoneOf(timezone) })),
           columns: await countColumns(place.engine, { events, columns }),
         };
-  const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
   return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
 }
 
@@ -97,7 +118,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
   const planned = ({ snapshot: { state, files }, log }: FilesPlace) => {
     const days = daysBefore(state.receipts, before);
-    const removed = days.map((day) => files.get(day) ?? { day, path: log.pathOf(day) });
+    const removed = days.map((day) => files.get(day) ?? { day, path: log.pathOf(day, EVENTS.name) });
     return { days, removed, rows: days.reduce((sum, day) => sum + (state.receipts.get(day)?.rows_stored ?? 0), 0) };
   };
   if (!execute) {

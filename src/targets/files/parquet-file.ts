@@ -7,6 +7,7 @@ import { VERSION } from '../../base/version.ts';
 import { literal } from '../../cells/types/sql.ts';
 import type { Engine, Row } from '../../engine/session/engine.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
+import type { StoredProfiles } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
@@ -18,6 +19,8 @@ const ZSTD_LEVEL = 1;
 /** Different values at which a large file gives up a dictionary, which takes time: ids never repeat. */
 const DICTIONARY_VALUES = 4_096;
 const READ_BYTES = 1 << 20;
+/** The key of the metadata of the file of profiles with what the place holds of them, as JSON. */
+export const PROFILES_KEY = 'dfinery.profiles';
 /** The key of a file's metadata with its receipt, as JSON. */
 export const RECEIPT_KEY = 'dfinery.receipt';
 /** The key of a file's metadata with the instant at which it was written (ISO, UTC). */
@@ -48,16 +51,23 @@ export interface ParquetToWrite {
   /** Number of its rows. */
   readonly rows: number;
   readonly receipt: StoredReceipt;
+  /** Of the file of profiles: what the place then holds of them. */
+  readonly profiles?: StoredProfiles | undefined;
 }
 
 /** Writes a query into a Parquet file that does not exist yet. */
 export async function writeParquet(
   engine: Engine,
-  { query, rows, receipt }: ParquetToWrite,
+  { query, rows, receipt, profiles }: ParquetToWrite,
   path: string,
 ): Promise<WrittenFile> {
   const writtenAt = new Date(engine.options.clock.now()).toISOString();
-  const metadata = { 'dfinery.version': VERSION, [RECEIPT_KEY]: JSON.stringify(receipt), [WRITTEN_KEY]: writtenAt };
+  const metadata = {
+    'dfinery.version': VERSION,
+    [RECEIPT_KEY]: JSON.stringify(receipt),
+    [WRITTEN_KEY]: writtenAt,
+    ...(profiles !== undefined && { [PROFILES_KEY]: JSON.stringify(profiles) }),
+  };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,

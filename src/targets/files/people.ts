@@ -4,15 +4,16 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
+import { findPeople, joined, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { damagedWarning } from '../../table/differences.ts';
+import { profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
-import { EVENTS } from '../../table/table.ts';
+import { EVENTS, profilesOf, USER_PROFILES } from '../../table/table.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
   type Change,
@@ -62,7 +63,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
-    await place.log.tryErase(change.removed);
+    await place.log.tryErase(leavingOf(change));
     return { found: lookup.found, foreign: await place.log.foreign() };
   });
 }
@@ -77,12 +78,15 @@ const NOT_ERASED =
  */
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
+    // Whoever was found once is found in the next attempt, too: rows of one table may have left.
+    let people = query.people;
     for (let attempt = 1; ; attempt++) {
       try {
         const { before, found } = await place.exclusively(async (commit) => {
-          const { lookup, change } = await withoutPeople(place, query, options.signal);
+          const { lookup, change } = await withoutPeople(place, { ...query, people }, options.signal);
+          people = joined(people, lookup.found.peopleOf);
           const { snapshot } = place;
-          await place.log.tryErase(change.removed);
+          await place.log.tryErase(leavingOf(change));
           const suppressionLength = await options.onFound(lookup.found);
           await commit({ ...change, state: { ...change.state, suppressionLength } });
           return { before: snapshot, found: lookup.found };
@@ -113,8 +117,8 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
 }
 
 function resultOf(before: Snapshot, after: Snapshot): RewriteResult {
-  const sum = ({ files }: Snapshot, key: 'rows' | 'bytes') =>
-    [...files.values()].reduce((all, file) => all + file[key], 0);
+  const sum = ({ files, profiles }: Snapshot, key: 'rows' | 'bytes') =>
+    [...files.values()].reduce((total, file) => total + file[key], profiles?.[key] ?? 0);
   return {
     rows: sum(after, 'rows'),
     rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
@@ -150,7 +154,14 @@ async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
   const { engine, name } = place;
   const { state, files } = place.snapshot;
   const from = await place.rowsOf(files.values());
-  const tables = { events: { engine, table: EVENTS.name, from, place: name, state }, profiles: undefined };
+  const profiles = profilesOf(state);
+  const tables = {
+    events: { engine, table: EVENTS.name, from, place: name, state },
+    profiles: profiles && {
+      ...{ engine, table: USER_PROFILES.name, place: name, state: profiles },
+      from: await place.rowsOfProfiles(),
+    },
+  };
   return { lookup: await findPeople(tables, query), tables };
 }
 
@@ -185,6 +196,30 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     if (rest !== undefined) added.push(rest);
     rows.set(day, rest?.rows ?? 0);
   }
-  const after = { ...state, receipts: withRows(state.receipts, rows, changedAt) };
-  return { kind: 'purge', state: after, removed, added, ...(place.log.notesKeys && lost.size > 0 && { keys }) };
+  const profiles = await profilesWithoutPeople(place, tables.profiles?.from, conditions.profiles, changedAt);
+  const receipts = withRows(state.receipts, rows, changedAt);
+  return {
+    ...{ kind: 'purge', removed, added },
+    state: { ...state, receipts, profiles: profiles?.state ?? state.profiles },
+    ...(profiles !== undefined && { profiles: profiles.files }),
+    ...(place.log.notesKeys && lost.size > 0 && { keys }),
+  };
 }
+
+/** Writes the file of profiles anew without the rows that meet a condition; undefined if there is none of them. */
+async function profilesWithoutPeople(place: FilesPlace, from: string | undefined, without: string, changedAt: string) {
+  const { state, profiles: file } = place.snapshot;
+  const table = profilesOf(state);
+  if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
+  const lost = await place.engine.count(`${from} WHERE ${without}`);
+  if (lost === 0) return undefined;
+  const profiles = profilesWithout(state.profiles, lost, changedAt);
+  const added = await place.rewrite(file, table, { without, lost, changedAt, profiles });
+  return { state: profiles, files: { removed: file, added } };
+}
+
+/** The files that a change takes from their places. */
+const leavingOf = ({ removed, profiles }: Change): Change['removed'] => [
+  ...removed,
+  ...(profiles?.removed === undefined ? [] : [profiles.removed]),
+];

@@ -11,8 +11,9 @@ import { openEngine } from '../../engine/session/open.ts';
 import { identifier, pathLiteral } from '../../engine/session/quote.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { TableState } from '../../table/place-state.ts';
+import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import { EVENTS, profilesOf, USER_PROFILES } from '../../table/table.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import type {
   Change,
@@ -137,11 +138,22 @@ export class FilesPlace {
     return `(SELECT ${[day, ...values].join(', ')} FROM ${from})`;
   }
 
-  /** Writes a query into a local file, which the next commit may store. */
-  async write(query: string, rows: number, receipt: StoredReceipt): Promise<NewFile> {
-    const { columns: facts, ...written } = await writeParquet(this.engine, { query, rows, receipt }, this.newPath());
+  /** A relation of the rows of profiles, with all columns of their state; undefined if there are none. */
+  async rowsOfProfiles(): Promise<string | undefined> {
+    const { state, profiles: file } = this.snapshot;
+    const table = profilesOf(state);
+    if (table === undefined || file === undefined) return undefined;
+    const local = await this.fetch(file);
+    return `(${selectConformed(local, await describeFile(this.engine, local), table)})`;
+  }
+
+  /** Writes a query into a local file, which the next commit may store. `profiles`: it is that of the profiles. */
+  async write(query: string, rows: number, receipt: StoredReceipt, profiles?: StoredProfiles): Promise<NewFile> {
+    const source = { query, rows, receipt, profiles };
+    const { columns: facts, ...written } = await writeParquet(this.engine, source, this.newPath());
     const { day } = receipt;
-    return { ...written, day, path: this.log.pathOf(day), columns: new Set(facts.keys()), facts };
+    const path = this.log.pathOf(day, profiles === undefined ? EVENTS.name : USER_PROFILES.name);
+    return { ...written, day, path, columns: new Set(facts.keys()), facts };
   }
 
   /**
@@ -155,7 +167,13 @@ export class FilesPlace {
       without,
       lost = 0,
       changedAt,
-    }: { readonly without?: string; readonly lost?: number; readonly changedAt?: string } = {},
+      profiles,
+    }: {
+      readonly without?: string;
+      readonly lost?: number;
+      readonly changedAt?: string;
+      readonly profiles?: StoredProfiles;
+    } = {},
   ): Promise<NewFile | undefined> {
     const receipt = state.receipts.get(file.day);
     const rows = file.rows - lost;
@@ -167,11 +185,8 @@ export class FilesPlace {
     const kept = this.log.columnsOf(state).filter(({ name }) => this.log.isUniform || there.has(name));
     const where = without === undefined ? '' : ` WHERE NOT coalesce(${without}, false)`;
     const query = `SELECT ${kept.map(({ name }) => identifier(name)).join(', ')} FROM (${all})${where}`;
-    const written = await this.write(query, rows, {
-      ...receipt,
-      rows_stored: rows,
-      ...(changedAt !== undefined && { changed_at: changedAt }),
-    });
+    const after = { ...receipt, rows_stored: rows, ...(changedAt !== undefined && { changed_at: changedAt }) };
+    const written = await this.write(query, rows, after, profiles);
     if (written.rows === rows) return written;
     throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${rows}`);
   }
@@ -194,10 +209,12 @@ export class FilesPlace {
   async #commit(change: Change, commit: CommitChange): Promise<void> {
     this.#run.checkHeld();
     await commit(change);
-    const gone = [...this.#copies].filter(([path]) => change.removed.some((file) => file.path === path));
-    for (const [path] of gone) this.#copies.delete(path);
-    const locals = change.added.map(({ local }) => local);
-    for (const local of locals) await rm(local, { force: true });
+    const { removed, added, profiles } = change;
+    for (const { path } of [...removed, ...(profiles?.removed === undefined ? [] : [profiles.removed])]) {
+      this.#copies.delete(path);
+    }
+    const written = [...added, ...(profiles?.added === undefined ? [] : [profiles.added])];
+    for (const { local } of written) await rm(local, { force: true });
   }
 
   async close(): Promise<void> {

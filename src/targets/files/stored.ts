@@ -2,10 +2,11 @@ import validChanges from '../../../schemas/files-state.changes.validator';
 import validColumns from '../../../schemas/files-state.columns.validator';
 import validDay from '../../../schemas/files-state.day.validator';
 import { configError, type UserError } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { firstProblem, type Validator } from '../../base/validator.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { StoredColumn } from '../../table/columns.ts';
+import type { StoredProfiles } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
 // What a place has stored, checked by schemas/files-state.json. Each throws a configuration failure that names the part.
@@ -33,6 +34,15 @@ export function refuseNewer(value: unknown, known: number, where: string): void 
   const version = (value as { readonly v?: unknown } | null)?.v;
   if (typeof version !== 'number' || version <= known) return;
   throw configError(`${where} has version ${version}, this program knows ${known}: use the newer program.`);
+}
+
+/** What a place holds of user profiles; undefined for anything else. */
+export function profilesOf(value: unknown, where: string): StoredProfiles | undefined {
+  if (!isObject(value)) return undefined;
+  const { columns, receipt, hashing } = value as Partial<StoredProfiles>;
+  if (hashing === undefined || !Array.isArray(hashing.columns))
+    throw damagedError(where, 'it does not say what is hashed');
+  return { columns: columnsOf(columns, where), receipt: receiptOf(receipt, where), hashing };
 }
 
 export const receiptOf = (value: unknown, where: string) => checked<StoredReceipt>(validDay, value, where);

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../../base/durations.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
+import type { Table } from '../../../table/table.ts';
 import type { Change } from '../format.ts';
-import { PARTITION_COLUMN } from '../rows.ts';
 import { stateActions } from './delta-state.ts';
 import { addOf, removeOf } from './file.ts';
 import type { Action, MetaData } from './protocol/entry.ts';
-import { type LogSnapshot, TABLE } from './protocol/snapshot.ts';
-import { protocolOf, schemaString } from './schema.ts';
+import type { LogSnapshot } from './protocol/snapshot.ts';
+import { partitionColumnsOf, protocolOf, schemaString } from './schema.ts';
 
 const APP_ID = 'dfinery-elt';
 /** The operation that the history of the table shows for a change. */
@@ -30,14 +30,19 @@ interface CommitFacts {
   readonly retentionMs: number;
   /** Paths of live files, from the folder of the table, that somebody removed from the storage: they leave the log, too. */
   readonly missing: ReadonlySet<string>;
+  readonly table: Table['name'];
 }
 
 /** The actions of the log entry that makes a change of the latest version. */
-export function commitActions(log: LogSnapshot, change: Change, { now, retentionMs, missing }: CommitFacts): Action[] {
+export function commitActions(
+  log: LogSnapshot,
+  change: Change,
+  { now, retentionMs, missing, table }: CommitFacts,
+): Action[] {
   const { kind, added, removed, state } = change;
   const days = new Set([...added, ...removed].map(({ day }) => day));
   const gone = new Set(removed.map(({ path }) => path));
-  const leaving = [...log.files.values()].filter(({ path }) => gone.has(`${TABLE}/${path}`) || missing.has(path));
+  const leaving = [...log.files.values()].filter(({ path }) => gone.has(`${table}/${path}`) || missing.has(path));
   const commitInfo = {
     timestamp: Math.floor(now),
     operation: OPERATIONS[kind],
@@ -50,10 +55,10 @@ export function commitActions(log: LogSnapshot, change: Change, { now, retention
   return [
     { commitInfo },
     { txn: { appId: APP_ID, version: log.version + 1, lastUpdated: Math.floor(now) } },
-    ...tableActions(log.metaData, state, { now, retentionMs }),
+    ...tableActions(log.metaData, state, { now, retentionMs, table }),
     ...stateActions(log.domains, state),
     ...leaving.map((add) => removeOf(add, now)),
-    ...added.map((file) => addOf(file, state, now)),
+    ...added.map((file) => addOf(file, state, now, table)),
   ];
 }
 
@@ -61,18 +66,18 @@ export function commitActions(log: LogSnapshot, change: Change, { now, retention
 function tableActions(
   before: MetaData | undefined,
   state: TableState,
-  { now, retentionMs }: Pick<CommitFacts, 'now' | 'retentionMs'>,
+  { now, retentionMs, table }: Omit<CommitFacts, 'missing'>,
 ): Action[] {
-  const schema = schemaString(state);
+  const schema = schemaString(state, table);
   const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
   if (before?.schemaString === schema && before.configuration[RETENTION] === retention) return [];
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
-    name: TABLE,
+    name: table,
     format: { provider: 'parquet', options: {} },
     schemaString: schema,
-    partitionColumns: [PARTITION_COLUMN],
+    partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? Math.floor(now),
     configuration: { ...before?.configuration, [RETENTION]: retention },
   };

@@ -39,11 +39,16 @@ const domainsOf = ({ timezone, suppressionLength, columns, exportState, changes,
   return entries.map(([domain, value]) => ({ domain, configuration: JSON.stringify(value), removed: false }));
 };
 
-/** The actions that store what a change makes of the state. */
-export const stateActions = (before: Domains, state: TableState): Action[] =>
-  domainsOf(state)
-    .filter(({ domain, configuration }) => before.get(domain) !== configuration)
-    .map((domainMetadata) => ({ domainMetadata }));
+/** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */
+export function stateActions(before: Domains, state: TableState): Action[] {
+  const stored = domainsOf(state);
+  const domains = new Set(stored.map(({ domain }) => domain));
+  const gone = [...before].filter(([domain]) => domain.startsWith(DAY) && !domains.has(domain));
+  return [
+    ...stored.filter(({ domain, configuration }) => before.get(domain) !== configuration),
+    ...gone.map(([domain, configuration]) => ({ domain, configuration, removed: true })),
+  ].map((domainMetadata) => ({ domainMetadata }));
+}
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
 export function stateOf(domains: Domains, place: string): TableState {

@@ -1,12 +1,13 @@
 import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
+import type { Day } from '../../../base/days.ts';
 import { typedColumns } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/place-state.ts';
+import { EVENTS, type Table } from '../../../table/table.ts';
 import type { DayFile, NewFile } from '../format.ts';
 import { PARTITION_COLUMN } from '../rows.ts';
 import { checked, damagedError, parseJson } from '../stored.ts';
 import { type Action, type Add, dayOfFile } from './protocol/entry.ts';
-import { TABLE } from './protocol/snapshot.ts';
 
 /** The tag of this program on the files of the log. */
 const NOTE = 'dfinery';
@@ -16,25 +17,32 @@ interface Stats {
   readonly nullCount: Readonly<Record<string, number>>;
 }
 
+/** The table of a file, and the day of its snapshot if it has no partitions. */
+interface FileUnit {
+  readonly table: Table['name'];
+  readonly snapshotDay: Day | undefined;
+}
+
 /** The file of a log entry. Throws a configuration failure for one that another program wrote. */
-export function dayFileOf(add: Add, place: string): DayFile {
+export function dayFileOf(add: Add, place: string, { table, snapshotDay }: FileUnit): DayFile {
   const where = `${place}/${add.path}`;
-  const { [PARTITION_COLUMN]: day } = add.partitionValues;
+  const { [PARTITION_COLUMN]: partition } = add.partitionValues;
+  const day = table === EVENTS.name ? partition : snapshotDay;
   const note = add.tags?.[NOTE];
-  if (note == null || add.stats == null || day == null || day !== dayOfFile(add.path)) {
+  if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(add.path)) {
     throw damagedError(where, 'another program wrote it into the table');
   }
   const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
   const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
   const columns = new Set(Object.keys(nullCount));
-  return { day, path: `${TABLE}/${add.path}`, rows: numRecords, bytes: add.size, sha256, columns };
+  return { day, path: `${table}/${add.path}`, rows: numRecords, bytes: add.size, sha256, columns };
 }
 
-export function addOf(file: NewFile, state: TableState, now: number): Action {
+export function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {
   return {
     add: {
-      path: file.path.slice(TABLE.length + 1),
-      partitionValues: { [PARTITION_COLUMN]: file.day },
+      path: file.path.slice(table.length + 1),
+      partitionValues: table === EVENTS.name ? { [PARTITION_COLUMN]: file.day } : {},
       size: file.bytes,
       modificationTime: Math.floor(now),
       dataChange: true,

@@ -2,20 +2,23 @@
 // file a day. `protocol/` is the protocol's log. A commit is the creation of the next entry, which must not exist.
 
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import pLimit from 'p-limit';
 import type { Day } from '../../../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
-import { configError } from '../../../base/errors.ts';
+import { configError, UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
+import type { HashedColumns } from '../../../extract/export-request.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
-import type { Stored } from '../../../storage/storage.ts';
+import type { Storage, Stored } from '../../../storage/storage.ts';
 import { isRetyped, type PlannedColumn } from '../../../table/column-plan.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
-import type { TableState } from '../../../table/place-state.ts';
+import { newState, type TableState } from '../../../table/place-state.ts';
 import { nextChange, withPruned } from '../../../table/receipts.ts';
 import type { RunRecord } from '../../../table/runs.ts';
+import { EVENTS, profilesOf, type Table, USER_PROFILES } from '../../../table/table.ts';
 import {
   type Change,
   type CommitChange,
@@ -34,9 +37,9 @@ import { damagedError } from '../stored.ts';
 import { commitActions, DEFAULT_RETENTION_MS, retentionMsOf } from './commit.ts';
 import { stateOf } from './delta-state.ts';
 import { dayFileOf } from './file.ts';
-import { dayOfFile, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
-import { LogSnapshot, readSnapshot, TABLE, writeCheckpoint } from './protocol/snapshot.ts';
-import { checkProtocol, columnsOfTable, readableName, schemaString } from './schema.ts';
+import { entryPath, isDataFile, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
+import { type LogFolder, LogSnapshot, readSnapshot, writeCheckpoint } from './protocol/snapshot.ts';
+import { checkProtocol, columnsOfTable, partitionColumnsOf, readableName, schemaString } from './schema.ts';
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
@@ -52,23 +55,143 @@ export const DELTA: FilesFormat = {
   columnName: readableName,
   storageOf: (options) => openStorage(options.place, options),
   async refuseForeign(storage) {
-    for await (const _ of storage.list(`${TABLE}/${LOG_FOLDER}`)) return;
-    for await (const { path } of storage.list(TABLE)) {
+    for await (const _ of storage.list(`${EVENTS.name}/${LOG_FOLDER}`)) return;
+    for await (const { path } of storage.list(EVENTS.name)) {
       // Another process has made the first commit since.
-      if (path.startsWith(`${TABLE}/${LOG_FOLDER}/`)) return;
-      if (!isOurs(path)) throw foreignError(storage.address);
+      if (path.startsWith(`${EVENTS.name}/${LOG_FOLDER}/`)) return;
+      if (!isOurs(path, EVENTS.name)) throw foreignError(storage.address);
     }
   },
-  logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
+  logOf: (parts, options, mode) => new DeltaPlace(parts, options, mode),
 };
 
-class DeltaLog implements FilesLog {
+const PLAIN: HashedColumns = { columns: [], key_check: null };
+
+/** The logs of both tables of a place as one: the events', and beside it that of the profiles. */
+class DeltaPlace implements FilesLog {
   readonly isUniform = false;
   readonly notesKeys = false;
   readonly damaged: readonly Day[] = [];
   readonly unfinished: ReadonlySet<Day> = new Set();
+  readonly #events: DeltaLog;
+  readonly #profiles: DeltaLog;
+  readonly #storage: Storage;
+  /** False for a load of days alone, which costs no request for the other table. */
+  readonly #hasProfiles: boolean;
+  /** Why the folder of profiles is that of somebody else. */
+  #foreign: UserError | undefined;
+
+  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
+    this.#events = new DeltaLog(parts, EVENTS.name, options, mode);
+    this.#profiles = new DeltaLog(parts, USER_PROFILES.name, options, mode);
+    this.#storage = parts.storage;
+    this.#hasProfiles = mode !== 'load' || options.userProfiles === true;
+  }
+
+  get snapshot(): Snapshot | undefined {
+    const [events, profiles] = [this.#events.snapshot, this.#profiles.snapshot];
+    if (profiles === undefined) return events;
+    const { columns, receipts, exportState, timezone } = profiles.state;
+    const [receipt] = receipts.values();
+    const { state, files } = events ?? { state: newState(timezone), files: new Map() };
+    // Somebody may have removed the file.
+    if (receipt === undefined || receipt.pruned === true) return events;
+    const stored = { columns, receipt, hashing: exportState?.hashed?.[0] ?? PLAIN };
+    return { state: { ...state, profiles: stored }, files, profiles: profiles.files.get(receipt.day) };
+  }
+
+  get isAhead(): boolean {
+    return this.#events.isAhead;
+  }
+
+  pathOf(day: Day, table: Table['name']): string {
+    return `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`;
+  }
+
+  outdated(columns: readonly PlannedColumn[]): readonly DayFile[] {
+    return this.#events.outdated(columns);
+  }
+
+  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] {
+    return columnsOfTable(state);
+  }
+
+  async read(): Promise<void> {
+    await this.#events.read();
+    if (!this.#hasProfiles) return;
+    try {
+      await this.#profiles.read();
+    } catch (error) {
+      if (!(error instanceof UserError) || error.kind !== 'config') throw error;
+      this.#foreign = error;
+    }
+  }
+
+  async refuseForeignProfiles(): Promise<void> {
+    if (this.#foreign !== undefined) throw this.#foreign;
+    if (this.#profiles.snapshot !== undefined) return;
+    for await (const { path } of this.#storage.list(USER_PROFILES.name)) {
+      if (!isOurs(path, USER_PROFILES.name)) throw foreignError(this.#storage.address, USER_PROFILES.name);
+    }
+  }
+
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.#events.exclusively((commitEvents) => {
+      if (!this.#hasProfiles || this.#foreign !== undefined) return work(commitEvents);
+      return this.#profiles.exclusively((commitProfiles) =>
+        work((change) => this.#commit(change, commitEvents, commitProfiles)),
+      );
+    });
+  }
+
+  /** Commits the events first. A purge commits to both, so that no run that began before can bring people back. */
+  async #commit(change: Change, commitEvents: CommitChange, commitProfiles: CommitChange): Promise<void> {
+    const { kind, state, profiles } = change;
+    if (kind !== 'load' || profiles === undefined) await commitEvents(change);
+    const table = profilesOf(state);
+    if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
+    const removed = profiles === undefined ? [] : [...(this.#profiles.snapshot?.files.values() ?? [])];
+    const added = profiles?.added === undefined ? [] : [profiles.added];
+    await commitProfiles({ kind, state: table, removed, added });
+  }
+
+  tryErase(removed: Change['removed']): Promise<void> {
+    return this.#events.tryErase(removed);
+  }
+
+  async erase(): Promise<void> {
+    await this.#events.erase();
+    await this.#profiles.erase();
+  }
+
+  recordRun(run: RunRecord): Promise<void> {
+    return this.#events.recordRun(run);
+  }
+
+  async tidy(): Promise<void> {
+    await this.#events.tidy();
+    if (this.#hasProfiles) await this.#profiles.tidy();
+  }
+
+  async foreign(): Promise<string[]> {
+    return [...(await this.#events.foreign()), ...(await this.#profiles.foreign())];
+  }
+
+  async check(): Promise<Difference[]> {
+    return [...(await this.#events.check()), ...(await this.#profiles.check())];
+  }
+
+  async isUnchanged(): Promise<boolean> {
+    if (!(await this.#events.isUnchanged())) return false;
+    return !this.#hasProfiles || this.#foreign !== undefined || this.#profiles.isUnchanged();
+  }
+}
+
+/** The log of one table of a place. */
+class DeltaLog {
   snapshot: Snapshot | undefined;
-  readonly #parts: LogParts;
+  readonly #parts: LogFolder;
+  readonly #table: Table['name'];
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
   #log: LogSnapshot | undefined;
@@ -77,22 +200,19 @@ class DeltaLog implements FilesLog {
   /** Paths of live files, from the folder of the table, that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
-  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
-    this.#parts = parts;
+  constructor(parts: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
+    this.#parts = { ...parts, table };
+    this.#table = table;
     this.#options = options;
     this.#mode = mode;
   }
 
   get #address(): string {
-    return `${this.#parts.storage.address}/${TABLE}`;
+    return `${this.#parts.storage.address}/${this.#table}`;
   }
 
   get isAhead(): boolean {
     return [...this.#missing].some((path) => this.#log?.files.has(path) === true);
-  }
-
-  pathOf(day: Day): string {
-    return `${dayFolder(day)}/part-${randomUUID()}.parquet`;
   }
 
   /** Files that have a column whose type changes. A column that is new to the table is in none. */
@@ -108,13 +228,14 @@ class DeltaLog implements FilesLog {
     await this.#update();
     if (this.snapshot === undefined) {
       if (this.#mode !== 'load') return;
+      if (this.#table !== EVENTS.name) return;
       if (storage.workFolder === undefined) await DELTA.refuseForeign(storage);
       await checkConditionalWrites(storage);
       return;
     }
     this.#stored = await this.#list();
     this.#findMissing();
-    if (this.#mode === 'read') {
+    if (this.#mode === 'read' && this.#table === EVENTS.name) {
       const lastRun = jsonOf((await storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
       if (lastRun !== undefined) this.snapshot = { ...this.snapshot, state: { ...this.snapshot.state, lastRun } };
     }
@@ -123,10 +244,6 @@ class DeltaLog implements FilesLog {
   async exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
     await this.#update();
     return work((change) => this.#commit(change));
-  }
-
-  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] {
-    return columnsOfTable(state);
   }
 
   async #commit(change: Change): Promise<void> {
@@ -139,10 +256,10 @@ class DeltaLog implements FilesLog {
     if (failed !== undefined) throw failed.reason;
     const log = this.#log ?? new LogSnapshot();
     const version = log.version + 1;
-    const facts = { now, retentionMs: this.#retentionMs, missing: this.#missing };
+    const facts = { now, retentionMs: this.#retentionMs, missing: this.#missing, table: this.#table };
     const all = commitActions(log, change, facts);
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
-    const path = `${TABLE}/${entryPath(version)}`;
+    const path = `${this.#table}/${entryPath(version)}`;
     // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
     if (!(await storage.create(path, text)) && (await storage.read(path))?.toString('utf8') !== text) {
       await storage.remove(added.map((file) => file.path));
@@ -170,16 +287,16 @@ class DeltaLog implements FilesLog {
     const purgedAt = await this.#committedAt(log.version);
     const live = this.#livePaths();
     const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
-      const own = path.slice(TABLE.length + 1);
-      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
+      const own = path.slice(this.#table.length + 1);
+      if (live.has(path) || own.startsWith(`${LOG_FOLDER}/`) || !isOurs(path, this.#table)) return true;
       return modified >= purgedAt && !log.tombstones.has(own);
     };
-    await storage.eraseAllBut(TABLE, isKept, purgedAt);
+    await storage.eraseAllBut(this.#table, isKept, purgedAt);
     if (log.version === 0) return;
     await writeCheckpoint(this.#parts, log.version, log.actions(now - this.#retentionMs));
     const stays = ({ path }: Pick<Stored, 'path'>) =>
-      path === `${TABLE}/${LAST_CHECKPOINT}` || (versionOf(path) ?? -1) >= log.version;
-    await storage.eraseAllBut(`${TABLE}/${LOG_FOLDER}`, stays, now);
+      path === `${this.#table}/${LAST_CHECKPOINT}` || (versionOf(path, this.#table) ?? -1) >= log.version;
+    await storage.eraseAllBut(`${this.#table}/${LOG_FOLDER}`, stays, now);
   }
 
   async recordRun(run: RunRecord): Promise<void> {
@@ -193,23 +310,24 @@ class DeltaLog implements FilesLog {
     if (log === undefined) return;
     const now = this.#options.clock.now();
     const live = this.#livePaths();
-    const leftAt = (path: string) => log.tombstones.get(path.slice(TABLE.length + 1))?.deletionTimestamp;
+    const leftAt = (path: string) => log.tombstones.get(path.slice(this.#table.length + 1))?.deletionTimestamp;
     const old = this.#stored.filter(({ path, modified }) => {
       if (live.has(path)) return false;
       const left = leftAt(path);
       if (left != null) return left < now - this.#retentionMs;
-      return isOurs(path) && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
+      return isOurs(path, this.#table) && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
     });
     if (old.length > 0) await storage.remove(old.map(({ path }) => path));
   }
 
   async foreign(): Promise<string[]> {
-    return this.#stored.map(({ path }) => path).filter((path) => !isOurs(path));
+    return this.#stored.map(({ path }) => path).filter((path) => !isOurs(path, this.#table));
   }
 
   async check(): Promise<Difference[]> {
     const log = this.#log;
-    if (this.snapshot === undefined || log?.metaData?.schemaString === schemaString(this.snapshot.state)) return [];
+    if (this.snapshot === undefined || log?.metaData?.schemaString === schemaString(this.snapshot.state, this.#table))
+      return [];
     return [difference('columns', `${this.#address}: the schema in the log is not that of the state`)];
   }
 
@@ -229,14 +347,15 @@ class DeltaLog implements FilesLog {
   }
 
   #snapshotOf(log: LogSnapshot): Snapshot {
+    const state = stateOf(log.domains, this.#address);
     const files = new Map<Day, DayFile>();
+    const [snapshotDay] = state.receipts.keys();
     for (const add of log.files.values()) {
       if (this.#missing.has(add.path)) continue;
-      const file = dayFileOf(add, this.#address);
+      const file = dayFileOf(add, this.#address, { table: this.#table, snapshotDay });
       if (files.has(file.day)) throw damagedError(`${this.#address}/${add.path}`, `${file.day} has two files`);
       files.set(file.day, file);
     }
-    const state = stateOf(log.domains, this.#address);
     const gone = [...state.receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
     const receipts = withPruned(
       state.receipts,
@@ -250,7 +369,7 @@ class DeltaLog implements FilesLog {
   #findMissing(): void {
     const there = new Set(this.#stored.map(({ path }) => path));
     const missing = [...this.#livePaths()].filter((path) => !there.has(path));
-    this.#missing = new Set(missing.map((path) => path.slice(TABLE.length + 1)));
+    this.#missing = new Set(missing.map((path) => path.slice(this.#table.length + 1)));
     if (missing.length === 0 || this.#log === undefined) return;
     this.snapshot = this.#snapshotOf(this.#log);
     if (this.#mode === 'read') return;
@@ -261,12 +380,16 @@ class DeltaLog implements FilesLog {
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */
   async #list(): Promise<Stored[]> {
     const found: Stored[] = [];
-    for await (const stored of this.#parts.storage.list(TABLE, `${TABLE}/${PARTITION_COLUMN}`)) found.push(stored);
+    for await (const stored of this.#parts.storage.list(
+      this.#table,
+      `${this.#table}/${this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-'}`,
+    ))
+      found.push(stored);
     return found;
   }
 
   #livePaths(): ReadonlySet<string> {
-    return new Set([...(this.#log?.files.keys() ?? [])].map((path) => `${TABLE}/${path}`));
+    return new Set([...(this.#log?.files.keys() ?? [])].map((path) => `${this.#table}/${path}`));
   }
 
   get #retentionMs(): number {
@@ -285,8 +408,8 @@ class DeltaLog implements FilesLog {
         log.actions(now - Math.max(this.#retentionMs, DEFAULT_RETENTION_MS)),
       );
       const old: string[] = [];
-      for await (const { path, modified } of storage.list(`${TABLE}/${LOG_FOLDER}`)) {
-        const file = logFileOf(path.slice(TABLE.length + 1));
+      for await (const { path, modified } of storage.list(`${this.#table}/${LOG_FOLDER}`)) {
+        const file = logFileOf(path.slice(this.#table.length + 1));
         if (file === undefined || file.version >= log.version) continue;
         // Each checkpoint has all days: of them the latest two stay.
         const isOld = file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.version - CHECKPOINT_EVERY;
@@ -302,8 +425,8 @@ class DeltaLog implements FilesLog {
 
   /** Time at which a version was stored, by the clock of the store (ms since 1970). */
   async #committedAt(version: number): Promise<number> {
-    const path = `${TABLE}/${entryPath(version)}`;
-    for await (const stored of this.#parts.storage.list(`${TABLE}/${LOG_FOLDER}`)) {
+    const path = `${this.#table}/${entryPath(version)}`;
+    for await (const stored of this.#parts.storage.list(`${this.#table}/${LOG_FOLDER}`)) {
       if (stored.path === path) return stored.modified;
     }
     return 0;
@@ -314,13 +437,14 @@ class DeltaLog implements FilesLog {
       throw configError(`${this.#address} has a log without protocol or metadata: restore it from a copy.`);
     }
     checkProtocol(protocol, this.#address);
-    const [column, ...more] = metaData.partitionColumns;
-    if (column === PARTITION_COLUMN && more.length === 0) return;
-    throw configError(`${this.#address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it.`);
+    if (isDeepStrictEqual(metaData.partitionColumns, partitionColumnsOf(this.#table))) return;
+    throw configError(`${this.#address} is no longer partitioned as this program does it: somebody else changed it.`);
   }
 }
 
 /** True for the name of a data file of this program, also one that is not whole yet. */
-const isOurs = (path: string): boolean => dayOfFile(path.slice(TABLE.length + 1)) !== undefined || TEMPORARY.test(path);
+const isOurs = (path: string, table: Table['name']): boolean =>
+  isDataFile(path.slice(table.length + 1)) || TEMPORARY.test(path);
 
-const versionOf = (path: string): number | undefined => logFileOf(path.slice(TABLE.length + 1))?.version;
+const versionOf = (path: string, table: Table['name']): number | undefined =>
+  logFileOf(path.slice(table.length + 1))?.version;

@@ -2,6 +2,7 @@ import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
+import { EVENTS, type Table } from '../../../table/table.ts';
 import { columnsOfFiles, PARTITION_COLUMN } from '../rows.ts';
 import type { Protocol } from './protocol/entry.ts';
 
@@ -18,14 +19,17 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
 export const columnsOfTable = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
   columnsOfFiles(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
+/** A snapshot has no partitions. */
+export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
+
 /** The schema of the table with these columns, as the log writes it. */
-export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>): string {
+export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>, table: Table['name']): string {
   const fields = columnsOfTable(state).map(({ name, type }) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
   });
-  const all = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
+  const all = [...fields, ...partitionColumnsOf(table).map((name) => ({ name, type: 'date' }))];
   return JSON.stringify({ type: 'struct', fields: all.map((field) => ({ ...field, nullable: true, metadata: {} })) });
 }
 

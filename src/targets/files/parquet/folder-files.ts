@@ -7,11 +7,20 @@ import { jsonOf } from '../../../base/json.ts';
 import { literal } from '../../../cells/types/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { pathLiteral } from '../../../engine/session/quote.ts';
+import type { StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
-import { fingerprint, RECEIPT_KEY, rowsOfFile, WRITTEN_KEY } from '../parquet-file.ts';
+import { fingerprint, PROFILES_KEY, RECEIPT_KEY, rowsOfFile, WRITTEN_KEY } from '../parquet-file.ts';
 import { describeFile, PARTITION_COLUMN } from '../rows.ts';
-import { receiptOf } from '../stored.ts';
-import { type FolderFile, type FolderState, filePath, schemaOf } from './state-file.ts';
+import { profilesOf, receiptOf } from '../stored.ts';
+import {
+  type FolderFile,
+  type FolderState,
+  filePath,
+  PROFILES_PATH,
+  type ProfilesFile,
+  profilesFile,
+  schemaOf,
+} from './state-file.ts';
 
 export const FILE = 'data.parquet';
 export const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
@@ -67,6 +76,41 @@ export async function compareFiles(
   return { files, receipts, damaged };
 }
 
+/**
+ * The table of profiles as its file has it. A file that is not the known one says itself what it holds; undefined for one
+ * that does not.
+ */
+export async function readProfiles(
+  engine: Engine,
+  root: string,
+  { state, profiles: known }: FolderState,
+): Promise<{ readonly profiles: StoredProfiles; readonly file: ProfilesFile | undefined } | undefined> {
+  const path = join(root, PROFILES_PATH);
+  const facts = sizeOf(path);
+  if (facts === undefined)
+    return state.profiles?.receipt.rows_stored === 0 ? { profiles: state.profiles, file: undefined } : undefined;
+  if (state.profiles !== undefined && known?.bytes === facts.bytes && known.modified === facts.modified) {
+    return { profiles: state.profiles, file: known };
+  }
+  const sha256 = await fingerprint(path);
+  if (state.profiles !== undefined && known?.sha256 === sha256) {
+    return { profiles: state.profiles, file: { ...known, ...facts } };
+  }
+  try {
+    const { text } = await engine.row(`
+      SELECT any_value(decode(value)) FILTER (WHERE decode(key) = ${literal(PROFILES_KEY)}) AS text
+      FROM parquet_kv_metadata(${pathLiteral(path)})`);
+    const profiles = profilesOf(jsonOf(String(text)), path);
+    const rows = await rowsOfFile(engine, path);
+    if (profiles === undefined || rows !== profiles.receipt.rows_stored) return undefined;
+    return { profiles, file: profilesFile(profiles, state.timezone, { ...facts, rows, sha256 }) };
+  } catch (error) {
+    engine.options.signal?.throwIfAborted();
+    if (codeOf(error) === 'EACCES') throw error;
+    return undefined;
+  }
+}
+
 /** The files of days, by day. Sizes and times of 1,000 files take 5 ms at once, and 100 one after the other. */
 async function listFiles(root: string): Promise<Map<Day, FileFacts>> {
   const files = new Map<Day, FileFacts>();
@@ -85,7 +129,11 @@ async function listFiles(root: string): Promise<Map<Day, FileFacts>> {
 
 /** The size and the time of the file of a day; undefined if there is none. */
 export function factsOf(root: string, day: Day): FileFacts | undefined {
-  const found = lstatSync(join(root, filePath(day)), { throwIfNoEntry: false });
+  return sizeOf(join(root, filePath(day)));
+}
+
+export function sizeOf(path: string): FileFacts | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false });
   return found && { bytes: found.size, modified: found.mtimeMs };
 }
 

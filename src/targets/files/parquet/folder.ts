@@ -17,6 +17,7 @@ import { type Difference, damagedWarning, difference } from '../../../table/diff
 import { newState, type TableState } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, withPruned, withRows } from '../../../table/receipts.ts';
 import type { RunRecord } from '../../../table/runs.ts';
+import { type Table, USER_PROFILES } from '../../../table/table.ts';
 import {
   type Change,
   type CommitChange,
@@ -31,8 +32,18 @@ import {
 import { readParquet, writeParquet } from '../parquet-file.ts';
 import { keysOf } from '../place.ts';
 import { columnsOfFiles, describeFile, selectConformed } from '../rows.ts';
-import { compareFiles, DAY_FOLDER, FILE, type FolderFiles, factsOf } from './folder-files.ts';
-import { type FolderFile, type FolderState, filePath, folderFrom, folderText, schemaOf } from './state-file.ts';
+import { compareFiles, DAY_FOLDER, FILE, type FolderFiles, factsOf, readProfiles, sizeOf } from './folder-files.ts';
+import {
+  type FolderFile,
+  type FolderState,
+  filePath,
+  folderFrom,
+  folderText,
+  PROFILES_PATH,
+  type ProfilesFile,
+  profilesFile,
+  schemaOf,
+} from './state-file.ts';
 
 const STATE = '_dfinery.json';
 const LOCK = '_dfinery/lock';
@@ -62,6 +73,8 @@ export const PARQUET: FilesFormat = {
 interface FolderVersion extends FolderState, Pick<FolderFiles, 'damaged'> {
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
+  /** True if the file of profiles is there, and cannot be read. */
+  readonly hasDamagedProfiles?: boolean;
 }
 
 class FolderLog implements FilesLog {
@@ -100,8 +113,17 @@ class FolderLog implements FilesLog {
     return columnsOfFiles(state);
   }
 
-  pathOf(day: Day): string {
-    return filePath(day);
+  pathOf(day: Day, table: Table['name']): string {
+    return table === USER_PROFILES.name ? PROFILES_PATH : filePath(day);
+  }
+
+  async refuseForeignProfiles(): Promise<void> {
+    if (this.#version?.state.profiles !== undefined) return;
+    const { storage } = this.#parts;
+    // A file of ours that is damaged is replaced.
+    const text = (await storage.read(STATE))?.toString('utf8');
+    if (text !== undefined && folderFrom(text, this.#path(STATE)).state.profiles !== undefined) return;
+    for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   /** Always empty: a commit writes all older files anew that lack a column. */
@@ -152,7 +174,11 @@ class FolderLog implements FilesLog {
   /** Finds files that readers see although they are of no day. */
   async check(): Promise<Difference[]> {
     const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
-    return seen.map((name) => difference('files', `${name} is of no day, and readers see it`));
+    const damaged = difference('files', `${PROFILES_PATH} is not a file that was written: the next sync replaces it`);
+    return [
+      ...seen.map((name) => difference('files', `${name} is of no day, and readers see it`)),
+      ...(this.#version?.hasDamagedProfiles === true ? [damaged] : []),
+    ];
   }
 
   async foreign(): Promise<string[]> {
@@ -195,7 +221,11 @@ class FolderLog implements FilesLog {
     const days = removed.map(({ day }) => day);
     const changedAt = nextChange(receipts, this.#options.clock.now());
     this.#warn(days, [...damaged.keys()]);
-    return { text, state: { ...stored.state, receipts: withPruned(receipts, days, changedAt) }, files, damaged };
+    const profiles = await readProfiles(this.#parts.engine, this.#root, stored);
+    const state = { ...stored.state, receipts: withPruned(receipts, days, changedAt), profiles: profiles?.profiles };
+    const hasDamagedProfiles =
+      stored.state.profiles !== undefined && profiles === undefined && existsSync(this.#path(PROFILES_PATH));
+    return { text, state, files, damaged, profiles: profiles?.file, hasDamagedProfiles };
   }
 
   /** Warns once in a run of each day that is removed or damaged. */
@@ -264,9 +294,30 @@ class FolderLog implements FilesLog {
     const gone = [...leaving].filter((day) => !files.has(day)).map(filePath);
     await storage.remove(gone);
     for (const path of gone) await rm(dirname(this.#path(path)), { recursive: true, force: true });
-    version = await this.#store({ text: version.text, state, files, damaged }, checkHeld);
+    const profiles = await this.#putProfiles(version, change, checkHeld);
+    version = await this.#store({ text: version.text, state, files, damaged, profiles }, checkHeld);
     if (kind === 'purge') await storage.remove([NOTE]);
     return version;
+  }
+
+  /** Puts a new file of profiles in its place, or removes the file; gives the one that is there then. */
+  async #putProfiles(
+    { profiles: file }: FolderVersion,
+    { state, profiles: change }: Change,
+    checkHeld: () => void,
+  ): Promise<ProfilesFile | undefined> {
+    if (change === undefined || state.profiles === undefined) return file;
+    const { storage } = this.#parts;
+    checkHeld();
+    if (change.added === undefined) {
+      await storage.remove([PROFILES_PATH]);
+      return undefined;
+    }
+    const { local, rows, sha256 } = change.added;
+    await storage.putFile(local, PROFILES_PATH);
+    const facts = sizeOf(this.#path(PROFILES_PATH));
+    if (facts === undefined) throw new RangeError(`${PROFILES_PATH} is gone`);
+    return profilesFile(state.profiles, state.timezone, { ...facts, rows, sha256 });
   }
 
   async #store(next: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
@@ -341,9 +392,9 @@ const emptyVersion = (state: TableState): FolderVersion => ({
 });
 
 /** The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy. */
-function textOf({ state, files, damaged }: FolderVersion): string {
+function textOf({ state, files, damaged, profiles }: FolderVersion): string {
   const lost = [...damaged].flatMap(([day, file]): [Day, FolderFile][] => (file === undefined ? [] : [[day, file]]));
-  return folderText({ state, files: new Map([...files, ...lost]) });
+  return folderText({ state, files: new Map([...files, ...lost]), profiles });
 }
 
 /** The files that have other columns, or columns of other types, than the state. */

@@ -68,7 +68,7 @@ export type Action =
 const VERSION_DIGITS = 20;
 const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
 /** A data file of this program, from the folder of the table; it needs no encoding. */
-const DATA_FILE = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
+const DATA_FILE = new RegExp(`^(?:${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/)?part-[0-9a-f-]{36}\\.parquet$`);
 
 export const LOG_FOLDER = '_delta_log';
 export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
@@ -84,6 +84,12 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
   const match = LOG_FILE.exec(path);
   return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
 }
+
+/** True for the path of a data file of this program, from the folder of its table. */
+export const isDataFile = (path: string): boolean => {
+  const [isFile, day] = DATA_FILE.exec(path) ?? [];
+  return isFile !== undefined && (day === undefined || isDay(day));
+};
 
 /** The day of a data file, by its path from the folder of the table; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
@@ -107,7 +113,7 @@ export function parseAction(value: unknown, where: string): Action[] {
   const action: unknown = { [known]: value[known] };
   if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
-  if (path !== undefined && dayOfFile(path) === undefined)
+  if (path !== undefined && !isDataFile(path))
     throw damagedError(where, 'it names a file that this program did not write');
   return [action];
 }

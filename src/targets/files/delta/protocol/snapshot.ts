@@ -9,6 +9,7 @@ import type { Engine } from '../../../../engine/session/engine.ts';
 import { pathLiteral } from '../../../../engine/session/quote.ts';
 import { OWNER_FILE } from '../../../../fs/atomic-file.ts';
 import type { Storage } from '../../../../storage/storage.ts';
+import type { Table } from '../../../../table/table.ts';
 import { damagedError, parseJson } from '../../stored.ts';
 import {
   type Action,
@@ -30,15 +31,14 @@ import {
 /** Number of entries that are fetched at the same time. */
 const READ_CONCURRENCY = 16;
 
-/** The folder of the table, from the root of the storage. */
-export const TABLE = 'events';
-
 /** The log of a table in its store, with the means to work on it. */
 export interface LogFolder {
   readonly storage: Storage;
   readonly engine: Engine;
   /** Local folder for copies and for files that are not stored yet. */
   readonly folder: string;
+  /** The folder of the table, from the root of the storage. */
+  readonly table: Table['name'];
 }
 
 /** A table at one version: the state that results from the log. */
@@ -123,9 +123,9 @@ interface Log {
 }
 
 async function findLog(logFolder: LogFolder): Promise<Log> {
-  const { storage } = logFolder;
+  const { storage, table } = logFolder;
   // The pointer is only a hint: if it is wrong, the listing takes longer.
-  const text = (await storage.read(`${TABLE}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
+  const text = (await storage.read(`${table}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
   const { version } = objectIn(text);
   if (typeof version !== 'number' || !(version > 0)) return listLog(logFolder, 0);
   const found = await listLog(logFolder, version);
@@ -133,11 +133,11 @@ async function findLog(logFolder: LogFolder): Promise<Log> {
   return found.checkpoint < version ? listLog(logFolder, 0) : found;
 }
 
-async function listLog({ storage }: LogFolder, since: number): Promise<Log> {
+async function listLog({ storage, table }: LogFolder, since: number): Promise<Log> {
   const entries: number[] = [];
   let checkpoint = -1;
-  for await (const { path } of storage.list(`${TABLE}/${LOG_FOLDER}`, `${TABLE}/${beforeVersion(since)}`)) {
-    const file = logFileOf(path.slice(TABLE.length + 1));
+  for await (const { path } of storage.list(`${table}/${LOG_FOLDER}`, `${table}/${beforeVersion(since)}`)) {
+    const file = logFileOf(path.slice(table.length + 1));
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
   }
@@ -146,20 +146,20 @@ async function listLog({ storage }: LogFolder, since: number): Promise<Log> {
 
 async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): Promise<LogSnapshot> {
   const snapshot = new LogSnapshot();
-  const { storage } = logFolder;
+  const { storage, table } = logFolder;
   if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
-    throw damagedError(`${storage.address}/${TABLE}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+    throw damagedError(`${storage.address}/${table}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
   return readEntries(logFolder, snapshot, versions);
 }
 
 /** Applies entries to a snapshot, in order. */
-async function readEntries({ storage }: LogFolder, snapshot: LogSnapshot, versions: readonly number[]) {
-  const paths = versions.map((version) => `${TABLE}/${entryPath(version)}`);
+async function readEntries({ storage, table }: LogFolder, snapshot: LogSnapshot, versions: readonly number[]) {
+  const paths = versions.map((version) => `${table}/${entryPath(version)}`);
   const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
   for (const [i, text] of texts.entries()) {
     const where = `${storage.address}/${paths[i]}`;
@@ -191,8 +191,8 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
-  const { storage, engine, folder } = logFolder;
-  const path = `${TABLE}/${checkpointPath(version)}`;
+  const { storage, engine, folder, table } = logFolder;
+  const path = `${table}/${checkpointPath(version)}`;
   const where = `${storage.address}/${path}`;
   const copy = join(folder, 'read.checkpoint');
   try {
@@ -205,7 +205,7 @@ async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Ac
 }
 
 export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
-  const { storage, engine, folder } = logFolder;
+  const { storage, engine, folder, table } = logFolder;
   const lines = join(folder, 'checkpoint.json');
   const file = join(folder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
@@ -225,9 +225,9 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
-    await storage.putFile(file, `${TABLE}/${checkpointPath(version)}`);
+    await storage.putFile(file, `${table}/${checkpointPath(version)}`);
     const pointer = JSON.stringify({ version, size: count });
-    await storage.write(`${TABLE}/${LAST_CHECKPOINT}`, pointer);
+    await storage.write(`${table}/${LAST_CHECKPOINT}`, pointer);
   } finally {
     for (const path of [lines, file]) await rm(path, { force: true });
   }
