@@ -42,7 +42,7 @@ interface Cut {
 
 export interface Recording {
   /**
-   * What became durable, in this order: `store PATH`, `remove PATH`, `append PATH`, `commit PATH`, and the notes of the
+   * What became durable, in this order: `store PATH`, `remove PATH`, `append PATH`, `name PATH`, `commit`, and the notes of the
    * test. A step that comes too early or never says so.
    */
   readonly steps: readonly string[];
@@ -90,7 +90,7 @@ class Recorder {
   readonly recording: { readonly steps: string[]; readonly cuts: Cut[] } = { steps: [], cuts: [] };
   readonly options: Required<Pick<RecorderOptions, 'tell' | 'appended'>> & RecorderOptions;
   readonly #disk: Disk;
-  readonly #pending = new Map<string, 'store' | 'remove'>();
+  readonly #pending = new Map<string, 'store' | 'remove' | 'name'>();
   readonly #notes: string[] = [];
   readonly #seen = new Set<string>();
   /** The database files as they were at the last commit. */
@@ -143,7 +143,10 @@ class Recorder {
       this.#say(`${how} ${this.#tell(pending)}`);
       this.#pending.delete(pending);
     }
-    if (before !== undefined && this.#tell(path) !== undefined) this.#tellAppended(path, before);
+    if (before !== undefined && this.#tell(path) !== undefined) {
+      this.#tellAppended(path, before);
+      if (!this.#disk.isNamed(path)) this.#pending.set(resolve(path), 'name');
+    }
     this.changed(call, path);
   }
 
@@ -233,6 +236,11 @@ class Disk {
     const now = keptAt(path);
     this.#bytes.set(id, now);
     return before?.bytes.equals(now.bytes) ? undefined : (before?.bytes.toString() ?? '');
+  }
+
+  /** True if the name of a file is on the disk. */
+  isNamed(path: string): boolean {
+    return this.#names.get(this.#idOf(dirname(path)) ?? 0)?.get(basename(path)) === this.#idOf(path);
   }
 
   isSynced(path: string): boolean {

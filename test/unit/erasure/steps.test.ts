@@ -27,6 +27,7 @@ const STEPS = [
   'ledger open',
   // Everybody is on the list before the first place is changed.
   ...['store ledger/suppressed.key', 'list header', 'list person', 'list person'],
+  'name ledger/suppressed.jsonl',
   ...['ledger purge', 'ledger purge', 'commit', 'store events.duckdb', 'ledger purged'],
   ...['ledger purge', 'ledger purge'],
   ...['store lake/_dfinery.json', 'store lake/_dfinery/purge.jsonl'],
