@@ -37,6 +37,14 @@ WHERE df_event_name = 'df_purchase'
 GROUP BY ALL ORDER BY day DESC LIMIT 5`,
   },
   {
+    title: 'Who buys: user_profiles has the attributes of people',
+    sql: `SELECT df_membership, count(DISTINCT df_unified_id) AS people,
+  round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs JOIN user_profiles USING (df_unified_id)
+WHERE df_event_name = 'df_purchase'
+GROUP BY ALL ORDER BY revenue DESC`,
+  },
+  {
     title: 'What sells: one row an item',
     sql: `SELECT df_item_name, sum(df_quantity) AS sold,
   round(sum(df_price * df_quantity)) AS revenue
@@ -91,6 +99,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       export_token: simulator.scenario.export_token,
       start_date: start,
       on_gap: 'warn',
+      user_profiles: true,
     };
     const { config: source } = parseSourceConfig(given, () => undefined);
     const { config: local } = parseLocalConfig({}, new Map());

@@ -8,8 +8,9 @@ import type { Engine, EngineOptions } from '../../../engine/session/engine.ts';
 import { withFile } from '../../../engine/session/open.ts';
 import { identifier } from '../../../engine/session/quote.ts';
 import { localTime, occurredAt } from '../../../engine/times.ts';
-import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
-import type { TableState } from '../../../table/place-state.ts';
+import { isItem, isTyped, type StoredColumn, typedColumns } from '../../../table/columns.ts';
+import { foldName } from '../../../table/names.ts';
+import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
 import { noTableError } from '../../failures.ts';
 import { readOnly, readStored } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
@@ -36,7 +37,7 @@ export async function writeModels(options: EngineOptions): Promise<string[]> {
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
-async function createModels(engine: Engine, { columns, timezone }: TableState): Promise<void> {
+async function createModels(engine: Engine, { columns, timezone, profiles }: TableState): Promise<void> {
   await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
@@ -46,7 +47,10 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
     );
   }
   const relations = relationsOf(columns, timezone);
-  for (const model of MODELS) for (const statement of statementsOf(model, relations)) await engine.run(statement);
+  for (const model of MODELS) {
+    const attributes = model.name === 'users' && profiles !== undefined ? attributesOf(model, profiles) : [];
+    for (const statement of statementsOf(model, relations, attributes)) await engine.run(statement);
+  }
 }
 
 /** Recreates the models of a file that has them, after a change of the columns that they read. */
@@ -67,7 +71,20 @@ async function foreignNames(engine: Engine): Promise<string[]> {
   return MODELS.map(({ name }) => name).filter((name) => found.has(name));
 }
 
-function statementsOf(model: Model, relations: ReadonlyMap<string, string>): string[] {
+/** The columns of profiles that `users` shows, but for those whose names it has already. */
+function attributesOf({ columns: taken }: Model, { columns }: StoredProfiles): string[] {
+  const names = new Set(Object.keys(taken).map(foldName));
+  return typedColumns(columns).flatMap(({ name }) => (names.has(foldName(name)) ? [] : [identifier(name)]));
+}
+
+/** The SELECT of a person each, with attributes of the profile. Of two profiles of a person the first counts. */
+function withAttributes(sql: string, attributes: readonly string[]): string {
+  if (attributes.length === 0) return sql;
+  const profiles = `SELECT df_unified_id, ${attributes.join(', ')} FROM main.user_profiles WHERE _key = df_unified_id`;
+  return `SELECT * FROM (${sql}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
+}
+
+function statementsOf(model: Model, relations: ReadonlyMap<string, string>, attributes: readonly string[]): string[] {
   const name = `${ANALYTICS}.${model.name}`;
   const comment = literal(`${model.grain} ${COMMENT_END}`);
   // Any other name in braces is a parameter, which a macro names as it is.
@@ -79,7 +96,7 @@ function statementsOf(model: Model, relations: ReadonlyMap<string, string>): str
     ];
   }
   return [
-    `CREATE OR REPLACE VIEW ${name} AS ${sql}`,
+    `CREATE OR REPLACE VIEW ${name} AS ${withAttributes(sql, attributes)}`,
     `COMMENT ON VIEW ${name} IS ${comment}`,
     ...Object.entries(model.columns).map(
       ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
