@@ -81,9 +81,15 @@ export class RunOutcome {
       case 'failed':
         this.#failures.push(result.error);
         if (this.#failures.length > 1) this.#logFailure(result.error);
-        if (this.#failures.length >= MAX_FAILED) throw this.#failures[0];
+        if (this.#isHopeless(exportsDays)) throw this.#failures[0];
         return undefined;
     }
+  }
+
+  /** A body that can never be read says nothing of other days, once the service has exported one. */
+  #isHopeless(exportsDays: boolean): boolean {
+    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
+    return counted.length >= MAX_FAILED;
   }
 
   #loaded(download: DayDownload): DayDownload {

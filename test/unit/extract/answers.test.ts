@@ -338,6 +338,15 @@ describe('a body that can never be read', () => {
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.state?.from_date).toBe('2026-01-17');
   });
+
+  it('keeps no other day out, however many days there are of the kind', async () => {
+    const body = (csv: string) => csv.replaceAll('\n', '\r');
+    const fault = ({ from }: ExportRequest) => (from <= '2026-01-17' ? { body } : undefined);
+    const failure = await start({ fault }).failure(SETTINGS);
+    expect(failure.exitCode).toBe(2);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+  });
 });
 
 describe('a day that is too large', () => {
