@@ -3,11 +3,14 @@ import { type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
 import type { ColumnGroup } from '../../cells/types/known-columns.ts';
 import { compareBytes, foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 
-/** The streams, in the order in which `discover` lists them. */
+/** The streams of events, in the order in which `discover` lists them. */
 export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
-export type StreamName = (typeof STREAM_NAMES)[number];
+/** The stream of the export of profiles. */
+export const USER_PROFILES = 'user_profiles';
+export type EventStreamName = (typeof STREAM_NAMES)[number];
+export type StreamName = EventStreamName | typeof USER_PROFILES;
 
-export const isStreamName = (name: string): name is StreamName => STREAM_NAMES.some((one) => one === name);
+export const isStreamName = (name: string): name is EventStreamName => STREAM_NAMES.some((known) => known === name);
 
 export const KEY = '_key';
 export const RESCUED = '_rescued';
@@ -15,6 +18,7 @@ export const RESCUED = '_rescued';
 /** How a stream shows each group of columns: not at all, as it is, or an item column without its prefix. */
 const SHOWN = {
   events: all('whole'),
+  user_profiles: all('whole'),
   event_logs: { ...all('whole'), standard_item: 'hidden', custom_item: 'hidden' },
   event_items: {
     ...all('hidden'),

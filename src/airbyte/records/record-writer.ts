@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
-import { headerColumns } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
@@ -20,6 +20,8 @@ export interface RecordOptions {
   /** ms since 1970. */
   readonly emittedAt: number;
   readonly signal: AbortSignal;
+  /** The column whose cells are the keys of rows; default: df_event_detail_log_id. */
+  readonly idColumn?: string;
 }
 
 export interface WrittenRecords {
@@ -38,7 +40,7 @@ export async function writeRecords(
   day: Pick<DayDownload, 'files'>,
   streams: readonly RecordStream[],
   write: WriteBytes,
-  { timezone, emittedAt, signal }: RecordOptions,
+  { timezone, emittedAt, signal, idColumn = DETAIL_LOG_ID }: RecordOptions,
 ): Promise<WrittenRecords> {
   const written = {
     records: new Map(streams.map(({ name }) => [name, 0])),
@@ -54,7 +56,7 @@ export async function writeRecords(
   const lines = new Lines();
   for (const file of day.files) {
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
-    await eachRow(file, rowWriter(file, encoders, rows, lines), signal, () => write(lines.take()));
+    await eachRow(file, rowWriter(file, encoders, rows, lines, idColumn), signal, () => write(lines.take()));
     addCounts(written, file, encoders);
   }
   return written;
@@ -72,9 +74,15 @@ interface RowsOfDay {
 type EachRow = (bytes: Buffer, tokenizer: RowTokenizer) => void;
 
 /** Appends the lines of a row for each stream that has it. */
-function rowWriter({ header }: SpoolFile, encoders: readonly RecordEncoder[], rows: RowsOfDay, lines: Lines): EachRow {
+function rowWriter(
+  { header }: SpoolFile,
+  encoders: readonly RecordEncoder[],
+  rows: RowsOfDay,
+  lines: Lines,
+  idColumn: string,
+): EachRow {
   const columns = headerColumns(header);
-  const key = new RowKey(columns);
+  const key = new RowKey(columns, idColumn);
   const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
   return (bytes, tokenizer) => {
     key.read(bytes, tokenizer);

@@ -20,9 +20,9 @@ export class RowKey {
   readonly #log = new CellText();
   readonly #digest: RowDigest;
 
-  constructor(header: readonly HeaderColumn[]) {
+  constructor(header: readonly HeaderColumn[], idColumn: string = DETAIL_LOG_ID) {
     const sources = header.map((column) => column.source);
-    this.#idColumn = sources.indexOf(DETAIL_LOG_ID);
+    this.#idColumn = sources.indexOf(idColumn);
     this.#logColumn = sources.indexOf(LOG_ID);
     this.#digest = new RowDigest(sources);
   }

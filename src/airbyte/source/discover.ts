@@ -13,7 +13,8 @@ import { editsOf, extractDeps, openExportClient } from '../../extract/session.ts
 import { exportHeader } from '../../service/export/header.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
-import { streamsOf } from './schemas.ts';
+import { profileColumns } from './profiles.ts';
+import { profilesStream, streamsOf } from './schemas.ts';
 
 /** Longest wait for the quota (ms): who configures a connection waits for its schema. */
 const MAX_WAIT_MS = 30_000;
@@ -22,8 +23,12 @@ export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
-    const columns = await discoverColumns(config, extractDeps(config, service, context));
-    return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
+    const deps = extractDeps(config, service, context);
+    const asInstants = config.timezone !== undefined;
+    const streams = streamsOf(await discoverColumns(config, deps), asInstants);
+    if (!config.userProfiles) return { type: 'CATALOG', catalog: { streams } };
+    const profiles = profilesStream(await profileColumns(config, service, deps), asInstants);
+    return { type: 'CATALOG', catalog: { streams: [...streams, profiles] } };
   } finally {
     await service.close();
   }

@@ -10,9 +10,11 @@ import type { Plan } from '../../extract/plan/which-days.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { editsOf, extractDeps, newExtractCounts, openExportClient } from '../../extract/session.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
-import { RESCUED } from '../records/property-names.ts';
+import type { ConfiguredStream } from '../protocol/input.ts';
+import { RESCUED, USER_PROFILES } from '../records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { readProfiles } from './profiles.ts';
 import type { Stream } from './stream.ts';
 import { planForAll } from './stream-plans.ts';
 import { Streams } from './streams.ts';
@@ -24,13 +26,19 @@ export const read: ReadVerb = async (value, catalog, saved, context) => {
   const logger = loggedOnce(context.logger);
   const counts = newExtractCounts();
   const output = { writer, clock, logger, counts, edits: editsOf(config), mask: redactor.mask };
-  const streams = await Streams.open(catalog, saved, config, output);
+  const isProfiles = ({ name, namespace }: ConfiguredStream) =>
+    config.userProfiles && namespace === undefined && name === USER_PROFILES;
+  const snapshot = catalog.streams.find(isProfiles);
+  const failure = snapshot && (await readProfiles(snapshot, config, context));
+  const days = { streams: catalog.streams.filter((stream) => !isProfiles(stream)) };
+  const streams = await Streams.open(days, saved, config, output);
   if (streams.all.length > 0) {
     const plan = planForAll(streams.all.map((stream) => stream.plan));
     logPlan(plan, context);
     if (plan.days.length > 0) await readDays(plan, streams, config, context);
   }
   streams.finish();
+  if (failure !== undefined) throw failure;
 };
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */

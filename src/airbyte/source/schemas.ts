@@ -1,11 +1,19 @@
-import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import { headerColumns, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import { KEY, nameWithHash, propertyNames, RESCUED, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
+import {
+  KEY,
+  nameWithHash,
+  propertyNames,
+  RESCUED,
+  STREAM_NAMES,
+  type StreamName,
+  USER_PROFILES,
+} from '../records/property-names.ts';
 
-interface TypedColumn {
+export interface TypedColumn {
   readonly source: string;
   readonly type: ColumnType;
 }
@@ -14,32 +22,43 @@ const PRIMARY_KEY = {
   events: KEY,
   event_logs: LOG_ID,
   event_items: KEY,
+  user_profiles: UNIFIED_ID,
 } as const satisfies Record<StreamName, string>;
 
 /** The streams of records with these columns. `asInstants`: datetimes are instants. */
 export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream[] {
-  const header = headerColumns(columns.map((column) => column.source));
-  return STREAM_NAMES.map((name) => {
-    const names = propertyNames(name, header);
-    const shown = columns.flatMap((column, i) => {
-      const property = names[i];
-      return property === undefined ? [] : [[property, propertyOf(column, property, asInstants)]];
-    });
-    return {
-      name,
-      json_schema: {
-        $schema: 'http://json-schema.org/draft-07/schema#',
-        type: 'object',
-        additionalProperties: true,
-        properties: Object.fromEntries([...ownProperties(name), ...shown]),
-      },
-      supported_sync_modes: ['full_refresh', 'incremental'],
-      source_defined_cursor: true,
-      default_cursor_field: [SERVER_DATETIME],
-      source_defined_primary_key: [[PRIMARY_KEY[name]]],
-      is_resumable: true,
-    };
+  return STREAM_NAMES.map((name) => ({
+    ...streamOf(name, columns, asInstants),
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: true,
+    default_cursor_field: [SERVER_DATETIME],
+    is_resumable: true,
+  }));
+}
+
+/** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
+export const profilesStream = (columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream => ({
+  ...streamOf(USER_PROFILES, columns, asInstants),
+  supported_sync_modes: ['full_refresh'],
+  is_resumable: false,
+});
+
+function streamOf(name: StreamName, columns: readonly TypedColumn[], asInstants: boolean) {
+  const names = propertyNames(name, headerColumns(columns.map((column) => column.source)));
+  const shown = columns.flatMap((column, i) => {
+    const property = names[i];
+    return property === undefined ? [] : [[property, propertyOf(column, property, asInstants)]];
   });
+  return {
+    name,
+    json_schema: {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      additionalProperties: true,
+      properties: Object.fromEntries([...ownProperties(name), ...shown]),
+    },
+    source_defined_primary_key: [[PRIMARY_KEY[name]]],
+  };
 }
 
 /** The schema of a property; if its name had to change, a description names the column of the export. */
@@ -66,7 +85,7 @@ function ownProperties(stream: StreamName): [string, object][] {
     KEY,
     { ...schemaOf('string', false), description: 'Key of the row: its detail log id, numbered where that repeats.' },
   ];
-  if (stream === 'events') return [key, rescued];
+  if (stream === 'events' || stream === USER_PROFILES) return [key, rescued];
   const position = { ...schemaOf('long', false), description: 'Position of the item in its event, as exported.' };
   return [key, rescued, [ITEM_POSITION, position]];
 }

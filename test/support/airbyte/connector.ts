@@ -42,7 +42,7 @@ export interface CatalogStream {
   readonly json_schema: { readonly type: string; readonly properties: Record<string, Json> };
   readonly supported_sync_modes: readonly string[];
   readonly source_defined_cursor: boolean;
-  readonly default_cursor_field: readonly string[];
+  readonly default_cursor_field?: readonly string[];
   readonly source_defined_primary_key: readonly (readonly string[])[];
   readonly is_resumable: boolean;
 }

@@ -209,11 +209,13 @@ export function catalogProblems({ streams }: ReturnType<Output['catalog']>): str
       const types = [property.type].flat();
       if (types.length !== 2 || !types.includes('null')) out.push(`${name}.${field}: ${types.join()}`);
     }
-    for (const field of stream.default_cursor_field) if (!properties.has(field)) out.push(`${name}: cursor ${field}`);
+    for (const field of stream.default_cursor_field ?? [])
+      if (!properties.has(field)) out.push(`${name}: cursor ${field}`);
     for (const [field] of stream.source_defined_primary_key) {
       if (properties.get(field as string)?.type !== undefined) continue;
       out.push(`${name}: key ${field}`);
     }
+    if (!stream.supported_sync_modes.includes('incremental')) continue;
     if (!stream.is_resumable || !stream.source_defined_cursor) out.push(`${name}: not resumable`);
     if (/"(\$ref|allOf|anyOf|not)":/.test(JSON.stringify(schema))) out.push(`${name}: keywords that are not allowed`);
   }

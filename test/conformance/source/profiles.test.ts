@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { source } from '../../../src/airbyte/source/connector.ts';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
+import { configured, InputFiles, type Json, runInProcess } from '../../support/airbyte/connector.ts';
+import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
+
+/** The second request of profiles, which `read` sends after `discover`, is refused. */
+const REFUSED = { answers: [{ operation: 'profiles', nth: [2], status: 401 }] };
+
+describe('the stream user_profiles', () => {
+  let files: InputFiles;
+  let service: Simulator | undefined;
+  beforeEach(() => {
+    files = new InputFiles();
+  });
+  afterEach(async () => {
+    files.close();
+    await service?.close();
+  });
+
+  /** Starts a service with profiles; returns the configuration of two days of it that are over everywhere. */
+  async function start(scenario: object = {}): Promise<Json> {
+    service = await startSimulator({ scenario: { events_per_day: 20, ...scenario } });
+    const { service_id, export_token } = service.scenario;
+    const today = dayAt(systemClock.now());
+    const days = { start_date: addDays(today, -4), end_date: addDays(today, -3), to_date_inclusive: 'true' };
+    return { ...days, base_url: service.url, service_id, export_token, user_profiles: true };
+  }
+  const run = (verb: string, config: Json, catalog?: Json) => {
+    const words = [verb, '--config', files.write(config)];
+    if (catalog !== undefined) words.push('--catalog', files.write(catalog, 'txt'));
+    return runInProcess(source, words, { clock: systemClock });
+  };
+  /** Discovers, and selects events and the profiles, each as a full refresh. */
+  const selected = async (config: Json) =>
+    configured((await run('discover', config)).catalog().streams, { sync_mode: 'full_refresh' }, [
+      'events',
+      'user_profiles',
+    ]);
+
+  it('is offered if the key is set, as a full refresh with typed attributes', async () => {
+    const config = await start();
+    const without = await run('discover', { ...config, user_profiles: false });
+    expect(without.catalog().streams.map(({ name }) => name)).not.toContain('user_profiles');
+    const { streams } = (await run('discover', config)).catalog();
+    expect(catalogProblems({ streams })).toEqual([]);
+    expect(streams.find(({ name }) => name === 'user_profiles')).toMatchObject({
+      supported_sync_modes: ['full_refresh'],
+      source_defined_primary_key: [['df_unified_id']],
+      json_schema: { properties: { df_external_id: { type: ['string', 'null'] }, df_birth: { format: 'date' } } },
+    });
+  });
+
+  it('sends every profile once, with a state behind it, beside the days', async () => {
+    const config = await start();
+    const output = await run('read', config, await selected(config));
+    expect(formProblems(output.messages)).toEqual([]);
+    expect(output.errors()).toEqual([]);
+    expect(output.code).toBe(0);
+    const profiles = output.records('user_profiles');
+    expect(profiles.length).toBeGreaterThan(100);
+    expect(new Set(profiles.map(({ df_unified_id }) => df_unified_id)).size).toBe(profiles.length);
+    expect(profiles[0]).toMatchObject({ _key: profiles[0].df_unified_id, df_external_id: expect.any(String) });
+    expect(output.states('user_profiles')).toHaveLength(1);
+    expect(output.statuses('user_profiles')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
+    expect(output.records('events').length).toBeGreaterThan(0);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
+  it('that cannot be exported ends INCOMPLETE, and the days are read all the same', async () => {
+    const config = await start(REFUSED);
+    const output = await run('read', config, await selected(config));
+    expect(output.code).not.toBe(0);
+    expect(output.statuses('user_profiles').at(-1)).toBe('INCOMPLETE');
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+});
