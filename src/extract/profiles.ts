@@ -97,7 +97,12 @@ async function download(folder: string, deps: ProfileDeps) {
     async exportProfiles(request, limited) {
       counts.exports++;
       const answer = await profiles.exportProfiles(request, limited);
-      clockWarning(clock.now(), answer);
+      try {
+        clockWarning(clock.now(), answer);
+      } catch (error) {
+        if (answer.kind === 'data') await answer.close();
+        throw error;
+      }
       return answer;
     },
   };

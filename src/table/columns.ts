@@ -1,5 +1,5 @@
 // This folder: the state of a place (columns, receipts, cursor, column changes), and what a batch of days makes of it.
-// `batch.ts` is the way in, `plan.ts` decides types and names. Pure: no DuckDB, no disk.
+// `batch.ts` is the way in, `column-plan.ts` decides types, `names.ts` names. Pure: no DuckDB, no disk.
 
 import type { CellForms } from '../cells/types/forms.ts';
 import { type ColumnGroup, KNOWN_COLUMNS } from '../cells/types/known-columns.ts';

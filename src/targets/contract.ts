@@ -1,4 +1,4 @@
-// This folder: the targets into which days are loaded. Each is a folder with a `target.ts`, listed in targets.ts.
+// This folder: the targets into which days are loaded. Each is a folder with a `…-target.ts`, listed in targets.ts.
 // This file states what a target must do. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
@@ -203,7 +203,7 @@ export interface PurgeOptions extends PlaceOptions {
 
 export interface PurgeResult extends RewriteResult {
   readonly found: PeopleFound;
-  /** Sentences about what still holds the people: with any of them the purge is not done. */
+  /** Sentences about what may still hold the people and could not be reached: the case ends with 3. */
   readonly unreached: readonly string[];
   /** Folders of the place in which other runs have rows that are alive, or may be; absent if none can have any. */
   readonly inUse?: readonly string[];

@@ -56,8 +56,11 @@ export const command = defineCommand({
       ended = { ...ended, error };
       throw error;
     } finally {
-      await recordRun(sink, began, ended, context);
-      await sink.close();
+      try {
+        await recordRun(sink, began, ended, context);
+      } finally {
+        await sink.close();
+      }
     }
   },
 });

@@ -40,8 +40,11 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
     } catch (error) {
       result = { ...result, error };
     } finally {
-      if (stateful !== undefined) await recordRun(stateful, began, result, context);
-      await stateful?.close();
+      try {
+        if (stateful !== undefined) await recordRun(stateful, began, result, context);
+      } finally {
+        await stateful?.close();
+      }
     }
     return result;
   } catch (error) {
@@ -67,10 +70,11 @@ async function execute(
   const counts = newLoadCounts();
   const deps = { ...extractDeps(run.config, service, context, run.suppression), counts };
   const ticker = setInterval(() => {
-    const { days, rows } = counts.stored;
+    const { days, daysUnchanged, rows } = counts.stored;
+    const stored = days.length + daysUnchanged.length;
     progress.update({
-      days: days.length,
-      planned: Math.max(planned, days.length),
+      days: stored,
+      planned: Math.max(planned, stored),
       exports: counts.exports,
       rows,
       bytes: counts.bytes,

@@ -164,12 +164,12 @@ export class Ledger {
   }
 
   async #append(folder: string, lines: readonly Pending[], checkHeld: () => void): Promise<void> {
-    const isNew = this.#size === -1;
+    const isFirstWrite = this.#size === -1;
     const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE);
     try {
-      if (isNew) await syncFolder(folder);
+      if (isFirstWrite) await syncFolder(folder);
       const { size } = await file.stat();
-      // Another run has written since.
+      // This is the first write of the run, or another run has written since.
       if (size !== this.#size) await this.#readTail(file, size, checkHeld);
       let text = '';
       let head = this.#head;

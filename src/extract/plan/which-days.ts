@@ -60,7 +60,7 @@ export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
   readonly receipts: PriorReceipts;
   /** The days to read, in order. */
   readonly days: readonly Day[];
-  /** Those of them that are read again because they are empty or implausible. */
+  /** Those of them that are read again: they are empty, implausible, or of other filters. */
   readonly readAgain: readonly Day[];
   /** The oldest day that is read for late events alone; undefined: none is. */
   readonly lookedBackTo: Day | undefined;

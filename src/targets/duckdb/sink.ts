@@ -102,7 +102,7 @@ export class DuckDbSink implements Sink {
         const done = finishUnchanged(state, unchanged, facts);
         const isStored = unchanged.length === 0 || (removed.length === 0 && isSameState(done.state, state));
         if (!isStored) await engine.transaction(() => writeState(engine, state, done.state), signal);
-        this.#state = done.state;
+        this.#state = isStored ? before : done.state;
         return done.commit;
       }
       const planned = planBatch(state, changed, this.#options);
@@ -126,7 +126,7 @@ export class DuckDbSink implements Sink {
       checkNotPurged(engine.file, this.#opened, before);
       if (isLater(before?.profiles, snapshot)) return { rows: undefined };
       const planned = planSnapshot(before?.profiles, snapshot, this.#options);
-      const changedAt = new Date(this.#options.clock.now()).toISOString();
+      const changedAt = nextChange(before?.receipts ?? new Map(), this.#options.clock.now());
       const store = () => storeSnapshot(engine, { before, planned, hashing, changedAt });
       this.#state = await engine.transaction(store, signal);
       const rescued = rescuesNothing(planned) ? new Map() : await rescuedCells(engine, USER_PROFILES.name);

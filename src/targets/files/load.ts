@@ -32,16 +32,17 @@ type SinkOptions = FilesOptions & OpenOptions;
 
 /** Opens a place for loading. Throws UserError. */
 export async function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<FilesSink> {
+  let place: FilesPlace | undefined;
   try {
-    const place = await FilesPlace.open(format, options, 'load');
+    place = await FilesPlace.open(format, options, 'load');
     const stored = place.log.snapshot?.state;
     if (options.userProfiles) await place.log.refuseForeignProfiles();
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
-    await place.close();
     throw otherTimezone(options.place, 'folder', options.timezone ?? null, stored.timezone);
   } catch (error) {
+    await place?.close();
     options.signal.throwIfAborted();
     throw filesError(error, options.place);
   }
@@ -92,7 +93,7 @@ class FilesSink implements Sink {
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     const [unit] = planned.days;
     const rows = rowsIn([unit]);
-    const changedAt = new Date(clock.now()).toISOString();
+    const changedAt = nextChange(before.receipts, clock.now());
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
     const added = await engine.transaction(() => this.#writeDay(planned, unit, changedAt, profiles), signal);
     const rescued = added === undefined ? new Map() : await rescuedCells(engine, readParquet([added.local]));

@@ -110,7 +110,7 @@ describe('the answer of the profile export', () => {
     await setup.case.load([row('a', 1, { member: 'A' })], DUCKDB);
     const done = await setup.case.erase('--id', 'A', ...IN());
     expect([done.exit, done.ids_with_profile, done.places[0].rows_removed], done.said).toEqual([0, null, 1]);
-    expect(done.warnings[0]).toMatch(/People are found by member alone/);
+    expect(done.warnings[0]).toMatch(/People are found in the places alone/);
   });
 
   it('is not asked for with a mapping, without a token, and if the configuration says so', async () => {
