@@ -55,7 +55,7 @@ export async function profilesOfIds(
       reader.finish();
   }
   if (!result.scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
-  return reader.profiles === 0 ? `No profile of the service has an ${EXTERNAL_ID}.` : reader;
+  return reader.profiles === 0 ? `No profile of the service has a ${EXTERNAL_ID}.` : reader;
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */

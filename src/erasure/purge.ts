@@ -207,6 +207,8 @@ export class Purge {
   }
 
   #requireList(place: string, { suppressionLength }: PeopleFound): void {
+    // Another purge may have put people on the list since it was read.
+    if (suppressionLength > this.#list.length) this.#list = suppressionToAppend(this.#request.suppression);
     if (!this.#request.isNewList) requireSuppression(place, suppressionLength, this.#list);
     const lost = suppressionLength - this.#list.length;
     if (lost <= 0) return;

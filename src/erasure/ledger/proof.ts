@@ -92,8 +92,8 @@ class LedgerTrace {
   readonly #service: ServiceName;
   readonly #ids = new Map<string, Traced>();
   readonly #runs = new Map<string, Line<'open'>>();
-  /** The ids that a run removes from a place, by run and place, until a line says that it is done. */
-  readonly #removing = new Map<string, Set<Traced>>();
+  /** What a run counted of the ids that it removes from a place, by run and place, until a line says that it is done. */
+  readonly #removing = new Map<string, Map<Traced, Removal>>();
   /** What others made in a place, and stays, by place. */
   readonly #stays = new Map<string, readonly string[]>();
 
@@ -145,24 +145,30 @@ class LedgerTrace {
     }
   }
 
-  /** A purge that lost a race begins again: the last count of a run and place is the one that was removed. */
+  /** Of two counts of the same rows the later counts in one run, where a purge lost a race; else the larger. */
   #removes(traced: Traced, { run, at, place, rows }: Line<'purge'>, number: number): void {
     const name = `${run} ${place}`;
-    const ids = this.#removing.get(name) ?? new Set();
+    const counted = this.#removing.get(name) ?? new Map<Traced, Removal>();
+    this.#removing.set(name, counted);
     const { removals } = traced.proved;
-    if (ids.has(traced))
-      removals.splice(
-        removals.findLastIndex((one) => one.place === place),
-        1,
-      );
-    removals.push({ at, place, rows, removed_at: null, line: number });
-    this.#removing.set(name, ids.add(traced));
+    const drop = (one: Removal) => {
+      if (removals.includes(one)) removals.splice(removals.indexOf(one), 1);
+    };
+    const before = counted.get(traced);
+    if (before !== undefined) drop(before);
+    // What a run counted that failed or was killed is among these rows, as far as it was still there.
+    const unfinished = removals.find((one) => one.place === place && one.removed_at === null);
+    const removal = { at, place, rows, removed_at: null, line: number };
+    counted.set(traced, removal);
+    if (unfinished !== undefined && unfinished.rows > rows) return;
+    if (unfinished !== undefined) drop(unfinished);
+    removals.push(removal);
   }
 
   /** Also what an earlier run found there is gone by now, if that run was killed before it could say so. */
   #purged({ run, at, place, stays = [] }: Line<'purged'>): void {
     this.#stays.set(place, stays);
-    for (const { proved } of this.#removing.get(`${run} ${place}`) ?? []) {
+    for (const { proved } of this.#removing.get(`${run} ${place}`)?.keys() ?? []) {
       for (const removal of proved.removals) if (removal.place === place) removal.removed_at ??= at;
     }
     this.#removing.delete(`${run} ${place}`);

@@ -229,10 +229,19 @@ describe('a proof', () => {
     await again.begin(1, ['duckdb /x'], false);
     await again.write(purgeOf(again, 'a', 0));
     await again.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
-    expect((await prove(['a'])).ids[0].removals).toMatchObject([
-      { rows: 2, removed_at: expect.any(String) },
-      { rows: 0, removed_at: expect.any(String) },
-    ]);
+    expect((await prove(['a'])).ids[0].removals).toMatchObject([{ rows: 2, removed_at: expect.any(String) }]);
+  });
+
+  it.each([6, 2])('counts rows once that a killed run found, of which the next run finds %i', async (rows) => {
+    const killed = await open();
+    await killed.begin(1, ['duckdb /x'], false);
+    await killed.write(purgeOf(killed, 'a', 6));
+    const again = await open();
+    await again.begin(1, ['duckdb /x'], false);
+    await again.write(purgeOf(again, 'a', rows));
+    await again.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1 });
+    const { ids, summary } = await prove(['a']);
+    expect([ids[0].removals.length, summary.places[0].rows]).toEqual([1, 6]);
   });
 
   it('says of a person without rows that none was found, in which ways and where', async () => {

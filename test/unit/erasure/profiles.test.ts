@@ -86,7 +86,7 @@ describe('the answer of the profile export', () => {
     ['no such export', 404, 2, /does not export profiles.*--by-column.*--mapping FILE/],
     ['a request that is not taken', 400, 2, /does not export profiles/],
     ['no column of external ids', 'df_unified_id\nu1\n', 2, /have no column df_external_id/],
-    ['no external id', csvOf(['', 'u1']), 2, /No profile of the service has an df_external_id/],
+    ['no external id', csvOf(['', 'u1']), 2, /No profile of the service has a df_external_id/],
   ])('%s decides the case if there is no other way', async (_, answer, exit, message) => {
     setup.case.profiles(typeof answer === 'string' ? answer : undefined);
     if (typeof answer === 'number')
