@@ -7,7 +7,7 @@ import { plainCount } from '../base/quantities.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { ColumnScan } from '../cells/columns/scan.ts';
-import { MalformedCsv } from '../cells/csv/malformed.ts';
+import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { checkBody } from '../service/export/download.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
 import { type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
@@ -63,6 +63,7 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
   const body = await copyChecked(file, path, options).catch((error) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole export: ${error.sentence}.`, { where });
+    if (error instanceof UnusableCsv) throw configError(`${file} has ${error.fault}: convert it first.`, { where });
     if (codeOf(error) === undefined) throw error;
     throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error, where });
   });

@@ -213,6 +213,7 @@ function gapError(days: readonly Day[], isNamed: boolean): UserError {
   const what = `${plainCount(days.length, 'day')} can no longer be exported`;
   const message = isNamed
     ? `${what}: ${nameDays(days)}. Name later days with --from and --to.`
-    : `${what} and would be lost: ${nameDays(days)}. Set on_gap to warn to record the gap and go on.`;
+    : `${what} and would be lost: ${nameDays(days)}. Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
+      'Or set on_gap to warn to record the gap and go on.';
   return configError(message, { exitCode: EXIT.lost });
 }

@@ -81,11 +81,16 @@ export class MalformedCsv extends UserError {
  */
 export class UnusableCsv extends UserError {
   override readonly name = 'UnusableCsv';
+  /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */
+  readonly fault: string;
 
   /** `found` and `wanted` are parts of the sentence: "The export has …, wanted …". */
   constructor(found: string, wanted: string) {
-    const sentence = `The export has ${found}, wanted ${wanted}: nothing of it was used, and it would be the same again.`;
-    super('config', sentence, { internal: `unusable csv: ${found}` });
+    const fault = `${found}, wanted ${wanted}`;
+    super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
+      internal: `unusable csv: ${found}`,
+    });
+    this.fault = fault;
   }
 }
 

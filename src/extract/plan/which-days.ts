@@ -119,7 +119,8 @@ export function planRun(input: PlanInput): Plan {
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
 function checkBegun(name: string, day: Day | undefined, now: number): void {
   const today = latestToday(now);
-  if (day !== undefined && day > today) throw configError(`${name} ${day} has not begun: today is ${today}.`);
+  if (day !== undefined && day > today)
+    throw configError(`${name} ${day} has not begun: no time zone is further than ${today}.`);
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */
@@ -249,8 +250,8 @@ const RETENTION_WARNING_DAYS = 7;
 
 function retentionWarnings(next: Day, oldest: Day): PlanWarning[] {
   const left = daysBetween(oldest, next);
-  if (left > RETENTION_WARNING_DAYS) return [];
-  const when = left <= 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
+  if (left > RETENTION_WARNING_DAYS || left < 0) return [];
+  const when = left === 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
   const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
   return [{ event: 'plan.retention_limit', message }];
 }

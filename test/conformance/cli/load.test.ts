@@ -56,13 +56,15 @@ const run = (argv: readonly string[], from = service, more: Readonly<Record<stri
   });
 
 /** A CSV of a day, as the provider may send it a day after the day was over. */
-async function fileOf(day: Day, change = (csv: string) => csv): Promise<string> {
+async function fileOf(day: Day, change: (csv: string) => string | Buffer = (csv) => csv): Promise<string> {
   const csv = await (await exportRequest(archive, dayBody(day))).text();
   const path = join(dir, `${day}.csv`);
   writeFileSync(path, change(csv));
   utimesSync(path, NOON_AFTER(day) / 1_000, NOON_AFTER(day) / 1_000);
   return path;
 }
+
+const utf16 = (csv: string) => Buffer.from(`\ufeff${csv}`, 'utf16le');
 
 async function stateOf(name: string, place: string) {
   const days = new Days();
@@ -134,6 +136,7 @@ describe('a day from a file', () => {
     ['that is cut', async () => fileOf(LOST[0], (csv) => csv.slice(0, -9)), LOST[0], 'no whole export'],
     ['without the last line end', async () => fileOf(LOST[0], (csv) => csv.slice(0, -1)), LOST[0], 'no line end'],
     ['that is no CSV', async () => fileOf(LOST[0], () => '{"data": []}\n'), LOST[0], 'JSON'],
+    ['in another encoding', async () => fileOf(LOST[0], utf16), LOST[0], `${LOST[0]}.csv has text in another encoding`],
     ['that is not there', async () => join(dir, 'none.csv'), LOST[0], 'cannot be read'],
   ] as const)('is refused for a file %s', async (_, file, day, why) => {
     const before = await stateOf('duckdb', place());

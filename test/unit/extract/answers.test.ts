@@ -420,6 +420,7 @@ describe('days that are no longer exported', () => {
     const failure = await fixture.failure(settings);
     expect(failure.exitCode).toBe(4);
     expect(failure.message).toContain('2026-01-20 to 2026-01-29');
+    expect(failure.message).toContain('load … --day 2026-01-20');
     expect(fixture.target.days.get('2026-01-30')).toHaveLength(2);
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
     // The newest of them shows that those before it are lost, too.

@@ -133,6 +133,8 @@ describe('the days of a later run', () => {
     const { warnings } = plan(old);
     expect(events(warnings)).toEqual(['plan.retention_limit']);
     expect(warnings[0].message).toContain('in 4 days');
+    const lost = { state: state({ from_date: '2025-12-20', start_date: '2025-12-20' }), receipts: new Map() };
+    expect(events(plan(lost).warnings)).toEqual([]);
   });
 });
 
