@@ -342,3 +342,16 @@ it('a run that is under way is named: it holds downloads of the people until it 
     await run.remove();
   }
 });
+
+it('a plan goes on if another purge puts people on the list while it asks for the profiles', async () => {
+  setup.case.profiles(csvOf(['A', u('a')], ['B', u('b')]));
+  await setup.case.load([row('a'), row('b')], DUCKDB);
+  const { answerProfiles } = setup.case;
+  setup.case.answerProfiles = (response) => {
+    setup.case.answerProfiles = answerProfiles;
+    void setup.case.erase('--id', 'B', ...IN()).finally(() => answerProfiles(response));
+  };
+  const plan = await setup.case.plan('--id', 'A', ...IN());
+  expect([plan.exit, plan.places[0].rows], plan.said).toEqual([0, 1]);
+  expect(setup.case.fixture.holding(u('b'))).toEqual([]);
+});
