@@ -115,7 +115,7 @@ async function planErasure(options: ErasureOptions) {
     refusedSentence(list.counts) ?? [],
     list.warnings(),
     memory,
-    olderListSentences(ledger, purge),
+    options.purge?.isNewList ? [] : olderListSentences(ledger, purge),
   ].flat();
   const report = (requested?: Requested) =>
     reportOf(

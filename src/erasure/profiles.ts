@@ -25,7 +25,8 @@ interface ProfileQuery {
 
 /** Profiles of one list that are held in memory; beyond it an id is shared by everybody without one. */
 const MAX_PROFILES = 1_000_000;
-const REMEDY = 'Run again later, or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
+const REMEDY =
+  'Without it people could be missed. Or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
 
 /**
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. A text instead says why the
@@ -46,7 +47,7 @@ export async function profilesOfIds(
   if (result.kind === 'unavailable') result = await download(ALL_PROPERTIES, deps);
   switch (result.kind) {
     case 'busy':
-      throw transientError(`${result.message} Without it people could be missed. ${REMEDY}`);
+      throw transientError(`${result.message} ${REMEDY}`);
     case 'refused':
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':

@@ -96,6 +96,11 @@ export class Purge {
       await place.plan({ query: purge.#query(), service: serviceHash(service), guard });
     }
     purge.#warn();
+    if (!isSuppressed && ids.some(({ id }) => !people.foundIds.has(id))) {
+      purge.#warnings.push(
+        'IDs that no way finds are not put on the suppression list, and rows of theirs stay: run again after the next sync.',
+      );
+    }
     return purge;
   }
 

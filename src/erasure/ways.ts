@@ -153,8 +153,7 @@ function missedSentences(
   }
   const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
   return [
-    `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}). If they have rows all the same, those ` +
-      'stay. This run puts none of them on the suppression list: run again after the next sync.',
+    `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,
     ...[...kinds].map(
       ([difference, entries]) =>
         `${rowsText(entries)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,

@@ -150,7 +150,8 @@ describe('an ID that no way finds', () => {
     const done = await setup.case.erase('--file', list, ...IN());
     expect(done).toMatchObject({ exit: 0, ids_with_profile: 1, done: 3 });
     const said = done.warnings.join('\n');
-    expect(said).toMatch(/Rows 2, 3: these IDs were found in no way.*run again after the next sync/);
+    expect(said).toContain('Rows 2, 3: these IDs were found in no way');
+    expect(said).toContain('run again after the next sync');
     expect(said).toContain('Row 2: there is an ID that differs only in capitals');
     expect(said).not.toMatch(/1009|nobody/);
     const person = await setup.case.run('person', '--id', 'a-1009', ...IN());
