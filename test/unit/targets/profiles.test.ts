@@ -1,10 +1,11 @@
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EXTERNAL_ID } from '../../../src/cells/columns/groups.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
+import { record } from '../../support/recorder.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -69,6 +70,36 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
         { u: 'u2', events: '1', plan: null },
       ],
     );
+  });
+
+  it.each<[string, string | undefined]>([
+    ['that is the first', undefined],
+    ['that replaces another', FIRST],
+  ])('a load %s leaves the old snapshot whole or the new one, wherever it is killed', async (_, old) => {
+    await place.load([[place.of(D1, EVENTS)]]);
+    if (old !== undefined) await place.loadProfiles(place.snapshot(old));
+    const second = place.snapshot(csv('df_unified_id,age,member', 'u1,7.5,m1', 'u9,8,m9'));
+    const third = place.snapshot(csv('df_unified_id,age', 'u5,1'));
+    const ids = async () => {
+      const rows = await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1').catch((error) => {
+        if (/No files found|user_profiles does not exist|ENOENT/.test(String(error))) return [];
+        throw error;
+      });
+      return rows.map(({ u }) => u);
+    };
+    const before = await ids();
+    const { cuts } = await record({ folder: dirname(place.root) }, () => place.loadProfiles(second));
+    expect(cuts.length).toBeGreaterThan(3);
+    for (const cut of cuts) {
+      cut.restore();
+      const seen = await ids();
+      expect(cut.isDone ? [['u1', 'u9']] : [before, ['u1', 'u9']], cut.name).toContainEqual(seen);
+      expect((await place.verify()).differences, cut.name).toEqual([]);
+      await place.loadProfiles(third);
+      expect(await ids(), cut.name).toEqual(['u5']);
+      expect(await place.keys(), cut.name).toHaveLength(2);
+      expect((await place.verify()).differences, cut.name).toEqual([]);
+    }
   });
 
   it('numbers rows of one id, and takes names that differ in capitals', async () => {
