@@ -60,7 +60,7 @@ export async function loadSnapshot(
   const exportsBefore = deps.counts.exports;
   try {
     const { result, path } = await download(folder.path, deps);
-    if (result.kind !== 'snapshot') return noSnapshot(result);
+    if (result.kind !== 'snapshot') return noSnapshot(result, stored);
     const file = { ...result, kind: 'checked' as const, path };
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
@@ -117,9 +117,11 @@ async function download(folder: string, deps: ProfileDeps) {
   return { result, path: pathOf(attempts) };
 }
 
-function noSnapshot({ kind, message }: NoSnapshot): UserError {
-  if (kind === 'busy') return transientError(`${message} The stored profiles stay: run again later.`);
-  return configError(`${message} The stored profiles stay. Without them: set user_profiles to false.`);
+/** A stream stores nothing, and is left out by who selects streams. */
+function noSnapshot({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
+  const kept = stored === undefined ? message : `${message} The stored profiles stay.`;
+  if (kind === 'busy') return transientError(`${kept} Run again later.`);
+  return configError(`${kept} To go on without profiles, leave out user_profiles.`);
 }
 
 function warnOfInvalidUtf8({ scan: { invalidUtf8 } }: ProfileSnapshot, { logger }: ProfileDeps): void {

@@ -2,6 +2,7 @@ import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
+import type { ProfileSettings, StoredSnapshot } from '../../extract/profiles.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type ValuesOf } from '../command.ts';
@@ -38,15 +39,27 @@ export async function showPlan(
   const state = await maintenance?.readState(named?.place ?? '', configuration.placeOptions());
   const now = context.clock.now();
   const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
-  const forecast = forecastOf(planned, config.maxConcurrentExports, now);
+  const loadsProfiles =
+    config.userProfiles &&
+    (named === undefined || stateful !== undefined) &&
+    (await areProfilesDue(state?.profiles?.receipt, config, now));
+  const forecast = forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-  const output = { planned, forecast, now };
+  const output = { planned, forecast, loadsProfiles, now };
   return { result: asJson(output), lines: asLines(output) };
+}
+
+/** The module is loaded here, since most plans do not need it. */
+async function areProfilesDue(stored: StoredSnapshot | undefined, settings: ProfileSettings, now: number) {
+  const { isSnapshotDue, profileFilters } = await import('../../extract/profiles.ts');
+  return isSnapshotDue(stored, profileFilters(settings), now);
 }
 
 interface PlanOutput {
   readonly planned: Plan;
   readonly forecast: Forecast;
+  /** True if the sync also exports the user profiles. */
+  readonly loadsProfiles: boolean;
   readonly now: number;
 }
 
@@ -72,8 +85,11 @@ function asJson({ planned, forecast }: PlanOutput) {
 
 const toDateOf = ({ toDateInclusive }: Plan, day: string) => (toDateInclusive === true ? day : addDays(day, 1));
 
-function asLines({ planned, forecast, now }: PlanOutput): string[] {
-  if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
+function asLines({ planned, forecast, loadsProfiles, now }: PlanOutput): string[] {
+  if (planned.days.length === 0) {
+    const profiles = loadsProfiles ? ['One export: the user profiles.'] : [];
+    return [`No day to read: the cursor is at ${planned.cursor}.`, ...profiles];
+  }
   const rows = planned.days.map((day, i) => [`${i + 1}`, day, planned.receipts.has(day) ? 'read again' : 'new']);
   const shown =
     rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', `${rows.length} in total`]] : rows;
@@ -84,7 +100,7 @@ function asLines({ planned, forecast, now }: PlanOutput): string[] {
   return [
     ...tableLines(['', 'day', ''], shown),
     '',
-    `  ${count(rows.length, 'day')}, ${exports}; ${forecast.startableNow} may start at once.`,
+    `  ${count(rows.length, 'day')}, ${exports}${loadsProfiles ? ', the user profiles included' : ''}; ${forecast.startableNow} may start at once.`,
     wait === 0
       ? '  None of them waits, unless others use the quota.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,

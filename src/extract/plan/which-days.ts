@@ -274,7 +274,7 @@ function endDay(
 const EXPORTS_PER_HOUR = 100;
 
 export interface Forecast {
-  /** Exports that the plan sends if nothing fails: one a day, and more to find out the end of an export. */
+  /** Exports that the plan sends if nothing fails: one a day, one of profiles, more to find out the end of an export. */
   readonly least: number;
   readonly most: number;
   readonly startableNow: number;
@@ -282,9 +282,9 @@ export interface Forecast {
   readonly earliestEnd: number;
 }
 
-/** What a plan costs if the documented quota is full; the service is not asked. */
-export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number): Forecast {
-  const least = days.length;
+/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
+export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0): Forecast {
+  const least = days.length + beside;
   const most = least + (endDayOn === undefined ? 0 : 2);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   return { least, most, startableNow: Math.min(most, EXPORTS_PER_HOUR, atOnce), earliestEnd: now + hours * HOUR_MS };

@@ -73,6 +73,9 @@ describe('the stream user_profiles', () => {
     const config = await start(REFUSED);
     const output = await run('read', config, await selected(config));
     expect(output.code).not.toBe(0);
+    const said = JSON.stringify(output.errors());
+    expect(said).toContain('leave out user_profiles');
+    expect(said).not.toContain('stored');
     expect(output.statuses('user_profiles').at(-1)).toBe('INCOMPLETE');
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });

@@ -96,6 +96,8 @@ export class ErasureCase {
     this.configure({ by_column: undefined, ...erasure }, { suppression_file: undefined, ...more });
     if (csv === undefined) return;
     this.answerProfiles = (response) => {
+      // Its date would be that of this machine.
+      response.sendDate = false;
       response.writeHead(200, { 'content-type': 'text/csv' });
       response.end(csv);
     };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
+import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { query } from '../../support/targets/query.ts';
@@ -14,12 +15,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-async function plan(file: string, target = 'duckdb') {
+async function plan(file: string, target = 'duckdb', more: Record<string, string> = {}) {
   const values: Record<string, string> = {
     DFINERY_BASE_URL: 'http://127.0.0.1:9',
     DFINERY_SERVICE_ID: 'service',
     DFINERY_EXPORT_TOKEN: 'token',
     DFINERY_SPOOL_DIR: join(dir, 'spool'),
+    ...more,
   };
   const { code, stdout, stderr } = await runHere(['plan', target, file], { env: values });
   return { code, text: `${stderr}${stdout}` };
@@ -62,6 +64,23 @@ describe('plan with a target', () => {
     const before = ['--from', addDays(dayAt(systemClock.now()), -3), '--to', env.DFINERY_START_DATE];
     const earlier = await runHere(['plan', 'duckdb', file, ...before], { env });
     expect(earlier.stdout).toMatch(/ 1 .* new\n.* 2 .* read again\n/);
+  });
+
+  it('counts the export of user profiles while it is due', async () => {
+    const sim = await startSimulator({ scenario: { events_per_day: 20 } });
+    const { service_id, export_token } = sim.scenario;
+    const yesterday = addDays(dayAt(systemClock.now()), -1);
+    const days = { DFINERY_START_DATE: yesterday, DFINERY_END_DATE: yesterday, DFINERY_TO_DATE_INCLUSIVE: 'true' };
+    const service = { DFINERY_BASE_URL: sim.url, DFINERY_SERVICE_ID: service_id, DFINERY_EXPORT_TOKEN: export_token };
+    const file = join(dir, 'events.duckdb');
+    const env = { ...days, ...service, DFINERY_USER_PROFILES: 'true' };
+    expect((await plan(file, 'duckdb', env)).text).toContain('1 day, 2 exports, the user profiles included;');
+    const { code } = await runHere(['sync', 'duckdb', file], {
+      env: { ...env, DFINERY_SPOOL_DIR: join(dir, 'spool') },
+    });
+    await sim.close();
+    expect(code).toBe(0);
+    expect((await plan(file, 'duckdb', env)).text).not.toContain('profiles');
   });
 
   it('refuses a table with a reserved name that this program did not write', async () => {

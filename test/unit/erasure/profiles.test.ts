@@ -356,3 +356,46 @@ it('a plan goes on if another purge puts people on the list while it asks for th
   expect([plan.exit, plan.places[0].rows], plan.said).toEqual([0, 1]);
   expect(setup.case.fixture.holding(u('b'))).toEqual([]);
 });
+
+describe('the table user_profiles', () => {
+  const CSV =
+    'df_external_id,df_unified_id,df_name,phone\n' +
+    ['a', 'b'].map((person) => `A-${person},${u(person)},marked-name-${person},marked-phone-${person}\n`).join('');
+  const edits = {
+    user_profiles: true,
+    columns_drop: ['df_name'],
+    columns_hash: ['df_unified_id', 'phone'],
+  };
+
+  it('has no value that is dropped or hashed; people are found there and purged all the same', async () => {
+    setup.case.env.DFINERY_HASH_KEY = 'a hash key of at least 32 characters';
+    setup.case.profiles(CSV, {}, edits);
+    const synced = await setup.case.load([row('a'), row('b')]);
+    expect(
+      synced.map(({ code }) => code),
+      synced[0].said,
+    ).toEqual([0, 0, 0]);
+    for (const value of ['marked-name', 'marked-phone', u('')]) expect(setup.case.fixture.holding(value)).toEqual([]);
+    // From now on the table alone knows whose an id is.
+    setup.case.profiles(undefined, { profiles: false }, edits);
+    const person = await setup.case.run('person', '--id', 'A-a', ...only(...PLACES));
+    const shown = person.result
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(
+      shown.map(({ table }) => table),
+      person.said,
+    ).toEqual(PLACES.flatMap(() => ['events', 'user_profiles']));
+    const hash = expect.stringMatching(/^[0-9a-f]{64}$/);
+    expect(shown[1].row).toMatchObject({ df_external_id: 'A-a', df_unified_id: hash, phone: hash });
+    expect(shown[1].row).not.toHaveProperty('df_name');
+    const done = await setup.case.erase('--id', 'A-a');
+    expect([done.exit, done.places.map(({ rows_removed }) => rows_removed)], done.said).toEqual([0, [2, 2, 2]]);
+    expect(setup.case.fixture.holding('A-a')).toEqual([]);
+    for (const place of PLACES) {
+      const [target = '', path = ''] = place.split(' ');
+      expect((await setup.case.run('verify', target, setup.case.at(path))).code, place).toBe(0);
+    }
+  });
+});

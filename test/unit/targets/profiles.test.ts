@@ -81,10 +81,12 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     const second = place.snapshot(csv('df_unified_id,age,member', 'u1,7.5,m1', 'u9,8,m9'));
     const third = place.snapshot(csv('df_unified_id,age', 'u5,1'));
     const ids = async () => {
-      const rows = await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1').catch((error) => {
-        if (/No files found|user_profiles does not exist|ENOENT/.test(String(error))) return [];
-        throw error;
-      });
+      const rows = await place
+        .readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1')
+        .catch((error) => {
+          if (/No files found|user_profiles does not exist|ENOENT/.test(String(error))) return [];
+          throw error;
+        });
       return rows.map(({ u }) => u);
     };
     const before = await ids();
