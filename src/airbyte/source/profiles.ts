@@ -95,13 +95,15 @@ export async function readProfiles(
     await status('COMPLETE');
     return undefined;
   } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof UserError) {
+    if (!signal.aborted && error instanceof UserError) {
       const failure = error.with({ where: { stream: USER_PROFILES } });
       await writer.write(traceOf(failure, clock.now(), redactor.mask));
       await status('INCOMPLETE');
       return failure;
     }
+    // A stop, or a closed stdout, leaves the stream unfinished, too.
+    await status('INCOMPLETE').catch(() => {});
+    signal.throwIfAborted();
     throw error;
   } finally {
     await service.close();

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -100,6 +103,31 @@ describe('the source as a process', () => {
     expect(output.text.endsWith('\n')).toBe(true);
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
+  });
+
+  it('ends profiles INCOMPLETE, without a state, if SIGTERM comes half-way', async () => {
+    const rows = Array.from({ length: 50_000 }, (_, n) => `u${n},${'attribute '.repeat(5)}\n`);
+    const service = createServer((request, response) => {
+      request.resume().on('end', () => response.end(`df_unified_id,plan\n${rows.join('')}`));
+    }).listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const base_url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    const text = { type: ['string', 'null'] };
+    const json_schema = { type: 'object', properties: { df_unified_id: text, plan: text } };
+    const selected = { stream: { name: 'user_profiles', json_schema }, sync_mode: 'full_refresh' };
+    const streams = [{ ...selected, destination_sync_mode: 'overwrite', primary_key: [['df_unified_id']] }];
+    const words = ['--config', files.write({ ...config, base_url, user_profiles: true }), '--catalog'];
+    const output = await runChild(file, ['read', ...words, files.write({ streams }, 'txt')], ({ stdout, kill }) => {
+      let killed = false;
+      stdout.on('data', (chunk: Buffer) => {
+        if (!killed && chunk.includes('"RECORD"')) killed = kill('SIGTERM');
+      });
+    });
+    service.close();
+    expect(output.signal).toBe('SIGTERM');
+    expect(output.records('user_profiles').length).toBeLessThan(rows.length);
+    expect(output.states('user_profiles')).toEqual([]);
+    expect(output.statuses('user_profiles')).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
   });
 
   it('reports an invalid command line', async () => {
