@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { isTrustedOwner } from '../fs/permissions.ts';
+import { isTrustedOwner, keepsModes } from '../fs/permissions.ts';
 
 // Keys that are made once, in a file beside what they protect.
 
@@ -15,7 +16,7 @@ export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'
 export function storedKey(path: string): Secret | undefined {
   try {
     const file = lstatSync(path);
-    const isOpen = process.getuid !== undefined && (file.mode & OTHERS) !== 0;
+    const isOpen = process.getuid !== undefined && (file.mode & OTHERS) !== 0 && keepsModes(dirname(path));
     if (isOpen || !isTrustedOwner(file.uid) || !file.isFile()) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +

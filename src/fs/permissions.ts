@@ -1,6 +1,18 @@
-import { chmodSync, closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { access } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { cannotSync } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
@@ -33,6 +45,26 @@ export function setMode(path: string, mode: number): void {
     if (!WITHOUT_MODES.has(codeOf(error) ?? '')) throw error;
     withoutModes ??= resolve(dirname(path));
   }
+}
+
+/** False if a new file for this user alone is open to others all the same: then bits of modes say nothing about this folder. */
+export function keepsModes(folder: string): boolean {
+  const probe = join(folder, `.modes-${randomUUID()}`);
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(probe, 'wx', 0o600);
+    if ((fstatSync(descriptor).mode & OTHERS) === 0) return true;
+  } catch {
+    // Without the right to write here nothing is known, and modes are believed.
+    return true;
+  } finally {
+    if (descriptor !== undefined) {
+      closeSync(descriptor);
+      rmSync(probe, { force: true });
+    }
+  }
+  withoutModes ??= resolve(folder);
+  return false;
 }
 
 /** Throws a configuration failure for a folder whose files cannot be replaced or removed. */

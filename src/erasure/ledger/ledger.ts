@@ -11,7 +11,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { OWNER_FILE, syncFolder, tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, makeFolders } from '../../fs/permissions.ts';
+import { isTrustedOwner, keepsModes, makeFolders } from '../../fs/permissions.ts';
 import { makeKey, storedKey } from '../key-file.ts';
 import { givenOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
@@ -247,7 +247,7 @@ const ledgerError = (error: unknown, folder: string): unknown =>
 /** Refuses a folder whose files others could take away or replace. */
 function refuseForeignFolder(folder: string): void {
   const { uid, mode } = statSync(folder);
-  const isOpen = process.getuid !== undefined && (mode & 0o022) !== 0;
+  const isOpen = process.getuid !== undefined && (mode & 0o022) !== 0 && keepsModes(folder);
   if (isTrustedOwner(uid) && !isOpen) return;
   throw configError(
     `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
+import { TOKENS } from '../../support/service/simulator.ts';
 
 const PRELOAD = join(import.meta.dirname, '../../support/processes/other-system.cjs');
 const WANTED = { from: daysBack(7), to: daysBack(2) };
@@ -31,6 +32,28 @@ it.for(STATEFUL_TARGETS.flatMap(({ name }) => ['windows', 'share'].map((system) 
     expect(first.stderr.match(/keeps no modes/g) ?? []).toHaveLength(system === 'share' ? 1 : 0);
   },
 );
+
+it('erases with a ledger in a folder that keeps no modes, and warns once', async () => {
+  expect((await fixture.sync()).code).toBe(0);
+  const ledger = join(fixture.dir, 'ledger');
+  mkdirSync(ledger);
+  const erase = [
+    'forget',
+    '--config',
+    fixture.config({ erasure: { import_token: TOKENS.import, ledger_dir: ledger } }),
+    '--json',
+  ];
+  const argv = [...erase, '--in', 'duckdb', fixture.file, '--by-column', 'df_unified_id', '--id', 'nobody'];
+  const plan = await runOn('share', argv);
+  expect(plan.code, plan.stderr).toBe(0);
+  const { hash } = JSON.parse(plan.stdout.trimEnd().split('\n').at(-1) ?? '');
+  // The second run reads the keys that the first has made.
+  for (let run = 1; run <= 2; run++) {
+    const { code, stderr } = await runOn('share', [...argv, '--execute', '--confirm', hash]);
+    expect(code, stderr).toBe(0);
+    expect(stderr.match(/keeps no modes/g)).toHaveLength(1);
+  }
+});
 
 it('compacts a DuckDB file where no open file can be replaced', async () => {
   expect((await fixture.sync()).code).toBe(0);

@@ -54,5 +54,15 @@ if (system === 'macos') {
   refusing('readFile', why);
   refusing('readlink', why);
 }
-if (system === 'share') refusing('chmod', (path) => refused('EPERM', 'chmod', path));
+if (system === 'share') {
+  refusing('chmod', (path) => refused('EPERM', 'chmod', path));
+  for (const name of ['statSync', 'lstatSync', 'fstatSync']) {
+    const stat = fs[name];
+    fs[name] = (...given) => {
+      const file = stat(...given);
+      if (typeof file?.mode === 'number' && (file.isFile() || file.isDirectory())) file.mode |= 0o777;
+      return file;
+    };
+  }
+}
 syncBuiltinESMExports();
