@@ -54,7 +54,7 @@
 
 {#- By event name the columns of event_logs, neither ids nor system columns, that hold a value. -#}
 {% macro properties() -%}
-  {%- set system = ['_key', 'event_date', 'df_unified_id', 'df_api_version', 'df_event_name', 'df_server_datetime', 'df_correction_datetime', 'df_event_detail_log_id', 'df_event_log_id', '_rescued'] -%}
+  {%- set system = ['_key', 'event_date', 'df_unified_id', 'df_api_version', 'df_event_name', 'df_server_datetime', 'df_correction_datetime', 'df_event_detail_log_id', 'df_event_log_id', '_rescued', '_loaded_at'] -%}
   {%- set filled = [] -%}
   {%- if execute -%}
     {%- for column in adapter.get_columns_in_relation(source('dfinery', 'event_logs')) if column.name not in system -%}
