@@ -1,4 +1,4 @@
-import { configError, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { SourceConfig } from '../../config/source.ts';
@@ -57,7 +57,10 @@ export async function profileColumns(
   return IDS;
 }
 
-/** Reads the stream of profiles: a full refresh by one export. Returns why it failed. Throws for a stop, and for defects. */
+/**
+ * Reads the stream of profiles by one export: always all of them, also for a client such as PyAirbyte, which asks every
+ * stream for increments. Returns why it failed. Throws for a stop, and for defects.
+ */
 export async function readProfiles(
   stream: ConfiguredStream,
   config: SourceConfig,
@@ -85,9 +88,6 @@ export async function readProfiles(
     await writer.write(streamState(descriptor, { version: 1, requested_at, filters }, count));
   };
   try {
-    if (stream.syncMode !== 'full_refresh') {
-      throw configError(`The stream ${USER_PROFILES} is a snapshot: set its sync mode to full_refresh.`);
-    }
     const deps = { ...extractDeps(config, service, context, suppressionOf(config)), profiles: service };
     const wanted = { stored: undefined, filters: profileFilters(config) };
     const failure = await heartbeat.during(loadSnapshot(wanted, deps, write));

@@ -44,7 +44,7 @@ def read_twice(config: dict, first: str, last: str) -> None:
     source.check()
     check("the source checks", True)
     streams = sorted(source.get_available_streams())
-    check("its streams are found", streams == ["event_items", "event_logs", "events"], streams)
+    check("its streams are found", streams == ["event_items", "event_logs", "events", "user_profiles"], streams)
     cache = airbyte.new_local_cache("interop", cache_dir=str(SCRATCH / "cache"), cleanup=False)
     days = [export(config, day, day) for day in span(first, last)]
     truth = set().union(*(keys_of(rows) for rows in days))
@@ -54,6 +54,8 @@ def read_twice(config: dict, first: str, last: str) -> None:
         found = {row["_key"] for row in result["events"]}
         check(f"the {turn} read holds every row once", found == truth and len(list(result["events"])) == len(truth), len(found ^ truth))
         check(f"the {turn} read holds every event once", len(list(result["event_logs"])) == len(logs))
+        profiles = [row["df_unified_id"] for row in result["user_profiles"]]
+        check(f"the {turn} read holds every profile once", len(profiles) == len(set(profiles)) > 0, len(profiles))
     kind = str(result["events"].to_pandas().dtypes["df_server_datetime"])
     check("times are timestamps", "datetime64" in kind, kind)
 
@@ -144,7 +146,8 @@ def main() -> None:
     last = (datetime.now(timezone.utc) - timedelta(days=3)).date()
     first = (last - timedelta(days=3)).isoformat()
     with simulator(events_per_day=150) as config:
-        scoped = {**config, "start_date": first, "end_date": last.isoformat(), "spool_dir": str(SCRATCH)}
+        span_of = {"start_date": first, "end_date": last.isoformat()}
+        scoped = {**config, **span_of, "user_profiles": True, "spool_dir": str(SCRATCH)}
         unnamed = through_models(scoped)
         without = {"properties": unnamed, "properties_condition_type": "exclude"} if unnamed else {}
         read_twice({**scoped, **without}, first, last.isoformat())
