@@ -234,7 +234,7 @@ async function requestAll(
 ): Promise<Requested> {
   for (const listed of doneBefore) listed.decision = 'done';
   for (const listed of doneBefore) onDecided(listed);
-  if (deleter === undefined || wanted.length === 0) return { counts: newCounts(), stoppedBy: undefined };
+  if (deleter === undefined || wanted.length === 0) return NOT_REQUESTED;
   return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
 }
 

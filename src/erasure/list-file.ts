@@ -4,7 +4,8 @@ import { CsvError, parse } from 'csv-parse';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
-import { nfc } from '../cells/columns/groups.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
+import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
@@ -50,7 +51,7 @@ export async function* readList(input: string | Bytes, { id, requestedAt }: List
 }
 
 /** Some columns of each row of a CSV or JSON Lines file, in one pass: a pipe can be read only once. */
-export async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<Row> {
+async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<Row> {
   const name = nameOf(input);
   const text = textOf(input);
   let begin = '';
@@ -167,4 +168,23 @@ function placeOf(header: readonly string[], name: string, column: string): numbe
   const why = at === -1 ? `has no column ${quoted(column)}` : `has the column ${quoted(column)} more than once`;
   const shown = header.slice(0, 20).map(quoted).join(', ');
   throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);
+}
+
+/** Unified ids by external id. */
+type Mapping = ReadonlyMap<string, readonly string[]>;
+
+/** The unified ids that a CSV or JSON Lines file with the columns external_id and df_unified_id gives these ids. */
+export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<Mapping> {
+  const mapping = new Map<string, string[]>();
+  for await (const { row, cells } of readColumns(path, ['external_id', UNIFIED_ID])) {
+    // To skip such a cell would leave the person where it is, and its text might be another id.
+    if (cells.some((cell) => cell !== undefined && cell !== null && typeof cell !== 'string')) {
+      throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);
+    }
+    const [id, person] = cells;
+    if (typeof id !== 'string' || !ids.has(id) || typeof person !== 'string' || isPlaceholder(person)) continue;
+    const people = mapping.get(id) ?? [];
+    if (!people.includes(person)) mapping.set(id, [...people, person]);
+  }
+  return mapping;
 }

@@ -32,7 +32,7 @@ interface PlanOptions {
   readonly query: PeopleQuery;
   /** Hash of the service whose people are meant. */
   readonly service: string;
-  readonly guard: PurgeGuard;
+  readonly check: PurgeGuard['check'];
 }
 
 /** The purge of one place: `plan` looks and tries, `run` removes. */
@@ -65,7 +65,7 @@ export class PlacePurge {
   }
 
   /** Finds the people, and does all that their removal does but its last step. */
-  async plan({ query, service, guard }: PlanOptions): Promise<void> {
+  async plan({ query, service, check }: PlanOptions): Promise<void> {
     const { target, path } = this.#place;
     const people = await target.people();
     const { found, foreign } = await people.previewPurge(path, query, this.#options);
@@ -76,7 +76,7 @@ export class PlacePurge {
         `${this.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    guard.check(this.name, found);
+    check(this.name, found);
     this.warnings.push(...found.warnings);
     if (foreign.length === 0) return;
     const more = foreign.length > MAX_NAMED ? ' and more' : '';

@@ -89,11 +89,8 @@ export class Purge {
     const purge = new Purge(request, ids, { people, list });
     for (const [i, place] of purge.#places.entries()) {
       io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${purge.#places.length}) …`);
-      const guard = {
-        check: (name: string, found: PeopleFound) => purge.#requireList(name, found),
-        suppress: async () => 0,
-      };
-      await place.plan({ query: purge.#query(), service: serviceHash(service), guard });
+      const check = (name: string, found: PeopleFound) => purge.#requireList(name, found);
+      await place.plan({ query: purge.#query(), service: serviceHash(service), check });
     }
     purge.#warn();
     if (!isSuppressed && ids.some(({ id }) => !people.foundIds.has(id))) {

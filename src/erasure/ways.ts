@@ -8,7 +8,7 @@ import { differenceOf } from '../engine/people/spelling.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
 import type { PlaceOptions } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './list.ts';
-import { readMapping } from './mapping.ts';
+import { readMapping } from './list-file.ts';
 import { placeName, type StoredPlace } from './place.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles.ts';
 

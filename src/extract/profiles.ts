@@ -112,8 +112,10 @@ async function download(folder: string, deps: ProfileDeps) {
     ...{ service, clock, random, logger, signal },
     scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
     open: () => openSpoolFile(folder, pathOf(++attempts)),
+    onBytes: (count) => {
+      counts.bytes += count;
+    },
   });
-  if (result.kind === 'snapshot') counts.bytes += result.bytes;
   return { result, path: pathOf(attempts) };
 }
 

@@ -56,7 +56,7 @@ export interface NoSnapshot {
   readonly message: string;
 }
 
-export interface ProfileDeps extends Pick<Download, 'clock' | 'random' | 'logger' | 'signal' | 'open'> {
+export interface ProfileDeps extends Pick<Download, 'clock' | 'random' | 'logger' | 'signal' | 'open' | 'onBytes'> {
   readonly service: ProfileService;
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }

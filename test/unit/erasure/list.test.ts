@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
 import { DeletionList, refusedSentence } from '../../../src/erasure/list.ts';
-import { readList } from '../../../src/erasure/list-file.ts';
-import { readMapping } from '../../../src/erasure/mapping.ts';
+import { readList, readMapping } from '../../../src/erasure/list-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-list-'));
 afterAll(() => rmSync(folder, { recursive: true }));
