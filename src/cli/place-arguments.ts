@@ -21,7 +21,7 @@ export interface NamedPlace<T extends Target = Target> {
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeWords = (targets: readonly Target[]): string =>
-  targets.map(({ name, placeName }) => `${name} ${placeName.toUpperCase()}`).join(' or ');
+  targets.map(({ name, placeKind }) => `${name} ${placeKind.toUpperCase()}`).join(' or ');
 
 /** The target and the place of a command. Throws a configuration failure where nothing names them. */
 export function placeOf<T extends Target>(

@@ -50,9 +50,6 @@ export function profilesWithout(profiles: StoredProfiles, removed: number, chang
   return { ...profiles, receipt: { ...receipt, rows_stored: receipt.rows_stored - removed, changed_at } };
 }
 
-/** Number of column changes that a place keeps, the latest ones. */
-const MAX_CHANGES = 10_000;
-
 export const newState = (timezone: string | null): TableState => ({
   timezone,
   columns: FIRST_COLUMNS,
@@ -96,7 +93,7 @@ export function applyBatch(before: TableState, batch: StoredBatch): TableState {
     columns: batch.columns.map(storedColumn),
     receipts,
     exportState: stateAfter(before.exportState, receipts, batch.facts),
-    changes: [...before.changes, ...batch.changes].slice(-MAX_CHANGES),
+    changes: [...before.changes, ...batch.changes],
   };
 }
 

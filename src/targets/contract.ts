@@ -19,7 +19,7 @@ export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;
   /** How help names a place: `file` gives FILE. */
-  readonly placeName: 'file' | 'dir' | 'url';
+  readonly placeKind: 'file' | 'dir' | 'url';
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /**

@@ -6,11 +6,11 @@ import { duckdb } from './duckdb/duckdb-target.ts';
 import { filesTarget } from './files/files-target.ts';
 
 const parquet = filesTarget(
-  { name: 'parquet', placeName: 'dir' },
+  { name: 'parquet', placeKind: 'dir' },
   async () => (await import('./files/parquet/folder.ts')).PARQUET,
 );
 const delta = filesTarget(
-  { name: 'delta', placeName: 'url' },
+  { name: 'delta', placeKind: 'url' },
   async () => (await import('./files/delta/log.ts')).DELTA,
 );
 

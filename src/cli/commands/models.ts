@@ -10,14 +10,14 @@ export const command = defineCommand({
   page: 'look-at-the-data.md',
   async run(values, context) {
     const configuration = new Configuration(values.config, context);
-    const { place: file } = placeOf('models', values, [duckdb], configuration);
+    const { target, place } = placeOf('models', values, [duckdb], configuration);
     const { clock, signal } = context;
     const { lockWaitMs } = configuration.placeOptions();
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');
-    const names = await writeModels({ file, lockWaitMs, clock, signal });
+    const names = await writeModels({ file: place, lockWaitMs, clock, signal });
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );
-    return { result: { v: 1, target: file, models: names }, lines };
+    return { result: { v: 1, target: target.name, place, models: names }, lines };
   },
 });

@@ -24,7 +24,7 @@ export const command = defineCommand({
     const found = await during(`Reading ${place}`, work, context);
     const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays };
     const page = reportPage(found, options);
-    const result = { v: 1, target: place, output };
+    const result = { v: 1, target: target.name, place, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));

@@ -28,5 +28,5 @@ export const command = defineCommand({
 export async function verificationOf({ target, place }: NamedPlace<StatefulTarget>, configuration: Configuration) {
   const maintenance = await target.maintenance();
   const { differences, warnings } = await maintenance.verify(place, configuration.placeOptions());
-  return { v: 1, target: place, differences, warnings };
+  return { v: 1, target: target.name, place, differences, warnings };
 }

@@ -2,7 +2,7 @@ import type { StatefulTarget } from '../contract.ts';
 
 export const duckdb: StatefulTarget = {
   name: 'duckdb',
-  placeName: 'file',
+  placeKind: 'file',
   async open(file, options) {
     const { openDuckDbSink } = await import('./sink.ts');
     return openDuckDbSink({ ...options, file });
