@@ -1,3 +1,4 @@
+import { addDays, type Day } from '../base/days.ts';
 import { sha256 } from '../base/json.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
@@ -38,6 +39,13 @@ export function filtersOf(source: Filters): Filters {
   const { events, eventsCondition, properties, propertiesCondition } = source;
   return { events, eventsCondition, properties, propertiesCondition };
 }
+
+/**
+ * The `to_date` with which a day is requested. Where it is not known whether an export includes its end, rows may come
+ * with two days; *Neighbours* keeps each once.
+ */
+export const toDateOf = (day: Day, isEndIncluded: boolean | undefined): Day =>
+  isEndIncluded === true ? day : addDays(day, 1);
 
 /** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
 export interface HashedColumns {

@@ -3,8 +3,10 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
+import type { SourceConfig } from '../config/source.ts';
 import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
-import { latestToday, readAgainDays } from './plan/calendar.ts';
+import { latestToday } from './plan/calendar.ts';
+import { doubtfulDays } from './plan/doubtful-days.ts';
 import type { ExportState, PriorReceipts, RunProgress } from './receipt.ts';
 
 /**
@@ -32,7 +34,7 @@ export function stateAfter(before: ExportState | undefined, receipts: PriorRecei
     ...(inclusive !== undefined && { to_date_inclusive: inclusive }),
     ...(endsWithoutLine && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
-    read_again: readAgainDays(receipts, facts),
+    read_again: doubtfulDays(receipts, facts),
   };
 }
 
@@ -42,6 +44,12 @@ export const unreadState = (from_date: Day) => ({ version: 1, from_date, days: {
 /** True for a state with which nothing was read yet. */
 export const isUnread = ({ start_date, days }: ExportState): boolean =>
   start_date === undefined && isObject(days) && Object.keys(days).length === 0;
+
+/** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
+export const isEndIncluded = (
+  { toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
+  state: ExportState | undefined,
+): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
 
 /** True for a day that needs no further read: loaded and over, or lost. */
 export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>

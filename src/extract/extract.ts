@@ -3,11 +3,11 @@
 // `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say what
 // goes in and out. `sample.ts` is for `discover`.
 
+import { nameDays } from '../base/days.ts';
 import { groupBy } from '../base/group.ts';
 import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
 import { DayDownloads } from './download/downloads.ts';
 import type { RequestHashes } from './export-request.ts';
-import { nameDays } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
 import { type DayDownload, hasOtherFilters, type PriorReceipt, type RunProgress } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';

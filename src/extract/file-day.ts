@@ -9,6 +9,7 @@ import type { Suppression } from '../cells/columns/row-filter.ts';
 import type { ColumnScan } from '../cells/columns/scan.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { checkBody } from '../service/export/download.ts';
+import { toDateOf } from './export-request.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
 import { type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
 import { openSpoolFile } from './spool.ts';
@@ -80,7 +81,7 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
   }
   return dayDownload([{ ...body, path }], {
     day,
-    to_date: options.toDateInclusive === true ? day : addDays(day, 1),
+    to_date: toDateOf(day, options.toDateInclusive),
     requested_at: new Date(modified).toISOString(),
     is_over: true,
     filters,

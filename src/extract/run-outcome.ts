@@ -1,13 +1,12 @@
-import { addDays, type Day } from '../base/days.ts';
+import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { DayResult } from './download/day.ts';
 import type { Run } from './download/run.ts';
-import { nameDays } from './plan/calendar.ts';
+import { implausible } from './plan/doubtful-days.ts';
 import type { Plan } from './plan/which-days.ts';
-import { implausible } from './plausible.ts';
 import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt, type RunProgress } from './receipt.ts';
 import type { ExtractCounts } from './session.ts';
 

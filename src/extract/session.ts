@@ -7,7 +7,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
-import type { ImplausibleDay } from './plausible.ts';
+import type { ImplausibleDay } from './plan/doubtful-days.ts';
 
 /** The client of the service, with its quota, for one run. */
 export function openExportClient(

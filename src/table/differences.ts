@@ -1,6 +1,5 @@
-import type { Day } from '../base/days.ts';
+import { type Day, nameDays } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
-import { nameDays } from '../extract/plan/calendar.ts';
 import { hasOtherFilters } from '../extract/receipt.ts';
 import type { TableState } from './place-state.ts';
 import type { Receipts } from './receipts.ts';

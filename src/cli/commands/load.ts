@@ -4,7 +4,7 @@ import { count } from '../../base/quantities.ts';
 import type { Suppression } from '../../cells/columns/row-filter.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { hashedColumns, hashesOf } from '../../extract/export-request.ts';
-import { checkState } from '../../extract/export-state.ts';
+import { checkState, isEndIncluded } from '../../extract/export-state.ts';
 import { checkNeedsFile, checkNotFewer, dayFromFile } from '../../extract/file-day.ts';
 import type { RunProgress } from '../../extract/receipt.ts';
 import { editsOf } from '../../extract/session.ts';
@@ -91,7 +91,7 @@ async function loadDay(sink: Sink, loading: Loading, context: Context): Promise<
       timezone: config.timezone,
       edits: editsOf(config),
       suppression,
-      toDateInclusive: exportState?.to_date_inclusive,
+      toDateInclusive: isEndIncluded(config, exportState),
       finalNewline: exportState?.final_newline,
       now,
       signal,

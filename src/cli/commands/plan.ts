@@ -1,6 +1,6 @@
-import { addDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
+import { toDateOf } from '../../extract/export-request.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
 import type { ProfileSettings, StoredSnapshot } from '../../extract/profiles.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
@@ -70,7 +70,7 @@ function asJson({ planned, forecast }: PlanOutput) {
     to_date: planned.days.at(-1) ?? null,
     days: planned.days.map((day) => ({
       from_date: day,
-      to_date: toDateOf(planned, day),
+      to_date: toDateOf(day, planned.toDateInclusive),
       read_again: planned.receipts.has(day),
     })),
     exports_least: forecast.least,
@@ -82,8 +82,6 @@ function asJson({ planned, forecast }: PlanOutput) {
     cursor: planned.cursor,
   };
 }
-
-const toDateOf = ({ toDateInclusive }: Plan, day: string) => (toDateInclusive === true ? day : addDays(day, 1));
 
 function asLines({ planned, forecast, loadsProfiles, now }: PlanOutput): string[] {
   if (planned.days.length === 0) {

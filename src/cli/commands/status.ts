@@ -1,8 +1,8 @@
-import { dayAt } from '../../base/days.ts';
+import { dayAt, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
-import { nameDays } from '../../extract/plan/calendar.ts';
-import { implausible } from '../../extract/plausible.ts';
+import { daysLeftOf } from '../../extract/plan/calendar.ts';
+import { implausible } from '../../extract/plan/doubtful-days.ts';
 import { daysOfOtherFilters } from '../../table/differences.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { RunRecord } from '../../table/runs.ts';
@@ -12,7 +12,6 @@ import { defineCommand } from '../command.ts';
 import { Configuration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
-import { daysLeftOf } from '../report/days.ts';
 
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),

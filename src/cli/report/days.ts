@@ -1,6 +1,7 @@
-import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { addDays, type Day, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
+import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
 import type { TargetReport } from '../../table/place-report.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { type Html, html } from './html.ts';
@@ -18,12 +19,6 @@ const DAY_STATES = {
 type DayState = keyof typeof DAY_STATES;
 
 export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
-
-/** A day that is not loaded and leaves the service within so many days is lost soon. */
-export const SOON_DAYS = 7;
-/** Days until the service no longer exports a day, also where its own today is a day ahead. */
-export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
-  daysBetween(addDays(today, -historyDays), day);
 
 /** A longer history is shown by its latest days alone. */
 const MAX_DAYS = 1_100;

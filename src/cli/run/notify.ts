@@ -1,4 +1,4 @@
-import { type Day, dayAt } from '../../base/days.ts';
+import { type Day, dayAt, nameDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { printable } from '../../base/printable.ts';
@@ -6,12 +6,11 @@ import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { nameDays } from '../../extract/plan/calendar.ts';
+import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { type Context, secretOf } from '../context.ts';
-import { daysLeftOf, SOON_DAYS } from '../report/days.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
 interface NotifiedRun {

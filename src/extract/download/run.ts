@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { addDays, type Day, laterOf } from '../../base/days.ts';
+import { type Day, laterOf } from '../../base/days.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { ExportAnswer } from '../../service/export/protocol.ts';
+import { toDateOf } from '../export-request.ts';
 import type { Plan } from '../plan/which-days.ts';
 import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool.ts';
@@ -79,7 +80,7 @@ export class Run {
 
   /** The `to_date` with which a day is requested. */
   toDateOf(day: Day): Day {
-    return this.toDateInclusive === true ? day : addDays(day, 1);
+    return toDateOf(day, this.toDateInclusive);
   }
 
   /** Records what one day proves about the end of an export. */

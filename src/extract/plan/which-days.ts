@@ -1,6 +1,6 @@
 // This folder: which days a run reads. Pure functions of state, receipts, configuration and time.
 
-import { addDays, type Day, daysBetween, daysOf, earlierOf, laterOf } from '../../base/days.ts';
+import { addDays, type Day, dayAt, daysOf, earlierOf, laterOf, nameDays } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
@@ -13,7 +13,7 @@ import {
   type RequestHashes,
   type RequestSettings,
 } from '../export-request.ts';
-import { checkState, isComplete, isUnread, parseState } from '../export-state.ts';
+import { checkState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
 import {
   type ExportState,
   hasOtherFilters,
@@ -21,7 +21,8 @@ import {
   type PriorReceipt,
   type PriorReceipts,
 } from '../receipt.ts';
-import { lastDayOver, lastDayOverFor, latestToday, nameDays, oldestDay, readAgainDays, todayIn } from './calendar.ts';
+import { daysLeftOf, lastDayOver, lastDayOverFor, latestToday, oldestDay, SOON_DAYS, todayIn } from './calendar.ts';
+import { doubtfulDays } from './doubtful-days.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
@@ -181,7 +182,7 @@ function incrementalDays(input: PlanInput, { state, hashes, start, cursor, oldes
   const otherFilters = [...receipts]
     .filter(([day, receipt]) => day >= oldest && hasOtherFilters(receipt, hashes) && isThere(day, receipts, gaps))
     .map(([day]) => day);
-  const readAgain = [...new Set([...readAgainDays(receipts, { now, appends }), ...otherFilters])]
+  const readAgain = [...new Set([...doubtfulDays(receipts, { now, appends }), ...otherFilters])]
     .filter((day) => day >= start && day <= last)
     .sort();
   const days = [...new Set([...lookback, ...readAgain, ...needed])].sort();
@@ -194,15 +195,17 @@ const isThere = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boo
   !gaps.has(day) && receipts.get(day)?.pruned !== true;
 
 function incrementalWarnings(
-  { settings: { startDate }, prior: { receipts } }: PlanInput,
+  input: PlanInput,
   { state, start, oldest }: Pick<PlanBasis, 'state' | 'start' | 'oldest'>,
   next: Day | undefined,
 ): PlanWarning[] {
+  const { startDate } = input.settings;
+  const { receipts } = input.prior;
   if (state === undefined) {
     return startDate !== undefined && startDate < start ? [shortened(startDate, start)] : [];
   }
   const earlier = daysOf(laterOf(startDate ?? start, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
-  const retention = next === undefined ? [] : retentionWarnings(next, oldest);
+  const retention = next === undefined ? [] : retentionWarnings(next, input);
   return earlier.length === 0 ? retention : [...retention, earlierStart(earlier, start)];
 }
 
@@ -245,12 +248,9 @@ function openWarning({ to, now }: PlanInput, last: Day): PlanWarning[] {
   return [{ event: 'plan.open_day', message }];
 }
 
-/** Warn if days will be lost within so many days. */
-const RETENTION_WARNING_DAYS = 7;
-
-function retentionWarnings(next: Day, oldest: Day): PlanWarning[] {
-  const left = daysBetween(oldest, next);
-  if (left > RETENTION_WARNING_DAYS || left < 0) return [];
+function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning[] {
+  const left = daysLeftOf(next, dayAt(now), settings.historyDays);
+  if (left > SOON_DAYS || left < 0) return [];
   const when = left === 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
   const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
   return [{ event: 'plan.retention_limit', message }];
@@ -258,16 +258,13 @@ function retentionWarnings(next: Day, oldest: Day): PlanWarning[] {
 
 /** Whether an export includes its end; a run that does not know finds it out on the newest day that is over. */
 function endDay(
-  { settings: { toDateInclusive }, now }: PlanInput,
+  { settings, now }: PlanInput,
   state: ExportState | undefined,
   days: readonly Day[],
 ): Pick<Plan, 'toDateInclusive' | 'endDayOn'> {
-  const isIncluded = toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true';
+  const toDateInclusive = isEndIncluded(settings, state);
   const over = lastDayOver(now);
-  return {
-    toDateInclusive: isIncluded,
-    endDayOn: isIncluded === undefined ? days.findLast((day) => day <= over) : undefined,
-  };
+  return { toDateInclusive, endDayOn: toDateInclusive === undefined ? days.findLast((day) => day <= over) : undefined };
 }
 
 /** The documented limit of exports in an hour. */

@@ -129,6 +129,15 @@ describe('a day from a file', () => {
     expect((await load(await fileOf(FIRST), FIRST)).code).toBe(0);
   });
 
+  it('ends where to_date_inclusive says', async () => {
+    const loaded = ['load', 'duckdb', place(), await fileOf(FIRST), '--day', FIRST];
+    expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'false' })).code).toBe(0);
+    const receiptOf = async () => (await stateOf('duckdb', place()))?.receipts.get(FIRST);
+    expect(await receiptOf()).toMatchObject({ to_date: addDays(FIRST, 1) });
+    expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'true' })).code).toBe(0);
+    expect(await receiptOf()).toMatchObject({ to_date: FIRST });
+  });
+
   it.each([
     ['of a day that is loaded and still exported', async () => fileOf('2026-01-17'), '2026-01-17', '--from 2026-01-17'],
     ['of a day that is not over', async () => fileOf('2026-01-20'), '2026-01-20', 'is not over'],

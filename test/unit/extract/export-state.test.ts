@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { parseState, stateAfter } from '../../../src/extract/export-state.ts';
-import { implausible } from '../../../src/extract/plausible.ts';
+import { implausible } from '../../../src/extract/plan/doubtful-days.ts';
 import type { ExportState, PriorReceipt, RunProgress } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 

@@ -5,10 +5,9 @@
 import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import type { Day } from '../../../base/days.ts';
+import { type Day, nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { nameDays } from '../../../extract/plan/calendar.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { makeFolders } from '../../../fs/permissions.ts';

@@ -1,10 +1,13 @@
-import { addDays, type Day } from '../base/days.ts';
-import type { PriorReceipts } from './receipt.ts';
+import { addDays, type Day } from '../../base/days.ts';
+import type { PriorReceipt, PriorReceipts } from '../receipt.ts';
+import { lastDayOver } from './calendar.ts';
 
 /** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
 const WEEKS = 4;
 const LEAST_WEEKS = 2;
 const LEAST_MEDIAN = 100;
+/** Days after a day was over in which the rest of it may still come. */
+const DOUBTFUL_DAYS = 7;
 
 /** A day that is over and has far fewer rows than usual. */
 export interface ImplausibleDay {
@@ -38,4 +41,22 @@ function median(counts: readonly number[]): number {
   const sorted = counts.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/**
+ * The days that are over, and are empty or implausible, until seven days after they were over, in order. Under plain
+ * append (`appends`) only those without rows.
+ */
+export function doubtfulDays(
+  receipts: PriorReceipts,
+  { now, appends }: { readonly now: number; readonly appends: boolean },
+): Day[] {
+  const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, PriorReceipt]) => {
+    if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -DOUBTFUL_DAYS)) return false;
+    return rows === 0 || (!appends && implausible(day, receipts) !== undefined);
+  };
+  return [...receipts]
+    .filter(isDoubtful)
+    .map(([day]) => day)
+    .sort();
 }
