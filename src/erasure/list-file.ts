@@ -6,6 +6,7 @@ import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
+import type { PeopleOfIds } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
@@ -170,11 +171,8 @@ function placeOf(header: readonly string[], name: string, column: string): numbe
   throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);
 }
 
-/** Unified ids by external id. */
-type Mapping = ReadonlyMap<string, readonly string[]>;
-
 /** The unified ids that a CSV or JSON Lines file with the columns external_id and df_unified_id gives these ids. */
-export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<Mapping> {
+export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<PeopleOfIds> {
   const mapping = new Map<string, string[]>();
   for await (const { row, cells } of readColumns(path, ['external_id', UNIFIED_ID])) {
     // To skip such a cell would leave the person where it is, and its text might be another id.

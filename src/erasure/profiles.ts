@@ -4,13 +4,14 @@ import type { Runtime } from '../base/runtime.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
+import type { PeopleOfIds } from '../engine/people/query.ts';
 import { nearForm } from '../engine/people/spelling.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileService } from '../service/export/profiles.ts';
 
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {
   /** The unified ids of the profiles of an id. */
-  readonly people: ReadonlyMap<string, readonly string[]>;
+  readonly people: PeopleOfIds;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
   /** The unified ids, of those that were asked for, whose profile has an external id that is not on the list. */

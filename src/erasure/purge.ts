@@ -1,7 +1,7 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { PeopleFound, PeopleQuery, UnifiedId } from '../engine/people/query.ts';
+import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
@@ -15,7 +15,7 @@ import {
   suppressionToAppend,
   tryToSuppress,
 } from './suppression.ts';
-import { findInAllWays, type PeopleOfList, personOf, type Ways } from './ways.ts';
+import { findInAllWays, type PeopleOfList, type Ways } from './ways.ts';
 
 export interface PurgeRequest {
   readonly ways: Ways;

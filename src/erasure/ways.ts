@@ -2,8 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { isHash } from '../engine/people/cells.ts';
-import type { PeopleFound } from '../engine/people/query.ts';
+import { joinPeople, type PeopleFound, type PeopleOfIds, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
 import type { PlaceOptions } from '../targets/contract.ts';
@@ -30,7 +29,7 @@ export interface Ways {
 /** The people of a list, before anything is changed. */
 export interface PeopleOfList {
   /** Unified ids by external id, in every form that a way has. */
-  readonly people: ReadonlyMap<string, readonly string[]>;
+  readonly people: PeopleOfIds;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */
@@ -46,8 +45,8 @@ export interface PeopleOfList {
 
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
-  '(DFINERY_EXPORT_TOKEN), or load user profiles (user_profiles), or name the column that holds the external ID (--by-column, erasure.by_column), or give ' +
-  '--mapping FILE.';
+  '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
+  '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** The ways as words for the ledger, which tell where somebody was looked for. */
 export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
@@ -61,10 +60,6 @@ export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
 const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): boolean =>
   profiles === undefined && mapping === undefined;
 
-/** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personOf = (text: string, hashKey: HashKey | undefined): string =>
-  hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);
-
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findInAllWays(
   listed: readonly ListedId[],
@@ -73,24 +68,24 @@ export async function findInAllWays(
 ): Promise<PeopleOfList> {
   const { hashKey, column } = ways;
   const ids = new Set(listed.map(({ id }) => id));
+  const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
   let asksProfiles = asksTables(ways);
   let inRows = await searchRows([...ids], asksProfiles, ways);
-  const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
   const named = new Set(
     inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat()).map((text) => personOf(text, hashKey)),
   );
   const query = { ids, isNamed: (text: string) => named.has(personOf(text, hashKey)) };
   const asked = mapping === undefined && ways.profiles ? await profilesOfIds(query, ways.profiles, io) : undefined;
+  const [profiles, why] = typeof asked === 'string' ? [undefined, asked] : [asked, undefined];
   const warnings: string[] = [];
-  if (typeof asked === 'string') {
+  if (why !== undefined) {
     asksProfiles = true;
     inRows = await searchRows([...ids], asksProfiles, ways);
-    warnings.push(`${asked} People are found in the places alone.`);
+    warnings.push(`${why} People are found in the places alone.`);
   }
   if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.hasProfiles)) {
-    const why =
-      typeof asked === 'string' ? `${asked} ` : column === undefined ? '' : `No place has a column ${column}. `;
-    throw configError(`${why}${NO_WAY} Nothing was done.`);
+    const lacking = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
+    throw configError(`${lacking} ${NO_WAY} Nothing was done.`.trimStart());
   }
   for (const place of inRows) {
     warnings.push(...place.warnings);
@@ -98,12 +93,7 @@ export async function findInAllWays(
       warnings.push(`${place.name} has no column ${column}: people are found there in the other ways alone.`);
     }
   }
-  const profiles = typeof asked === 'string' ? undefined : asked;
-  const sources = [profiles?.people, mapping, ...inRows.map(({ peopleOf }) => peopleOf)];
-  const people = new Map<string, readonly string[]>();
-  for (const source of sources) {
-    for (const [id, texts] of source ?? []) people.set(id, [...new Set([...(people.get(id) ?? []), ...texts])]);
-  }
+  const people = joinPeople(profiles?.people, mapping, ...inRows.map(({ peopleOf }) => peopleOf));
   const foundIds = new Set([...people.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
     people,

@@ -1,4 +1,13 @@
+// This folder: finds people in the rows of a place, for all targets.
+//
+// Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
+// hashed, in all rows or in some. `find.ts` fills tables of keys: texts that a cell may hold. From these follow the
+// people, and a condition on rows. A purge removes the rows of that condition, so it removes what was found.
+
 import type { HashKey } from '../../cells/columns/hash-key.ts';
+
+/** Unified ids by external id. */
+export type PeopleOfIds = ReadonlyMap<string, readonly string[]>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -8,8 +17,8 @@ export interface PeopleQuery {
   readonly column?: string | undefined;
   /** True if the table of profiles, where there is one, tells whose the ids are. They are compared as exact text. */
   readonly asksProfiles?: boolean | undefined;
-  /** Unified ids by external id, as they were found outside of the place. */
-  readonly people?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** The people of the ids as they were found outside of the place. */
+  readonly people?: PeopleOfIds | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
@@ -37,8 +46,8 @@ export interface PeopleFound {
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
   /** The unified ids of the rows whose column, or whose external id, is an id. */
-  readonly peopleOf: ReadonlyMap<string, readonly string[]>;
-  /** Of ids that the column does not hold: a text that it holds, and that differs only in its spelling. */
+  readonly peopleOf: PeopleOfIds;
+  /** Of ids without a row: a text of the column that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rows: number;
@@ -73,3 +82,22 @@ export const NOBODY: PeopleFound = {
   suppressionLength: 0,
   warnings: [],
 };
+
+/** The people of each id, from all of these sources. */
+export function joinPeople(...sources: readonly (PeopleOfIds | undefined)[]): PeopleOfIds {
+  const people = new Map<string, readonly string[]>();
+  for (const source of sources) {
+    for (const [id, texts] of source ?? []) people.set(id, [...new Set([...(people.get(id) ?? []), ...texts])]);
+  }
+  return people;
+}
+
+export const HASH_PATTERN = '[0-9a-f]{64}';
+const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
+
+/** True for a text that may be a hash of a value. */
+export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
+
+/** A text that is equal for a unified id and its hash, so that both count as one person. */
+export const personOf = (text: string, hashKey: HashKey | undefined): string =>
+  hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);

@@ -4,8 +4,8 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { findPeople, joined, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
-import type { PeopleQuery } from '../../engine/people/query.ts';
+import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
+import { joinPeople, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
@@ -84,7 +84,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
       try {
         const { before, found } = await place.exclusively(async (commit) => {
           const { lookup, change } = await withoutPeople(place, { ...query, people }, options.signal);
-          people = joined(people, lookup.found.peopleOf);
+          people = joinPeople(people, lookup.found.peopleOf);
           const { snapshot } = place;
           await place.log.tryErase(leavingOf(change));
           const suppressionLength = await options.onFound(lookup.found);

@@ -11,22 +11,7 @@ import type { Table } from '../../table/table.ts';
 import { rescueKey } from '../rows/cells.ts';
 import type { Engine } from '../session/engine.ts';
 import { anyOf, identifier, textLiteral } from '../session/quote.ts';
-import type { PeopleQuery } from './query.ts';
-
-// The cells of one column of external or unified ids, and how ids of a list are compared with them. The text of a cell
-// is the canonical text of its value. The keys of an id are its text, and its canonical text in the types of the column.
-// If the column is hashed, the hashes of these are keys too.
-
-/**
- * Temporary tables of keys, with the number of their id: `ids` of the column, `people` of the unified ids of the ids,
- * `others` of those of the suppression list. Each table that is searched has its own.
- */
-export const keyTables = ({ table }: Pick<SearchedTable, 'table'>) => ({
-  ids: `temp.main._dfinery_ids_${table}`,
-  people: `temp.main._dfinery_people_${table}`,
-  others: `temp.main._dfinery_others_${table}`,
-});
-export type KeyTables = ReturnType<typeof keyTables>;
+import { isHash, type PeopleQuery } from './query.ts';
 
 /** The rows of one table of a place. */
 export interface SearchedTable {
@@ -38,27 +23,16 @@ export interface SearchedTable {
   readonly place: string;
 }
 
-/** A text that is looked for, with the number of its id in the list. */
-export interface Wanted {
-  readonly n: number;
-  readonly text: string;
-}
-
-export const HASH_PATTERN = '[0-9a-f]{64}';
-const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
-
-/** True for a text that may be a hash of a value. */
-export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
-
-/** Names match whatever Unicode form a keyboard or an editor gave them. */
-const isSameName = (a: string, b: string): boolean => nfc(a) === nfc(b);
-
-/** The columns of a table that hold a column of the export; none if it never had a value. */
+/** The columns of a table that hold a column of the export, in whatever Unicode form; none if it never had a value. */
 export const columnsNamed = (state: TableState, name: string): Typed[] =>
-  state.columns.filter(isTyped).filter(({ source }) => isSameName(source, name));
+  state.columns.filter(isTyped).filter(({ source }) => nfc(source) === nfc(name));
 
-/** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
-export class Cells {
+/**
+ * A column of external or unified ids, as the export names it: the cells of all table columns with its name, and of
+ * `_rescued`. The text of a cell is the canonical text of its value. The keys of an id are its text, and its canonical
+ * text in the types of the column. If the column is hashed, the hashes of these are keys too.
+ */
+export class IdColumn {
   readonly source: string;
   /** SQL of the text of each of these cells, NULL if it is absent. */
   readonly texts: readonly string[];
@@ -68,48 +42,46 @@ export class Cells {
   readonly pads: readonly string[];
   /** True if some rows have the values and some their hashes. */
   readonly isMixed: boolean;
+  /** True if the column is hashed, but not under the key that was given. */
+  readonly lacksKey: boolean;
   readonly #place: string;
   readonly #key: HashKey | undefined;
   readonly #hashings: readonly HashedColumns[];
 
   constructor({ state, place }: SearchedTable, { hashKey }: PeopleQuery, name: string) {
-    const own = columnsNamed(state, name);
-    if (own.length === 0) throw internalError(`${place} has no column ${name}.`);
-    this.source = own[0].source;
+    const columns = columnsNamed(state, name);
+    if (columns.length === 0) throw internalError(`${place} has no column ${name}.`);
+    this.source = columns[0].source;
     this.#place = place;
     this.#key = hashKey;
     const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];
-    this.#hashings = hashed.filter(({ columns }) => columns.includes(this.source));
-    this.pads = this.#hasOwnKey && hashKey !== undefined ? padsOf(hashKey) : [];
+    this.#hashings = hashed.filter(({ columns: names }) => names.includes(this.source));
+    const hasKey = this.#hashings.some(({ key_check }) => key_check === hashKey?.check);
+    this.lacksKey = this.#hashings.length > 0 && !hasKey;
+    this.pads = hasKey && hashKey !== undefined ? padsOf(hashKey) : [];
     this.isMixed = this.#hashings.length < hashed.length;
-    this.texts = own.flatMap((column) => textsOf(column, zone));
-    const plain = ['text', ...new Set(own.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
+    this.texts = columns.flatMap((column) => textsOf(column, zone));
+    const plain = ['text', ...new Set(columns.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
     this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
   /** TRUE when a cell of the row has a key of the table, else FALSE. */
   isAmong(table: string): string {
-    return isAnyAmong(this.texts, table);
+    return anyOf(this.texts.map((text) => isKey(text, table)));
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
   hashKeyOf(text: string): string | undefined {
     if (this.#hashings.length === 0 || !isHash(text)) return undefined;
-    return (this.#hasOwnKey ? this.#key?.check : this.#hashings.at(-1)?.key_check) ?? undefined;
-  }
-
-  /** A text that is equal for a value and its hash, so that both count as one person. */
-  personOf(text: string): string {
-    return this.pads.length === 0 || isHash(text) || this.#key === undefined ? text : this.#key.hashOf(text);
+    return (this.lacksKey ? this.#hashings.at(-1)?.key_check : this.#key?.check) ?? undefined;
   }
 
   /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
   hashWarnings(): string[] {
-    if (this.#hashings.length === 0) return [];
-    if (!this.#hasOwnKey) {
-      const given = this.#key === undefined ? 'hash_key is missing' : 'hash_key is another one';
+    if (this.lacksKey) {
+      const why = this.#key === undefined ? 'hash_key is missing' : 'hash_key is another one';
       throw configError(
-        `${this.#place} holds the column ${this.source} hashed, but ${given}: give the one that it was loaded with, in ` +
+        `${this.#place} holds the column ${this.source} hashed, but ${why}: give the one that it was loaded with, in ` +
           'hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
@@ -118,15 +90,10 @@ export class Cells {
       `${this.#place}: some rows have ${this.source} hashed under another key. Run again with that key for those.`,
     ];
   }
-
-  get isHashedUnknown(): boolean {
-    return this.#hashings.length > 0 && !this.#hasOwnKey;
-  }
-
-  get #hasOwnKey(): boolean {
-    return this.#hashings.some(({ key_check }) => key_check === this.#key?.check);
-  }
 }
+
+/** TRUE when a text is a key of the table, else FALSE. */
+export const isKey = (text: string, table: string): string => `coalesce(${text} IN (SELECT key FROM ${table}), false)`;
 
 function textsOf(column: Typed, zone: Zone | undefined): string[] {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
@@ -143,10 +110,3 @@ export const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha2
 
 export const padsOf = ({ block }: HashKey): string[] =>
   [INNER_PAD, OUTER_PAD].map((pad) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex'));
-
-export const isAnyAmong = (texts: readonly string[], table: string): string =>
-  anyOf(texts.map((text) => `coalesce(${text} IN (SELECT key FROM ${table}), false)`));
-
-/** A relation `wanted` (n, text) of a parameter of JSON, which is the one after the pads. */
-export const wantedSql = (pads: readonly string[]): string =>
-  `(SELECT w.n AS n, w.text AS text FROM (SELECT unnest(from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')) AS w))`;
