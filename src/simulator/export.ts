@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
-import { chunksOf, eventLines, profileLines } from './data/csv.ts';
-import { allows, type NameFilter, type RowQuery, ZONE_HOURS } from './data/dataset.ts';
-import { PROFILE_PROPERTIES } from './data/profiles.ts';
-import { type Exchange, fail, retryAfter } from './exchange.ts';
-import type { Service } from './service.ts';
+import { PROFILE_PROPERTIES } from './data/columns.ts';
+import { allows, type Dataset, type NameFilter, type RowQuery } from './data/dataset.ts';
+import { ZONE_HOURS } from './data/event.ts';
+import { type Exchange, fail, retryAfter, type Service } from './service.ts';
 
 const MESSAGES: Readonly<Record<number, string>> = {
   400: 'invalid_parameter',
@@ -43,11 +42,11 @@ async function serve(
   if (!limits.export.take()) return fail(exchange, 429, 'too_many_api_requests', limits.export.headers());
   service.runningExports++;
   res.once('close', () => service.runningExports--);
-  const given = service.answerOf(operation);
-  await clock.sleep(given?.latency_ms ?? 0, exchange.closed);
-  if (given?.status !== undefined) {
-    const headers = { ...limits.export.headers(), ...retryAfter(given.retry_after_s) };
-    return fail(exchange, given.status, MESSAGES[given.status] ?? 'unknown_error', headers);
+  const planned = service.answerOf(operation);
+  await clock.sleep(planned?.latency_ms ?? 0, exchange.closed);
+  if (planned?.status !== undefined) {
+    const headers = { ...limits.export.headers(), ...retryAfter(planned.retry_after_s) };
+    return fail(exchange, planned.status, MESSAGES[planned.status] ?? 'unknown_error', headers);
   }
   const lines = linesOf(exchange);
   if (typeof lines === 'string') return fail(exchange, 400, lines, limits.export.headers());
@@ -90,4 +89,35 @@ function readFilter(names: unknown, condition: unknown): NameFilter | undefined 
   if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
   if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;
   return { condition: list.length === 0 ? 'all' : condition, names: new Set(list) };
+}
+
+const CHUNK_CHARS = 48 * 1024;
+
+const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+const lineOf = (cells: readonly string[]): string => `${cells.map(quoted).join(',')}\n`;
+
+/** The lines of an export of events, the header first. */
+function* eventLines(dataset: Dataset, query: RowQuery): Generator<string> {
+  const columns = dataset.header(query);
+  yield lineOf(columns.map(({ name }) => name));
+  for (const row of dataset.rows(query)) yield lineOf(columns.map((column) => dataset.cell(column, row)));
+}
+
+/** The lines of an export of profiles, with these columns. */
+function* profileLines(dataset: Dataset, columns: readonly string[]): Generator<string> {
+  yield lineOf(columns);
+  for (const profile of dataset.profiles()) yield lineOf(columns.map((name) => profile[name] ?? ''));
+}
+
+/** Yields the bytes of lines that are generated on demand: never more than one chunk (about 64 KiB) at a time. */
+function* chunksOf(lines: Iterable<string>): Generator<Buffer, void, undefined> {
+  let pending = '';
+  for (const line of lines) {
+    pending += line;
+    if (pending.length < CHUNK_CHARS) continue;
+    yield Buffer.from(pending);
+    pending = '';
+  }
+  yield Buffer.from(pending);
 }

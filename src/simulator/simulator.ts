@@ -1,18 +1,15 @@
 // This folder: the embedded service, which shares no code with its client: its operations on loopback, with made-up
 // events and profiles, for the demo and the command `simulate`.
 
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../base/clock.ts';
+import { codeOf, configError, messageOf } from '../base/errors.ts';
+import { jsonOf } from '../base/json.ts';
+import { serveDelete } from './delete.ts';
+import { serveExport, serveProfiles } from './export.ts';
 import { parseScenario, type Scenario } from './scenario.ts';
-import { listen } from './server.ts';
-import { Service } from './service.ts';
-
-export interface SimulatorOptions {
-  /** 0, the default, takes a free port. */
-  readonly port?: number;
-  /** Keys of schemas/scenario.json. */
-  readonly scenario?: unknown;
-  readonly clock?: Clock;
-}
+import { type Exchange, fail, Service } from './service.ts';
 
 export interface Simulator {
   readonly url: string;
@@ -21,9 +18,74 @@ export interface Simulator {
   close(): Promise<void>;
 }
 
-/** Starts the embedded service on 127.0.0.1. Throws a configuration error if the scenario or the port is unusable. */
-export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { port = 0, clock = systemClock } = options;
-  const scenario = parseScenario(options.scenario ?? {});
-  return { ...(await listen(new Service(scenario, clock), port)), scenario };
+const LOOPBACK = '127.0.0.1';
+const MAX_BODY_BYTES = 1024 * 1024;
+const OPERATIONS: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
+  '/api/v1/export/event': serveExport,
+  '/api/v1/export/userprofile': serveProfiles,
+  '/api/v1/identities/delete': serveDelete,
+};
+
+/**
+ * Starts the embedded service on loopback; port 0 takes a free one. `scenario` has keys of schemas/scenario.json. Throws
+ * a configuration error if the scenario or the port is unusable.
+ */
+export async function startSimulator({
+  port = 0,
+  scenario: keys = {},
+  clock = systemClock,
+}: {
+  readonly port?: number;
+  readonly scenario?: unknown;
+  readonly clock?: Clock;
+} = {}): Promise<Simulator> {
+  const scenario = parseScenario(keys);
+  const service = new Service(scenario, clock);
+  const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => {
+      const why = codeOf(cause) ?? messageOf(cause);
+      reject(configError(`The port ${port} cannot be used (${why}): give another, or 0 for a free one.`, { cause }));
+    });
+    server.listen(port, LOOPBACK, resolve);
+  });
+  const taken = (server.address() as AddressInfo).port;
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { url: `http://${LOOPBACK}:${taken}`, port: taken, scenario, close };
+}
+
+async function serve(service: Service, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  res.once('close', () => over.abort());
+  res.on('error', () => over.abort());
+  try {
+    const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
+    const operation = Object.hasOwn(OPERATIONS, pathname) ? OPERATIONS[pathname] : undefined;
+    const text = await readBody(req);
+    const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
+    const body = isJson ? jsonOf(text) : undefined;
+    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: over.signal };
+    await service.clock.sleep(service.scenario.latency_ms, over.signal);
+    if (operation === undefined) return fail(exchange, 404, 'not_found');
+    if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
+    await operation(exchange);
+  } catch {
+    // The client is gone, or its request was too large, or the simulator has a defect: never an answer of the service.
+    res.destroy();
+  }
+}
+
+async function readBody(req: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_BODY_BYTES) throw new Error('The body is too large.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,4 +1,4 @@
-import { codeOf, configError, EXIT } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { defineCommand, text, whole, withDefault } from '../command.ts';
@@ -12,13 +12,7 @@ export const command = defineCommand({
   page: 'simulator.md',
   async run({ port, scenario: file }, { clock, logger, signal, terminal }) {
     const scenario = file === undefined ? {} : readJsonFile(file, 'the scenario');
-    const simulator = await startSimulator({ scenario, clock, port }).catch((error: unknown) => {
-      throw codeOf(error) === undefined
-        ? error
-        : configError(`--port ${port} cannot be used (${codeOf(error)}): give another, or 0 for a free one.`, {
-            cause: error,
-          });
-    });
+    const simulator = await startSimulator({ scenario, clock, port });
     try {
       const { service_id, export_token, import_token } = simulator.scenario;
       terminal.result(JSON.stringify({ base_url: simulator.url, service_id, export_token }));

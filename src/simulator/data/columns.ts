@@ -1,5 +1,4 @@
-import { EVENT_KINDS, fullStamp, ITEM_EVENTS, maskOf, type Row, shortStamp } from './event.ts';
-import { hashText, hex8, mix } from './hash.ts';
+import { EVENT_KINDS, fullStamp, hashText, hex8, ITEM_EVENTS, maskOf, mix, type Row, shortStamp } from './event.ts';
 
 /** Generates the text of a cell for a row, by `h`; an empty text is an absent value. */
 type Generator = (row: Row, h: number, dataset: { readonly seed: number; readonly serviceId: string }) => string;
@@ -32,7 +31,7 @@ function columnOf([name, values, part]: Definition): Column {
   return { name, salt: hashText(name), text, ...USUAL, ...part };
 }
 
-export const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
+const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
 
 /** Generates one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
@@ -62,7 +61,7 @@ const amount: Generator = (_row, h) => {
 };
 
 const twoDigits = (n: number) => String(n).padStart(2, '0');
-export const birthday = (h: number): string =>
+const birthday = (h: number): string =>
   `${1940 + ((h >>> 8) % 75)}-${twoDigits(1 + ((h >>> 15) % 12))}-${twoDigits(1 + ((h >>> 20) % 28))}`;
 
 /** Generates whole numbers on one day, numbers with a fraction on the next, text on the third. */
@@ -71,7 +70,7 @@ const level: Generator = (row, h) => {
   return turn === 0 ? String(h % 10) : turn === 1 ? `${h % 10}.25` : pick(['silver', 'gold', '7', '다이아'], h);
 };
 
-export const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, user))}`;
+const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, user))}`;
 
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');
@@ -217,3 +216,28 @@ export const COLUMNS: readonly Column[] = [
 ]
   .map(columnOf)
   .sort((a, b) => (a.name < b.name ? -1 : 1));
+
+/** The attributes of a profile, and how many of 256 profiles have each. */
+const ATTRIBUTES: readonly (readonly [name: string, fill: number, textOf: (h: number) => string])[] = [
+  ['df_birth', 150, birthday],
+  ['df_gender', 200, (h) => pick(['F', 'M'], h)],
+  ['df_membership', 120, (h) => pick(['basic', 'gold', 'VIP'], h)],
+  ['df_name', 230, (h) => pick(['김민수', '이서연', '박지훈', 'Anna Lee', 'O\'Neill, "Jo"'], h)],
+  ['favourite_colour', 60, (h) => pick(['빨강', 'navy', '#00ff00'], h)],
+];
+
+/** The columns that a filter of properties selects from. */
+export const PROFILE_PROPERTIES: readonly string[] = ATTRIBUTES.map(([name]) => name);
+
+/** The profile of a user, by column; an absent value is an empty text. */
+export function profileOf(user: number, seed: number): Readonly<Record<string, string>> {
+  const attributes = ATTRIBUTES.map(([name, fill, textOf]) => {
+    const h = mix(mix(seed, user), hashText(name));
+    return [name, (h & 0xff) < fill ? textOf(h) : ''];
+  });
+  return {
+    df_unified_id: unifiedId(user, seed),
+    df_external_id: memberNumber(user),
+    ...Object.fromEntries(attributes),
+  };
+}

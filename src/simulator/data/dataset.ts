@@ -1,10 +1,7 @@
 import { type Day, daysOf } from '../../base/days.ts';
-import { COLUMNS, type Column, memberNumber } from './columns.ts';
-import { type DayPlan, EVENT_KINDS, eventAt, planDay, type Row, varied, ZONE_HOURS } from './event.ts';
-import { hashText, mix } from './hash.ts';
-import { profileOf } from './profiles.ts';
-
-export { ZONE_HOURS };
+import type { Scenario } from '../scenario.ts';
+import { COLUMNS, type Column, memberNumber, profileOf } from './columns.ts';
+import { EVENT_KINDS, eventAt, hashText, mix, planDay, type Row, USERS } from './event.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -21,14 +18,7 @@ export interface RowQuery {
   readonly now: number;
 }
 
-interface DatasetOptions {
-  readonly seed: string;
-  readonly service_id: string;
-  readonly events_per_day: number;
-  readonly days: Readonly<Record<Day, number>>;
-}
-
-const USERS = 2_000;
+type DatasetOptions = Pick<Scenario, 'seed' | 'service_id' | 'events_per_day' | 'days'>;
 
 export const allows = ({ condition, names }: NameFilter, name: string): boolean =>
   condition === 'all' || names.has(name) === (condition === 'include');
@@ -60,9 +50,10 @@ export class Dataset {
   /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */
   *rows(query: RowQuery): Generator<Row, void, undefined> {
     const kinds = this.#kindsOf(query);
-    for (const plan of this.#plansOf(query)) {
+    for (const day of daysOf(query.from, query.last)) {
+      const plan = planDay(this.#seed, day, this.#options);
       for (let i = 0; i < plan.events; i++) {
-        const row = eventAt(plan, i, USERS);
+        const row = eventAt(plan, i);
         if (row.server > query.now) break;
         if ((kinds & (1 << row.kind)) === 0 || this.#deletedUsers.has(row.user)) continue;
         for (; row.item < row.items; row.item++) yield row;
@@ -76,9 +67,7 @@ export class Dataset {
     let open = asked.filter((column) => !column.isSystem);
     const seen = new Set(asked.filter((column) => column.isSystem));
     for (const row of open.length > 0 ? this.rows(query) : []) {
-      const found = open.filter((column) => this.cell(column, row) !== '');
-      if (found.length === 0) continue;
-      for (const column of found) seen.add(column);
+      for (const column of open) if (this.cell(column, row) !== '') seen.add(column);
       open = open.filter((column) => !seen.has(column));
       if (open.length === 0) break;
     }
@@ -94,12 +83,6 @@ export class Dataset {
     if ((column.events & (1 << kind)) === 0 || mix(plan.hash, column.salt) % 256 >= column.days) return '';
     const drawn = column.grain === 'item' ? mix(h, item) : h;
     return (drawn & 0xff) < column.fill ? column.text(row, drawn, context) : '';
-  }
-
-  #plansOf({ from, last }: RowQuery): DayPlan[] {
-    const { events_per_day, days } = this.#options;
-    const eventsOf = (day: Day, hash: number) => days[day] ?? varied(events_per_day, day, hash);
-    return daysOf(from, last).map((day) => planDay(this.#seed, day, eventsOf));
   }
 
   /** Bits of the kinds of event that a query selects. */

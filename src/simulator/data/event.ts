@@ -2,7 +2,31 @@
 
 import { type Day, startOf } from '../../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
-import { mix, unit } from './hash.ts';
+import type { Scenario } from '../scenario.ts';
+
+/** Mixes two numbers into 32 bits; for a fixed `a`, different `b` have different results. */
+export function mix(a: number, b: number): number {
+  let h = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  h ^= h >>> 16;
+  h = Math.imul(h, 0x27d4eb2f);
+  return (h ^ (h >>> 15)) >>> 0;
+}
+
+/** FNV-1a over UTF-16 code units. */
+export function hashText(text: string): number {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  return h >>> 0;
+}
+
+const TWO_32 = 2 ** 32;
+
+/** A hash as a number in [0, 1). */
+export const unit = (hash: number): number => hash / TWO_32;
+
+export const hex8 = (h: number): string => h.toString(16).padStart(8, '0');
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
@@ -48,7 +72,6 @@ export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items ===
 
 /** The events of one day; `start` is its first instant (ms UTC). */
 export interface DayPlan {
-  readonly day: Day;
   /** Days since 1970. */
   readonly number: number;
   readonly hash: number;
@@ -57,27 +80,33 @@ export interface DayPlan {
   readonly compact: string;
 }
 
-export function planDay(seed: number, day: Day, eventsOf: (day: Day, hash: number) => number): DayPlan {
+/** `events_per_day` holds for a day that `days` does not name. */
+export function planDay(
+  seed: number,
+  day: Day,
+  { events_per_day: usual, days }: Pick<Scenario, 'events_per_day' | 'days'>,
+): DayPlan {
   const number = startOf(day) / DAY_MS;
   const hash = mix(seed, number);
   const start = startOf(day) - ZONE_HOURS * HOUR_MS;
-  return { day, number, hash, start, events: eventsOf(day, hash), compact: day.replaceAll('-', '') };
+  return { number, hash, start, events: days[day] ?? varied(usual, day, hash), compact: day.replaceAll('-', '') };
 }
 
 /** About `usual` events: one tenth more or less, and a tenth more at the weekend. */
-export function varied(usual: number, day: Day, hash: number): number {
+function varied(usual: number, day: Day, hash: number): number {
   const weekday = new Date(startOf(day)).getUTCDay();
   const weekend = weekday === 0 || weekday === 6 ? 0.1 : 0;
   return Math.round(usual * (0.9 + 0.2 * unit(mix(hash, 1)) + weekend));
 }
 
 const MAX_ITEMS = 5;
+export const USERS = 2_000;
 
 /** One event and the number of one of its items; instants in ms UTC. */
 export type Row = ReturnType<typeof eventAt>;
 
 /** Event `index` of a day. Events are numbered in the order of their arrival. */
-export function eventAt(plan: DayPlan, index: number, users: number) {
+export function eventAt(plan: DayPlan, index: number) {
   const hash = mix(plan.hash, index + 16);
   const server = plan.start + Math.floor(((index + unit(mix(hash, 2))) / plan.events) * DAY_MS);
   const kind = KIND_OF[hash >>> 22];
@@ -89,7 +118,7 @@ export function eventAt(plan: DayPlan, index: number, users: number) {
     hash,
     kind,
     // Some users have far more events than others.
-    user: Math.floor(unit(mix(hash, 7)) ** 2 * users),
+    user: Math.floor(unit(mix(hash, 7)) ** 2 * USERS),
     items: EVENT_KINDS[kind].items === 'many' ? 1 + (mix(hash, 9) % MAX_ITEMS) : 1,
     // Changed while it is read: the same object represents one item after the other.
     item: 0,

@@ -121,7 +121,7 @@ it('a port of simulate that is taken is refused by name', async () => {
   const { port } = holder.address() as AddressInfo;
   const { code, stderr } = await run(`simulate --port ${port}`);
   holder.close();
-  expect([code, stderr]).toEqual([2, expect.stringContaining(`--port ${port} cannot be used (EADDRINUSE)`)]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(`port ${port} cannot be used (EADDRINUSE)`)]);
 });
 
 it.each([
