@@ -1,6 +1,6 @@
 import { isObject } from '../base/json.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
-import { KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
+import { KNOWN_COLUMNS } from '../cells/columns/groups.ts';
 import type { Problem } from './problems.ts';
 
 const KNOWN = [...KNOWN_COLUMNS.values()];

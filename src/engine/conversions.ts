@@ -1,9 +1,9 @@
+import { identifier } from '../cells/types/sql.ts';
 import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/type.ts';
 import { sqlWiden, TYPES } from '../cells/types/types.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { isRetyped, type PlannedColumn } from '../table/column-plan.ts';
 import type { Engine } from './session/engine.ts';
-import { identifier } from './session/quote.ts';
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>

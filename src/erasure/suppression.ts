@@ -8,7 +8,7 @@ import { isPlaceholder } from '../base/placeholder.ts';
 import { MIN_KEY_LENGTH, type Secret } from '../base/secrets.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { Suppression } from '../cells/columns/row-filter.ts';
+import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SuppressedPeople, UnifiedId } from '../engine/people/query.ts';
 import { OWNER_FILE, syncFolder, tryToWrite } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';

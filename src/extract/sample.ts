@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import { configError, transientError } from '../base/errors.ts';
-import type { ColumnScan } from '../cells/columns/scan.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { discard, fetchExport, newEffort } from './download/export.ts';
 import { Run } from './download/run.ts';

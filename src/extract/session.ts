@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { Suppression } from '../cells/columns/row-filter.ts';
+import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';

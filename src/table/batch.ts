@@ -3,12 +3,20 @@ import { typeOf, widenedType } from '../cells/types/types.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
-import { nullIsText, type PlannedColumn, planColumns, type Reading, type Rules, readingOf } from './column-plan.ts';
-import { type StoredColumn, storedColumn } from './columns.ts';
-import { type FileColumn, type IncomingColumns, incomingColumns } from './incoming.ts';
+import {
+  type ColumnRules,
+  type FileColumn,
+  type IncomingColumns,
+  incomingColumns,
+  nullIsText,
+  type PlannedColumn,
+  planColumns,
+  type Reading,
+  readingOf,
+} from './column-plan.ts';
 import { applyBatch, type StoredProfiles, type TableState } from './place-state.ts';
 import { currentDownloads, type StoredReceipt, sameDownloads } from './receipts.ts';
-import { EVENTS, type Table, USER_PROFILES, withProfileTypes } from './table.ts';
+import { EVENTS, type StoredColumn, storedColumn, type Table, USER_PROFILES, withProfileTypes } from './tables.ts';
 
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 export interface BatchDays {
@@ -65,7 +73,7 @@ export interface PlannedBatch {
 export function planBatch(
   { columns: stored, receipts }: Pick<TableState, 'columns'> & { readonly receipts: { readonly size: number } },
   batch: readonly DayDownload[],
-  rules: Rules,
+  rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
   const isFirst = receipts.size === 0;
@@ -93,7 +101,7 @@ export function planBatch(
 function planFirst(
   stored: readonly StoredColumn[],
   [first, others]: readonly IncomingColumns['columns'][],
-  rules: Rules,
+  rules: ColumnRules,
 ): PlannedColumn[] {
   const after = planColumns(stored, first, rules, { isFirst: true });
   return planColumns(after, others, rules, { isFirst: false }).map((column, i) => {
@@ -208,7 +216,11 @@ export function finishBatch(
 }
 
 /** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. */
-export const planSnapshot = (before: StoredProfiles | undefined, snapshot: DayDownload, rules: Rules): PlannedBatch =>
+export const planSnapshot = (
+  before: StoredProfiles | undefined,
+  snapshot: DayDownload,
+  rules: ColumnRules,
+): PlannedBatch =>
   planBatch(
     { columns: before?.columns ?? USER_PROFILES.firstColumns, receipts: { size: before === undefined ? 0 : 1 } },
     [snapshot],

@@ -3,8 +3,7 @@ import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
 import type { ColumnType } from '../cells/types/type.ts';
-import { isRetyped, type PlannedColumn } from './column-plan.ts';
-import type { IncomingColumns } from './incoming.ts';
+import { type IncomingColumns, isRetyped, type PlannedColumn } from './column-plan.ts';
 
 /** A column that was added, widened, or missing for the first time. */
 export interface ColumnChange {

@@ -1,15 +1,25 @@
 import { configError } from '../base/errors.ts';
-import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX, nfc } from '../cells/columns/groups.ts';
+import type { FirstSeen } from '../cells/columns/column-scan.ts';
+import {
+  columnKey,
+  EVENT_NAME,
+  EVENT_NAME_ALTERNATIVE,
+  groupOf,
+  type HeaderColumn,
+  headerColumns,
+  ITEM_PREFIX,
+  nfc,
+} from '../cells/columns/groups.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import type { ColumnType } from '../cells/types/type.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
-import { FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
-import type { IncomingColumn } from './incoming.ts';
+import type { FileScan } from '../extract/receipt.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
+import { FIRST_COLUMNS, isItem, type StoredColumn } from './tables.ts';
 
 /** The settings that decide, beside the data, the types of a table's columns. */
-export interface Rules {
+export interface ColumnRules {
   /** Zone of datetimes that name none; fixed by the first load of a target. */
   readonly timezone: string | undefined;
   /** Types by source name, which take precedence over everything else. */
@@ -52,7 +62,7 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 export function planColumns(
   stored: readonly StoredColumn[],
   incoming: ReadonlyMap<string, IncomingColumn>,
-  rules: Rules,
+  rules: ColumnRules,
   { isFirst }: { readonly isFirst: boolean },
 ): PlannedColumn[] {
   const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
@@ -67,7 +77,7 @@ export function planColumns(
 function newColumns(
   stored: readonly StoredColumn[],
   incoming: ReadonlyMap<string, IncomingColumn>,
-  rules: Rules,
+  rules: ColumnRules,
 ): StoredColumn[] {
   const storedKeys = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
   const fresh = [...incoming.values()].filter(({ key }) => !storedKeys.has(key));
@@ -103,7 +113,7 @@ function planColumn(
   column: StoredColumn,
   key: string,
   incoming: IncomingColumn | undefined,
-  rules: Rules,
+  rules: ColumnRules,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
   const batchForms = incoming?.forms ?? 0;
@@ -171,7 +181,7 @@ interface TypeAfter {
   readonly isNew: boolean;
 }
 
-function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, rules: Rules): TypeAfter {
+function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, rules: ColumnRules): TypeAfter {
   const asInstants = rules.timezone !== undefined;
   const batchForms = incoming?.forms ?? 0;
   const forms = column.forms | batchForms;
@@ -196,7 +206,7 @@ function keptType({ source, type, forms }: StoredColumn, named: ColumnType | und
 }
 
 /** The type that `column_types` or a pinned schema gives the column. */
-function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
+function namedType(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
   const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
   const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
   const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
@@ -207,7 +217,7 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
  * The type that no cell changes: that of a column of a declared group, unless stored values may not fit into it, or
  * under `freeze` the stored one. Undefined if the cells decide.
  */
-function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: Rules) {
+function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: ColumnRules) {
   const { type, forms } = column;
   if (isDeclared(column)) {
     const declared = incoming?.declared ?? type ?? undefined;
@@ -218,5 +228,48 @@ function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, {
 }
 
 const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';
-const isPinned = (column: StoredColumn, rules: Rules) =>
+const isPinned = (column: StoredColumn, rules: ColumnRules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
+
+/** A column of one file: where it stands and which column of the table it feeds. */
+export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {
+  readonly index: number;
+  readonly filled: number;
+}
+
+/** One column of some files, as their scans together describe it. */
+export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
+  readonly forms: CellForms;
+  readonly seen: readonly FirstSeen[];
+}
+
+export interface IncomingColumns {
+  /** Columns of each file, in the order of its header. */
+  readonly files: readonly (readonly FileColumn[])[];
+  /** Columns of all files by key, in the order of first occurrence. */
+  readonly columns: ReadonlyMap<string, IncomingColumn>;
+}
+
+/** Joins the headers and scans of the files of a day, or of a batch of days. */
+export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
+  const columns = new Map<string, IncomingColumn>();
+  return { files: files.map((file) => columnsOfFile(file, columns)), columns };
+}
+
+/** The columns of a file; joins them in `columns` with those of the other files. */
+function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
+  return headerColumns(file.header).map(({ key, source, occurrence, group, declared }, index) => {
+    const { forms, filled, seen = [], hashed } = file.columns[index];
+    const before = columns.get(key);
+    columns.set(key, {
+      key,
+      source,
+      occurrence,
+      group,
+      declared: hashed ? 'string' : declared,
+      forms: forms | (before?.forms ?? 0),
+      seen: [...(before?.seen ?? []), ...seen],
+    });
+    return { key, source, index, filled };
+  });
+}

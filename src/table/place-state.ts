@@ -10,9 +10,8 @@ import {
   type RunProgress,
 } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
-import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './columns.ts';
 import { type Receipts, receiptsOf, type StoredReceipt, unchangedReceipt, withRows } from './receipts.ts';
-import type { RunRecord } from './runs.ts';
+import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './tables.ts';
 
 /** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
 export interface TableState {
@@ -107,3 +106,33 @@ export const isSameState = (a: TableState, b: TableState): boolean =>
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
 export const priorLoadsOf = (loaded: TableState | undefined): PriorLoads =>
   loaded === undefined ? NO_PRIOR_LOADS : { state: loaded.exportState, receipts: loaded.receipts };
+
+/** One run that loaded a place, recorded when it ends. */
+export interface RunRecord {
+  /** Instants: ISO, UTC. */
+  readonly began: string;
+  readonly ended: string;
+  readonly exitCode: number;
+  /** The sentence of a failure. */
+  readonly cause: string | null;
+  /** Of the program. */
+  readonly version: string;
+  readonly rows: number;
+  readonly days: number;
+  readonly exports: number;
+  readonly bytes: number;
+}
+
+/** The state of the table of profiles, as of a table of one day; undefined if the place has none. */
+export function profilesOf({ timezone, exportState, profiles }: TableState): TableState | undefined {
+  if (profiles === undefined) return undefined;
+  const { columns, receipt, hashing } = profiles;
+  const { day } = receipt;
+  const state: ExportState = {
+    version: 1,
+    from_date: day,
+    ...(exportState?.service !== undefined && { service: exportState.service }),
+    ...(hashing.columns.length > 0 && { hashed: [hashing] }),
+  };
+  return { timezone, columns, receipts: receiptsOf([receipt]), exportState: state, changes: [] };
+}

@@ -5,14 +5,13 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
+import type { TargetReport } from '../engine/rows/counts.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
-import type { Rules } from '../table/column-plan.ts';
+import type { ColumnRules } from '../table/column-plan.ts';
 import type { Difference } from '../table/differences.ts';
-import type { TargetReport } from '../table/place-report.ts';
-import type { TableState } from '../table/place-state.ts';
-import type { RunRecord } from '../table/runs.ts';
+import type { RunRecord, TableState } from '../table/place-state.ts';
 
 /** A target: what every command line needs to know of it, and the way to open a place for loading. */
 export interface Target {
@@ -48,7 +47,7 @@ export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> 
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface OpenOptions extends PlaceOptions, Rules {
+export interface OpenOptions extends PlaceOptions, ColumnRules {
   /** Time that files removed from a table are kept for its readers (ms); of Delta. */
   readonly retentionMs: number;
   /** True to load user profiles, too. */

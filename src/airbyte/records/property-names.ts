@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
-import type { ColumnGroup } from '../../cells/types/known-columns.ts';
+import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
 import { compareBytes, foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 
 /** The streams of events, in the order in which `discover` lists them. */

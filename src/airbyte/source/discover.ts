@@ -1,15 +1,20 @@
 import { addDays, dayAt } from '../../base/days.ts';
 import { editHeader } from '../../cells/columns/column-edits.ts';
-import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns, nfc } from '../../cells/columns/groups.ts';
-import type { ColumnScan } from '../../cells/columns/scan.ts';
-import { type ColumnGroup, KNOWN_COLUMNS } from '../../cells/types/known-columns.ts';
+import type { ColumnScan } from '../../cells/columns/column-scan.ts';
+import {
+  type ColumnGroup,
+  EVENT_NAME_ALTERNATIVE,
+  type HeaderColumn,
+  headerColumns,
+  KNOWN_COLUMNS,
+  nfc,
+} from '../../cells/columns/groups.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { filtersOf } from '../../extract/export-request.ts';
 import { oldestDay } from '../../extract/plan/calendar.ts';
 import { sampleColumns, sampledDays } from '../../extract/sample.ts';
-import type { ExtractDeps } from '../../extract/session.ts';
-import { editsOf, extractDeps, openExportClient } from '../../extract/session.ts';
+import { type ExtractDeps, editsOf, extractDeps, openExportClient } from '../../extract/session.ts';
 import { exportHeader } from '../../service/export/header.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';

@@ -9,10 +9,8 @@ import { type RowOutput, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
-import { Columns } from './columns.ts';
+import { type ColumnScan, Columns } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
-import type { RowFilter } from './row-filter.ts';
-import type { ColumnScan } from './scan.ts';
 
 /** The columns that every export has, in lower case, but for the event's name, which customers choose. */
 const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
@@ -276,4 +274,18 @@ class SuppressedRows {
     if (isDropped) this.rows++;
     return isDropped;
   }
+}
+
+/** Tells which rows of an export are left out while it is written to the disk. */
+export interface RowFilter {
+  /** Names of the columns that `drops` wants to see. */
+  readonly columns: readonly string[];
+  /** True for a cell (UTF-8, decoded, not empty, before columns are hashed) whose row is left out. */
+  drops(column: string, bytes: Uint8Array, start: number, end: number): boolean;
+}
+
+/** The people who stay forgotten. */
+export interface Suppression extends RowFilter {
+  /** Number of people on the list. */
+  readonly length: number;
 }

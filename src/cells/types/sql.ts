@@ -1,9 +1,7 @@
-/**
- * Writes a text without U+0000 as a literal of DuckDB's SQL; one that may have it, from outside, is `textLiteral` of
- * src/engine/session/quote.ts.
- */
+/** Quotes a text as a literal; U+0000, which would end the statement, is written as a function call. */
 export function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
+  if (!text.includes('\0')) return `'${text.replaceAll("'", "''")}'`;
+  return `(${text.split('\0').map(literal).join(' || chr(0) || ')})`;
 }
 
 /** SQL of a cell that is NULL for the text `null`. */
@@ -29,3 +27,20 @@ export const castTo =
   (type: string) =>
   (expr: string): string =>
     `CAST(${expr} AS ${type})`;
+
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Quotes a file's path as a literal that `read_csv` takes as it is, whatever characters it has. */
+export function pathLiteral(path: string): string {
+  return literal(path.replaceAll(/[[*?]/g, (character) => `[${character}]`));
+}
+
+/** `a OR b OR …` of any length, as a balanced tree: the parser's depth is bounded. */
+export function anyOf(conditions: readonly string[]): string {
+  if (conditions.length === 0) return 'false';
+  if (conditions.length === 1) return conditions[0];
+  const half = conditions.length >> 1;
+  return `(${anyOf(conditions.slice(0, half))} OR ${anyOf(conditions.slice(half))})`;
+}

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import type { Suppression } from '../../cells/columns/row-filter.ts';
+import type { Suppression } from '../../cells/columns/scanner.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { hashedColumns, hashesOf } from '../../extract/export-request.ts';
 import { checkState, isEndIncluded } from '../../extract/export-state.ts';

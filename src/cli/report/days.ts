@@ -1,8 +1,8 @@
 import { addDays, type Day, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
+import type { TargetReport } from '../../engine/rows/counts.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
-import type { TargetReport } from '../../table/place-report.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { type Html, html } from './html.ts';
 

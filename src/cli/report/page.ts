@@ -4,10 +4,10 @@
 import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
+import type { TargetReport } from '../../engine/rows/counts.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import type { TargetReport } from '../../table/place-report.ts';
-import type { RunRecord } from '../../table/runs.ts';
+import type { RunRecord } from '../../table/place-state.ts';
 import { percent } from '../table.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';

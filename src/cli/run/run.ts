@@ -3,7 +3,7 @@
 import type { Day } from '../../base/days.ts';
 import { EXIT, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import type { Suppression } from '../../cells/columns/row-filter.ts';
+import type { Suppression } from '../../cells/columns/scanner.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { type Plan, planRun } from '../../extract/plan/which-days.ts';

@@ -1,7 +1,7 @@
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
+import { anyOf } from '../../cells/types/sql.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';
-import { anyOf } from '../session/quote.ts';
 import { columnsNamed, hmacSql, IdColumn, isKey, padsOf, type SearchedTable } from './id-column.ts';
 import {
   HASH_PATTERN,

@@ -1,16 +1,15 @@
 import { configError, internalError } from '../../base/errors.ts';
 import { nfc } from '../../cells/columns/groups.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
+import { anyOf, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import { hashedIn } from '../../extract/export-state.ts';
-import { isTyped, type Typed } from '../../table/columns.ts';
 import type { TableState } from '../../table/place-state.ts';
-import type { Table } from '../../table/table.ts';
-import { rescueKey } from '../rows/cells.ts';
+import { isTyped, type Table, type Typed } from '../../table/tables.ts';
+import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { anyOf, identifier, textLiteral } from '../session/quote.ts';
 import { isHash, type PeopleQuery } from './query.ts';
 
 /** The rows of one table of a place. */
@@ -97,7 +96,7 @@ export const isKey = (text: string, table: string): string => `coalesce(${text} 
 
 function textsOf(column: Typed, zone: Zone | undefined): string[] {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
+  const rescued = `json_extract_string(_rescued, ${literal(pointer)})`;
   return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
 }
 

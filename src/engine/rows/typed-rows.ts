@@ -2,20 +2,17 @@
 
 import { groupBy } from '../../base/group.ts';
 import { columnKey } from '../../cells/columns/groups.ts';
-import { asText, literal } from '../../cells/types/sql.ts';
+import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts';
-import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
-import { typedColumns } from '../../table/columns.ts';
-import type { FileColumn } from '../../table/incoming.ts';
+import { type FileColumn, type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { compareBytes } from '../../table/names.ts';
+import { typedColumns } from '../../table/tables.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
-import { identifier, textLiteral } from '../session/quote.ts';
-import { type CellSql, cellSql, rescuedSql } from './cells.ts';
-import { cell, PATH_COLUMN, readCsv } from './read-csv.ts';
+import { type CellSql, cell, cellSql, PATH_COLUMN, readCsv, rescuedSql } from './csv-sql.ts';
 
 /** Typed rows of days; the expressions are over `from`. */
 export interface TypedRows {
@@ -184,7 +181,7 @@ interface KeyCell {
 function sqlHashKey(cells: readonly KeyCell[]): string {
   const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, expr }) => {
-    const name = textLiteral(`${Buffer.byteLength(source)}:${source}`);
+    const name = literal(`${Buffer.byteLength(source)}:${source}`);
     return `${name} || strlen(${expr}) || ':' || ${expr}`;
   });
   return `${literal(HASH_PREFIX)} || sha256(concat('', ${parts.join(', ')}))`;

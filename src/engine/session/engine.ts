@@ -2,18 +2,24 @@
 
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
-import type { AttachOptions } from './attach.ts';
+import type { Clock } from '../../base/clock.ts';
 import { engineError, isMisread, isOutOfMemory } from './faults.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL means that it does. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
 
-export type Row = Readonly<Record<string, unknown>>;
+export type ResultRow = Readonly<Record<string, unknown>>;
 
 /** A value for a column of any type; DuckDB casts a text and a whole number to it. */
-export type Value = string | number | boolean | null;
+export type SqlValue = string | number | boolean | null;
 
-export interface EngineOptions extends AttachOptions {
+export interface EngineOptions {
+  readonly file: string;
+  readonly readOnly?: boolean;
+  /** How long to wait for the lock of another process. */
+  readonly lockWaitMs: number;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   /** Number of columns of the largest table of a file that is made: its blocks are smaller if there are very many. */
@@ -64,7 +70,7 @@ export class Engine {
   }
 
   /** Appends rows to a table. It takes a fifth of the time of an INSERT (190 rows of 10 columns). */
-  async append(table: string, rows: readonly (readonly Value[])[]): Promise<void> {
+  async append(table: string, rows: readonly (readonly SqlValue[])[]): Promise<void> {
     this.#signal?.throwIfAborted();
     const appender = await this.#connection.createAppender(table);
     for (const row of rows) {
@@ -80,14 +86,14 @@ export class Engine {
   }
 
   /** All rows of a small result, with integers of 64 bits as bigint. */
-  async rows(sql: string, values?: readonly DuckDBValue[]): Promise<Row[]> {
+  async rows(sql: string, values?: readonly DuckDBValue[]): Promise<ResultRow[]> {
     this.#signal?.throwIfAborted();
     const reader = await this.#connection.runAndReadAll(sql, values && [...values]);
     return reader.getRowObjectsJS();
   }
 
   /** The rows of a result of any size, as they come. Throws UserError. */
-  async *stream(sql: string): AsyncGenerator<Row> {
+  async *stream(sql: string): AsyncGenerator<ResultRow> {
     const { signal } = this.options;
     try {
       signal?.throwIfAborted();
@@ -103,7 +109,7 @@ export class Engine {
   }
 
   /** The only row of a result. */
-  async row(sql: string, values?: readonly DuckDBValue[]): Promise<Row> {
+  async row(sql: string, values?: readonly DuckDBValue[]): Promise<ResultRow> {
     return (await this.rows(sql, values))[0] ?? {};
   }
 

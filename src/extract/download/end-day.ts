@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
+import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import type { ColumnScan } from '../../cells/columns/scan.ts';
 import { rowCount } from '../receipt.ts';
 import { type DayRequest, discard, type ExportResult, fetchExport } from './export.ts';
 import type { Run } from './run.ts';

@@ -5,7 +5,7 @@ import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/type.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type DescribedColumn, scalarOf } from '../../engine/conversions.ts';
-import type { Typed } from '../../table/columns.ts';
+import type { Typed } from '../../table/tables.ts';
 
 /** The program's own columns of a stream. */
 export const OWN_IN_ARROW: readonly DescribedColumn[] = [

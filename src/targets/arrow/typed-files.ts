@@ -1,15 +1,14 @@
 import { join } from 'node:path';
-import { literal } from '../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../cells/types/sql.ts';
 import { identity, rescuedCells } from '../../engine/rows/counts.ts';
 import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open.ts';
-import { pathLiteral } from '../../engine/session/quote.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
-import type { Rules } from '../../table/column-plan.ts';
-import { type StoredColumn, typedColumns } from '../../table/columns.ts';
+import type { ColumnRules } from '../../table/column-plan.ts';
+import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { batchRows, loadDecoder, OWN_IN_ARROW } from './ipc-stream.ts';
 
@@ -21,7 +20,7 @@ interface TypedFile {
   readonly rescued: ReadonlyMap<string, number>;
 }
 
-interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
+interface TypedFilesOptions extends ColumnRules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
   /** A private folder. */
   readonly folder: string;
 }

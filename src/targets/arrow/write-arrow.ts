@@ -12,15 +12,14 @@ import { RunFolder } from '../../extract/spool.ts';
 import { hasNoLinks } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
-import { planColumns, type Rules } from '../../table/column-plan.ts';
-import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
-import { incomingColumns } from '../../table/incoming.ts';
+import { type ColumnRules, incomingColumns, planColumns } from '../../table/column-plan.ts';
+import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { PlaceOptions, Streamed, StreamSink } from '../contract.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
 import { TypedFiles } from './typed-files.ts';
 
-export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
+export interface ArrowOptions extends ColumnRules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
   readonly signal: AbortSignal;

@@ -1,13 +1,12 @@
+import { identifier } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { valueAfter } from '../../engine/conversions.ts';
 import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { identifier } from '../../engine/session/quote.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
-import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { EVENTS, type Table } from '../../table/table.ts';
+import { EVENTS, type StoredColumn, type Table, typedColumns } from '../../table/tables.ts';
 
 const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */

@@ -1,17 +1,15 @@
 import { statSync } from 'node:fs';
 import { messageOf } from '../../base/errors.ts';
+import { identifier } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { shortName } from '../../engine/conversions.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
 import type { PeopleFound, PeopleQuery } from '../../engine/people/query.ts';
-import { countColumns, countEvents } from '../../engine/place-counts.ts';
-import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { openEngine, withFile } from '../../engine/session/open.ts';
-import { identifier } from '../../engine/session/quote.ts';
-import { typedColumns } from '../../table/columns.ts';
 import {
   checkKeys,
   checkProfiles,
@@ -21,10 +19,8 @@ import {
   difference,
   sharedKeysWarning,
 } from '../../table/differences.ts';
-import type { TargetReport } from '../../table/place-report.ts';
-import type { TableState } from '../../table/place-state.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import { EVENTS, profilesOf, type Table, USER_PROFILES } from '../../table/table.ts';
+import { profilesOf, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Verified } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
@@ -61,11 +57,10 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
 
 export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
   return reading(options, async (engine, state) => {
-    const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
+    const { columns, timezone } = state;
     return {
       state,
-      ...(await countEvents(engine, source)),
-      columns: await countColumns(engine, source),
+      ...(await countForReport(engine, { events: 'events', columns, zone: zoneOf(timezone) })),
       sizeBytes: statSync(engine.file).size,
       runs: await readRecords<RunRecord>(engine, RUNS),
     };

@@ -10,7 +10,7 @@ import { withFile } from '../../engine/session/open.ts';
 import { checkReplaceable } from '../../fs/atomic-file.ts';
 import { profilesWithout, type TableState } from '../../table/place-state.ts';
 import { daysBefore, nextChange, withPruned, withRows } from '../../table/receipts.ts';
-import { USER_PROFILES } from '../../table/table.ts';
+import { USER_PROFILES } from '../../table/tables.ts';
 import type { Pruned, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { foreignTables, rewriteDuckDb, withCopy } from './rewrite.ts';

@@ -1,14 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { identifier, literal } from '../../cells/types/sql.ts';
 import { copyOwner, newFile, REWRITING, realFile, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { openEngine, withFile } from '../../engine/session/open.ts';
-import { identifier } from '../../engine/session/quote.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { USER_PROFILES } from '../../table/table.ts';
+import { USER_PROFILES } from '../../table/tables.ts';
 import type { RewriteResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { OWN_NAMES, readOnly, readStored } from './store.ts';

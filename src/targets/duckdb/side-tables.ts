@@ -1,5 +1,5 @@
-import type { Engine, Value } from '../../engine/session/engine.ts';
-import { identifier } from '../../engine/session/quote.ts';
+import { identifier } from '../../cells/types/sql.ts';
+import type { Engine, SqlValue } from '../../engine/session/engine.ts';
 
 // The tables beside `events` with a row for each record: which they are, and how records are read and stored.
 
@@ -144,7 +144,7 @@ export async function replaceRecords(
   );
 }
 
-function valuesOf({ columns }: RecordTable, record: object): Value[] {
-  const fields: { readonly [member: string]: Value | undefined } = { ...record };
+function valuesOf({ columns }: RecordTable, record: object): SqlValue[] {
+  const fields: { readonly [member: string]: SqlValue | undefined } = { ...record };
   return Object.values(columns).map(([member]) => fields[member] ?? null);
 }

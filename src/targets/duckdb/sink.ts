@@ -7,14 +7,13 @@ import { dirname, resolve } from 'node:path';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { anyOf, identifier, literal } from '../../cells/types/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
-import { anyOf, identifier } from '../../engine/session/quote.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -29,12 +28,11 @@ import {
   splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
+import { type ColumnRules, isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
-import { isSameState, newState, type TableState } from '../../table/place-state.ts';
+import { isSameState, newState, type RunRecord, type TableState } from '../../table/place-state.ts';
 import { isLater, nextChange } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import { EVENTS, USER_PROFILES } from '../../table/table.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { alterEvents, insertRows } from './alter.ts';
@@ -51,7 +49,7 @@ import {
   writeState,
 } from './store.ts';
 
-export interface DuckDbSinkOptions extends Rules, EngineOptions {
+export interface DuckDbSinkOptions extends ColumnRules, EngineOptions {
   readonly logger: Logger;
   /** True to load user profiles, too. */
   readonly userProfiles?: boolean;

@@ -1,22 +1,19 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { identifier, literal } from '../../cells/types/sql.ts';
 import type { ColumnType } from '../../cells/types/type.ts';
 import type { SearchedPlace } from '../../engine/people/find.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
-import { identifier } from '../../engine/session/quote.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import { type StoredColumn, typedColumns } from '../../table/columns.ts';
-import type { StoredProfiles, TableState } from '../../table/place-state.ts';
+import { profilesOf, type RunRecord, type StoredProfiles, type TableState } from '../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import { EVENTS, profilesOf, type Table, USER_PROFILES } from '../../table/table.ts';
+import { EVENTS, type StoredColumn, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import { createTable } from './alter.ts';
 import {

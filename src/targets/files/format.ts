@@ -5,9 +5,8 @@ import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { TableState } from '../../table/place-state.ts';
-import type { RunRecord } from '../../table/runs.ts';
-import type { Table } from '../../table/table.ts';
+import type { RunRecord, TableState } from '../../table/place-state.ts';
+import type { Table } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
 

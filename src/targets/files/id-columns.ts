@@ -1,8 +1,7 @@
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { literal } from '../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../cells/types/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { pathLiteral } from '../../engine/session/quote.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';

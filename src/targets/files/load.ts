@@ -1,8 +1,8 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
+import { anyOf, identifier } from '../../cells/types/sql.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
-import { anyOf, identifier } from '../../engine/session/quote.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import {
@@ -18,10 +18,15 @@ import {
   splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { isRetyped, type PlannedColumn, type Rules } from '../../table/column-plan.ts';
-import { isSameState, newState, type StoredProfiles, type TableState } from '../../table/place-state.ts';
+import { type ColumnRules, isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
+import {
+  isSameState,
+  newState,
+  type RunRecord,
+  type StoredProfiles,
+  type TableState,
+} from '../../table/place-state.ts';
 import { isLater, nextChange, type StoredReceipt } from '../../table/receipts.ts';
-import type { RunRecord } from '../../table/runs.ts';
 import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import type { CommitChange, DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
@@ -51,7 +56,7 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
 /** A place that is open for loading. */
 class FilesSink implements Sink {
   readonly #place: FilesPlace;
-  readonly #options: SinkOptions & Rules;
+  readonly #options: SinkOptions & ColumnRules;
   readonly #opened: TableState | undefined;
 
   constructor(place: FilesPlace, options: SinkOptions) {

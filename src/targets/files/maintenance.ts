@@ -1,8 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../../engine/place-counts.ts';
-import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
 import {
   checkKeys,
   checkProfiles,
@@ -13,10 +12,9 @@ import {
   difference,
   sharedKeysWarning,
 } from '../../table/differences.ts';
-import type { TargetReport } from '../../table/place-report.ts';
-import type { TableState } from '../../table/place-state.ts';
+import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { daysBefore, nextChange, withPruned } from '../../table/receipts.ts';
-import { EVENTS, profilesOf } from '../../table/table.ts';
+import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { fingerprint } from './parquet-file.ts';
@@ -103,13 +101,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
   const { state, files, profiles } = place.snapshot;
   const { columns, timezone } = state;
   const events = await place.rowsOf(files.values());
-  const counted =
-    events === undefined
-      ? { ...NO_EVENTS, columns: reportedColumns(columns) }
-      : {
-          ...(await countEvents(place.engine, { events, columns, zone: zoneOf(timezone) })),
-          columns: await countColumns(place.engine, { events, columns }),
-        };
+  const counted = await countForReport(place.engine, { events, columns, zone: zoneOf(timezone) });
   const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
   return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
 }

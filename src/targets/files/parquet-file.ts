@@ -4,9 +4,8 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { VERSION } from '../../base/version.ts';
-import { literal } from '../../cells/types/sql.ts';
-import type { Engine, Row } from '../../engine/session/engine.ts';
-import { identifier, pathLiteral } from '../../engine/session/quote.ts';
+import { identifier, literal, pathLiteral } from '../../cells/types/sql.ts';
+import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
@@ -90,7 +89,7 @@ const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
-function statisticsOf(row: Row) {
+function statisticsOf(row: ResultRow) {
   const columns = new Map<string, ColumnFacts>();
   const lists: string[] = [];
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {

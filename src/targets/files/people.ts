@@ -11,9 +11,9 @@ import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { damagedWarning } from '../../table/differences.ts';
-import { profilesWithout } from '../../table/place-state.ts';
+import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
-import { EVENTS, profilesOf, USER_PROFILES } from '../../table/table.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
 import {
   type Change,

@@ -4,16 +4,15 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { identifier, literal, pathLiteral } from '../../cells/types/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open.ts';
-import { identifier, pathLiteral } from '../../engine/session/quote.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { StoredProfiles, TableState } from '../../table/place-state.ts';
+import { profilesOf, type StoredProfiles, type TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { EVENTS, profilesOf, USER_PROFILES } from '../../table/table.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import type {
   Change,

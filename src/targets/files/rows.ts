@@ -1,12 +1,12 @@
 import type { Day } from '../../base/days.ts';
+import { identifier } from '../../cells/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/type.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToColumn, type DescribedColumn, describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { identifier } from '../../engine/session/quote.ts';
-import { typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/place-state.ts';
+import { typedColumns } from '../../table/tables.ts';
 import { readParquet } from './parquet-file.ts';
 
 export const PARTITION_COLUMN = 'event_date';

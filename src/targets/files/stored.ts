@@ -5,9 +5,9 @@ import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { firstProblem, type Validator } from '../../base/validator.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import type { StoredColumn } from '../../table/columns.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 
 // What a place has stored, checked by schemas/files-state.json. Each throws a configuration failure that names the part.
 

@@ -6,7 +6,7 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { recordRun } from '../../../src/cli/run/run.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
-import type { RunRecord } from '../../../src/table/runs.ts';
+import type { RunRecord } from '../../../src/table/place-state.ts';
 import { newLoadCounts } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';

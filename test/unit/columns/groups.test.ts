@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import listed from '../../../schemas/columns.json' with { type: 'json' };
-import { groupOf, headerColumns, missingColumns } from '../../../src/cells/columns/groups.ts';
-import { KNOWN_COLUMNS } from '../../../src/cells/types/known-columns.ts';
+import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/columns/groups.ts';
 
 const SYSTEM = [
   'df_unified_id',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { shapeOf } from '../../../src/cells/columns/scan.ts';
+import { shapeOf } from '../../../src/cells/columns/column-scan.ts';
 
 const shape = (text: string) => {
   const bytes = new TextEncoder().encode(`x${text}x`);

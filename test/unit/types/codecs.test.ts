@@ -4,7 +4,7 @@ import filesState from '../../../schemas/files-state.json' with { type: 'json' }
 import sourceConfig from '../../../schemas/source-config.json' with { type: 'json' };
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
-import { FIRST_COLUMNS } from '../../../src/table/columns.ts';
+import { FIRST_COLUMNS } from '../../../src/table/tables.ts';
 import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';
 import { contractOf } from '../../support/column-types.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../../base/durations.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import type { Table } from '../../../table/table.ts';
+import type { Table } from '../../../table/tables.ts';
 import type { Change } from '../format.ts';
 import { stateActions } from './delta-state.ts';
 import { addOf, removeOf } from './file.ts';

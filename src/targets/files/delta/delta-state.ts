@@ -2,9 +2,9 @@ import validTable from '../../../../schemas/files-state.table.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { parseState } from '../../../extract/export-state.ts';
-import { FIRST_COLUMNS } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
+import { FIRST_COLUMNS } from '../../../table/tables.ts';
 import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../stored.ts';
 import type { Action } from './protocol/entry.ts';
 

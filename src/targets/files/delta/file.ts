@@ -1,9 +1,8 @@
 import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
-import { typedColumns } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { EVENTS, type Table } from '../../../table/table.ts';
+import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { DayFile, NewFile } from '../format.ts';
 import { PARTITION_COLUMN } from '../rows.ts';
 import { checked, damagedError, parseJson } from '../stored.ts';

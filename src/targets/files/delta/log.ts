@@ -15,10 +15,9 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Storage, Stored } from '../../../storage/storage.ts';
 import { isRetyped, type PlannedColumn } from '../../../table/column-plan.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
-import { newState, type TableState } from '../../../table/place-state.ts';
+import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
 import { nextChange, withPruned } from '../../../table/receipts.ts';
-import type { RunRecord } from '../../../table/runs.ts';
-import { EVENTS, profilesOf, type Table, USER_PROFILES } from '../../../table/table.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import {
   type Change,
   type CommitChange,

@@ -2,7 +2,7 @@ import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { EVENTS, type Table } from '../../../table/table.ts';
+import { EVENTS, type Table } from '../../../table/tables.ts';
 import { columnsOfFiles, PARTITION_COLUMN } from '../rows.ts';
 import type { Protocol } from './protocol/entry.ts';
 

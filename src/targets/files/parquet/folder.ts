@@ -13,10 +13,9 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { makeFolders } from '../../../fs/permissions.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { type Difference, damagedWarning, difference } from '../../../table/differences.ts';
-import { newState, type TableState } from '../../../table/place-state.ts';
+import { newState, type RunRecord, type TableState } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, withPruned, withRows } from '../../../table/receipts.ts';
-import type { RunRecord } from '../../../table/runs.ts';
-import { type Table, USER_PROFILES } from '../../../table/table.ts';
+import { type Table, USER_PROFILES } from '../../../table/tables.ts';
 import {
   type Change,
   type CommitChange,

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import pLimit from 'p-limit';
 import { objectIn } from '../../../../base/json.ts';
-import { literal } from '../../../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
 import type { Engine } from '../../../../engine/session/engine.ts';
-import { pathLiteral } from '../../../../engine/session/quote.ts';
 import { OWNER_FILE } from '../../../../fs/atomic-file.ts';
 import type { Storage } from '../../../../storage/storage.ts';
-import type { Table } from '../../../../table/table.ts';
+import type { Table } from '../../../../table/tables.ts';
 import { damagedError, parseJson } from '../../stored.ts';
 import {
   type Action,

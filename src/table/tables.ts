@@ -1,9 +1,10 @@
 // This folder: the state of a place (columns, receipts, cursor, column changes), and what a batch of days makes of it.
-// `batch.ts` is the way in, `column-plan.ts` decides types, `names.ts` names. Pure: no DuckDB, no disk.
+// `batch.ts` is the way in, `column-plan.ts` decides types, `names.ts` names. Pure: it knows no DuckDB and no disk.
 
+import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { type ColumnGroup, KNOWN_COLUMNS } from '../cells/types/known-columns.ts';
 import type { ColumnType } from '../cells/types/type.ts';
+import { OWN_COLUMNS } from './names.ts';
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {
@@ -56,3 +57,36 @@ export function storedColumn(column: StoredColumn): StoredColumn {
 }
 
 export const isItem = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
+
+/** A table of a place. Its unit, which a commit replaces whole, is a day, or the one snapshot that it holds. */
+export interface Table {
+  readonly name: 'events' | 'user_profiles';
+  /** The column of the export whose cells are the keys of rows. */
+  readonly idColumn: string;
+  /** The columns of this program that it has. */
+  readonly ownColumns: readonly (typeof OWN_COLUMNS)[number][];
+  /** The columns that it has from the start. */
+  readonly firstColumns: readonly StoredColumn[];
+}
+
+export const EVENTS: Table = {
+  name: 'events',
+  idColumn: DETAIL_LOG_ID,
+  ownColumns: OWN_COLUMNS,
+  firstColumns: FIRST_COLUMNS,
+};
+
+const profileId = (name: string, position: number, group: StoredColumn['group']): StoredColumn => ({
+  ...{ source: name, occurrence: 1, name, itemName: null, group, type: 'string', forms: 0, position, firstShape: null },
+});
+
+export const USER_PROFILES: Table = {
+  name: 'user_profiles',
+  idColumn: UNIFIED_ID,
+  ownColumns: OWN_COLUMNS.filter((name) => name !== 'event_date'),
+  firstColumns: [profileId(UNIFIED_ID, 0, 'unified_id'), profileId(EXTERNAL_ID, 1, 'custom')],
+};
+
+/** The types that profiles have whatever the configuration says: both ids are texts. */
+export const withProfileTypes = (types: ReadonlyMap<string, ColumnType>): ReadonlyMap<string, ColumnType> =>
+  new Map([...types, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']]);
