@@ -1,6 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { typeOf, widenedType } from '../cells/types/types.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
+import { stateAfter } from '../extract/export-state.ts';
 import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import {
@@ -14,34 +15,9 @@ import {
   type Reading,
   readingOf,
 } from './column-plan.ts';
-import { applyBatch, type StoredProfiles, type TableState } from './place-state.ts';
-import { currentDownloads, type StoredReceipt, sameDownloads } from './receipts.ts';
-import { EVENTS, type StoredColumn, storedColumn, type Table, USER_PROFILES, withProfileTypes } from './tables.ts';
-
-/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
-export interface BatchDays {
-  readonly changed: readonly DayDownload[];
-  readonly unchanged: readonly DayDownload[];
-}
-
-/**
- * Splits a batch by what a place holds; a download that was requested before the stored one is left out. The receipts
- * are not believed: `countRows` counts the rows of days in the place.
- */
-export async function splitBatch(
-  { receipts }: Pick<TableState, 'receipts'>,
-  batch: readonly DayDownload[],
-  { rewrites }: Pick<RunProgress, 'rewrites'>,
-  countRows: (days: readonly Day[]) => Promise<ReadonlyMap<Day, number>>,
-): Promise<BatchDays> {
-  const current = currentDownloads(receipts, batch);
-  const same = rewrites ? [] : sameDownloads(receipts, current);
-  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
-  const unchanged = new Set(
-    same.filter(({ receipt: { day, rows, suppressed } }) => (counted.get(day) ?? 0) === rows - suppressed),
-  );
-  return { changed: current.filter((download) => !unchanged.has(download)), unchanged: [...unchanged] };
-}
+import type { StoredProfiles, TableState } from './place-state.ts';
+import { receiptsOf, type StoredReceipt, withRows, withUnchanged } from './receipts.ts';
+import { EVENTS, storedColumn, type Table, USER_PROFILES, withProfileTypes } from './tables.ts';
 
 /** One file of a day, with the columns of its header. */
 export interface PlannedFile {
@@ -78,15 +54,7 @@ export function planBatch(
 ): PlannedBatch {
   const isFirst = receipts.size === 0;
   const incoming = batch.map(({ files }) => incomingColumns(files));
-  const all = incomingColumns(batch.flatMap(({ files }) => files)).columns;
-  const columns =
-    isFirst && rules.schemaMode === 'freeze' && batch.length > 1
-      ? planFirst(
-          stored,
-          [incoming[0].columns, incomingColumns(batch.slice(1).flatMap(({ files }) => files)).columns],
-          rules,
-        )
-      : planColumns(stored, all, rules, { isFirst });
+  const columns = planColumns(stored, incomingColumns(batch.flatMap(({ files }) => files)).columns, rules, { isFirst });
   const readingsOfDay = dayReadings(columns, rules.timezone !== undefined);
   const days = batch.map((download, i) => ({
     download,
@@ -95,19 +63,6 @@ export function planBatch(
     readings: readingsOfDay(incoming[i]),
   }));
   return { isFirst, columns, days, timezone: rules.timezone, table };
-}
-
-/** Under `freeze` the first day of a place gives the schema for the days after it. */
-function planFirst(
-  stored: readonly StoredColumn[],
-  [first, others]: readonly IncomingColumns['columns'][],
-  rules: ColumnRules,
-): PlannedColumn[] {
-  const after = planColumns(stored, first, rules, { isFirst: true });
-  return planColumns(after, others, rules, { isFirst: false }).map((column, i) => {
-    const { before = null, storedForms = 0 } = after[i] ?? {};
-    return { ...column, before, storedForms };
-  });
 }
 
 /** Gives the readings of one day after the other, each with the types that the days so far give the columns. */
@@ -133,7 +88,7 @@ export const rescuesNothing = ({ columns, days }: PlannedBatch): boolean =>
   days.every(({ readings }) => [...readings.values()].every(({ isClean }) => isClean));
 
 /** What the commit of a batch has stored. */
-export interface StoredRows {
+interface StoredRows {
   /** Days that it did not write, since their rows were there. */
   readonly unchanged: readonly DayDownload[];
   /** Other days with a value in a column whose type changes. */
@@ -142,7 +97,7 @@ export interface StoredRows {
   readonly rowsByDay: ReadonlyMap<Day, number>;
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
-  readonly facts: RunProgress;
+  readonly progress: RunProgress;
   /** Instant of the commit, by `nextChange`. */
   readonly changedAt: string;
 }
@@ -173,43 +128,50 @@ export const NOTHING_STORED: Commit = {
   rescued: new Map(),
 };
 
+interface Finished {
+  readonly state: TableState;
+  readonly commit: Commit;
+}
+
 /** The state after a batch that changes no row, and what the commit reports. */
 export function finishUnchanged(
   before: TableState,
   unchanged: readonly DayDownload[],
-  facts: RunProgress,
-): { readonly state: TableState; readonly commit: Commit } {
-  const receipts = unchanged.map(({ receipt }) => receipt);
-  const nothing = { receipts: [], rowsByDay: new Map(), retyped: new Set<Day>(), changes: [], changedAt: '' };
-  const state = applyBatch(before, { ...nothing, columns: before.columns, unchanged: receipts, facts });
-  return { state, commit: { ...NOTHING_STORED, daysUnchanged: receipts.map(({ day }) => day) } };
+  progress: RunProgress,
+): Finished {
+  const receipts = withUnchanged(before.receipts, unchanged);
+  const state = { ...before, receipts, exportState: stateAfter(before.exportState, receipts, progress) };
+  return { state, commit: { ...NOTHING_STORED, daysUnchanged: unchanged.map(({ receipt }) => receipt.day) } };
 }
 
-/** Gives the state after a batch whose rows are stored, and what the commit reports. */
+/** The state after a batch whose rows are stored, and what the commit reports. */
 export function finishBatch(
   before: TableState,
-  { isFirst, columns, days }: PlannedBatch,
-  { unchanged, retyped, rowsByDay, rescued, facts, changedAt }: StoredRows,
-): { readonly state: TableState; readonly commit: Commit } {
-  const receipts = days.map(({ download }) => download.receipt);
-  const changing = days.map(({ download, incoming }) => ({ day: download.receipt.day, columns: incoming.columns }));
-  const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
-  const state = applyBatch(before, {
-    columns,
-    changes,
-    receipts,
-    unchanged: unchanged.map(({ receipt }) => receipt),
-    retyped,
-    rowsByDay,
-    facts,
-    changedAt,
+  planned: PlannedBatch,
+  { unchanged, retyped, rowsByDay, rescued, progress, changedAt: changed_at }: StoredRows,
+): Finished {
+  const { columns, days } = planned;
+  const written = days.map(({ download: { receipt } }): StoredReceipt => {
+    return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at };
   });
+  const kept = withRows(withUnchanged(before.receipts, unchanged), rowsByDay, changed_at);
+  const touched = [...kept.values()]
+    .filter(({ day }) => retyped.has(day))
+    .map((receipt) => ({ ...receipt, changed_at }));
+  const receipts = receiptsOf([...kept.values(), ...touched, ...written]);
+  const state = {
+    ...before,
+    columns: columns.map(storedColumn),
+    receipts,
+    exportState: stateAfter(before.exportState, receipts, progress),
+    changes: [...before.changes, ...changeRecords(planned, before.changes, changed_at)],
+  };
   const commit = {
-    days: receipts.map(({ day }) => day),
-    rows: receipts.reduce((sum, { day }) => sum + (rowsByDay.get(day) ?? 0), 0),
+    days: written.map(({ day }) => day),
+    rows: written.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
-    daysChanged: [...state.receipts.values()].filter((r) => r.changed_at === changedAt).map(({ day }) => day),
-    ...columnChanges(columns, isFirst),
+    daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changed_at).map(({ day }) => day),
+    ...columnChanges(planned),
     rescued,
   };
   return { state, commit };

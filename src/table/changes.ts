@@ -26,49 +26,56 @@ export interface WidenedColumn {
 }
 
 /** A day of a batch and the columns of its files; no column for a day without a file. */
-interface ChangingDay extends Pick<IncomingColumns, 'columns'> {
-  readonly day: Day;
+interface ChangingDay {
+  readonly download: { readonly receipt: { readonly day: Day } };
+  readonly incoming: Pick<IncomingColumns, 'columns'>;
 }
 
+interface ChangingBatch {
+  readonly columns: readonly PlannedColumn[];
+  readonly days: readonly ChangingDay[];
+  /** True if nothing was committed before. */
+  readonly isFirst: boolean;
+}
+
+/** True if the batch adds the column to the table. */
+const isAdded = ({ type, before }: PlannedColumn, isFirst: boolean) => type !== null && (before === null || isFirst);
+
 /**
- * The changes that a batch makes in the columns of a place, each with the first day that makes it. `isFirst`: nothing
- * was committed before it; `earlier`: changes of earlier batches, since a missing column is recorded once.
+ * The changes that a batch makes in the columns of a place, each with the first day that makes it. `earlier`: changes
+ * of earlier batches, since a missing column is recorded once.
  */
 export function changeRecords(
-  columns: readonly PlannedColumn[],
-  days: readonly ChangingDay[],
-  {
-    changedAt,
-    isFirst,
-    earlier,
-  }: Pick<ColumnChange, 'changedAt'> & { isFirst: boolean; earlier: readonly ColumnChange[] },
+  { columns, days, isFirst }: ChangingBatch,
+  earlier: readonly ColumnChange[],
+  changedAt: string,
 ): ColumnChange[] {
   const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
   return columns.flatMap((column): ColumnChange[] => {
     const { source, key, before, type, shape, firstShape } = column;
-    if (type === null) return [];
-    const having = days.filter((day) => day.columns.has(key));
-    const common = ({ day }: ChangingDay) => ({ changedAt, sourceName: source, day });
-    if (before === null || (isFirst && having.length > 0)) {
-      return [{ ...common(having[0] ?? days[0]), change: 'added', fromType: null, toType: type, shape: firstShape }];
+    const having = days.filter(({ incoming }) => incoming.columns.has(key));
+    const record = (day: ChangingDay, change: Pick<ColumnChange, 'change' | 'fromType' | 'toType' | 'shape'>) => [
+      { changedAt, sourceName: source, day: day.download.receipt.day, ...change },
+    ];
+    if (isAdded(column, isFirst)) {
+      return record(having[0] ?? days[0], { change: 'added', fromType: null, toType: type, shape: firstShape });
     }
-    if (before !== type) {
-      const isCause = ({ columns: own }: ChangingDay) =>
-        own.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0) === true;
+    if (isRetyped(column)) {
+      const isCause = ({ incoming }: ChangingDay) =>
+        incoming.columns.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0);
       const cause = having.find(isCause) ?? having[0] ?? days[0];
-      return [{ ...common(cause), change: 'widened', fromType: before, toType: type, shape: shape ?? null }];
+      return record(cause, { change: 'widened', fromType: before, toType: type, shape: shape ?? null });
     }
-    const lacking = days.find((day) => day.columns.size > 0 && !day.columns.has(key));
-    if (lacking === undefined || missed.has(source)) return [];
-    return [{ ...common(lacking), change: 'missing', fromType: type, toType: null, shape: null }];
+    const lacking = days.find(({ incoming }) => incoming.columns.size > 0 && !incoming.columns.has(key));
+    if (type === null || lacking === undefined || missed.has(source)) return [];
+    return record(lacking, { change: 'missing', fromType: type, toType: null, shape: null });
   });
 }
 
-/** Columns that a batch adds and widens; `isFirst`: nothing was committed before it. */
-export function columnChanges(columns: readonly PlannedColumn[], isFirst: boolean) {
-  const added = columns.filter((column) => column.type !== null && (column.before === null || isFirst));
+/** Columns that a batch adds and widens. */
+export function columnChanges({ columns, isFirst }: Pick<ChangingBatch, 'columns' | 'isFirst'>) {
   return {
-    columnsAdded: added.map(({ name }) => name),
+    columnsAdded: columns.filter((column) => isAdded(column, isFirst)).map(({ name }) => name),
     columnsWidened: columns.filter(isRetyped).map(({ name, before, type }) => ({ name, from: before, to: type })),
   };
 }

@@ -1,19 +1,10 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Day } from '../base/days.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
-import { stateAfter } from '../extract/export-state.ts';
-import {
-  type ExportState,
-  NO_PRIOR_LOADS,
-  type PriorLoads,
-  type Receipt,
-  type RunProgress,
-} from '../extract/receipt.ts';
+import { type ExportState, NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
-import { type Receipts, receiptsOf, type StoredReceipt, unchangedReceipt, withRows } from './receipts.ts';
-import { FIRST_COLUMNS, type StoredColumn, storedColumn } from './tables.ts';
+import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
-/** All that a place holds beside its rows. `applyBatch` alone says what a commit makes of it. */
+/** All that a place holds beside its rows. `batch.ts` says what a commit makes of it. */
 export interface TableState {
   /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
@@ -56,52 +47,6 @@ export const newState = (timezone: string | null): TableState => ({
   exportState: undefined,
   changes: [],
 });
-
-/** What a commit stores: all columns as planned, receipts, and the changes of columns. */
-export interface StoredBatch extends Pick<TableState, 'columns' | 'changes'> {
-  /** Receipts of the days whose rows it writes. */
-  readonly receipts: readonly Receipt[];
-  /** Receipts of days whose rows are there already. */
-  readonly unchanged: readonly Receipt[];
-  /** Other days with a value in a column whose type changes. */
-  readonly retyped: ReadonlySet<Day>;
-  /** Rows that are there after the commit: of its days, and of neighbouring days that lost rows to them. */
-  readonly rowsByDay: ReadonlyMap<Day, number>;
-  readonly facts: RunProgress;
-  /** Instant of the commit, by `nextChange`. */
-  readonly changedAt: string;
-}
-
-export function applyBatch(before: TableState, batch: StoredBatch): TableState {
-  const { rowsByDay, retyped, changedAt: changed_at } = batch;
-  const kept = [...withRows(before.receipts, rowsByDay, changed_at).values()].map((receipt) =>
-    retyped.has(receipt.day) ? { ...receipt, changed_at } : receipt,
-  );
-  const unchanged = batch.unchanged.flatMap((receipt) => {
-    const stored = before.receipts.get(receipt.day);
-    return stored === undefined ? [] : [unchangedReceipt(stored, receipt)];
-  });
-  const written = batch.receipts.map((receipt) => ({
-    ...receipt,
-    rows_stored: rowsByDay.get(receipt.day) ?? 0,
-    changed_at,
-  }));
-  const receipts = receiptsOf([...kept, ...unchanged, ...written]);
-  return {
-    ...before,
-    columns: batch.columns.map(storedColumn),
-    receipts,
-    exportState: stateAfter(before.exportState, receipts, batch.facts),
-    changes: [...before.changes, ...batch.changes],
-  };
-}
-
-/** True if a commit of this state would change nothing. */
-export const isSameState = (a: TableState, b: TableState): boolean =>
-  isDeepStrictEqual(
-    [a.columns, a.receipts, a.exportState, a.changes, a.suppressionLength],
-    [b.columns, b.receipts, b.exportState, b.changes, b.suppressionLength],
-  );
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
 export const priorLoadsOf = (loaded: TableState | undefined): PriorLoads =>

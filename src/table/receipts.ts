@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { DayDownload, Receipt } from '../extract/receipt.ts';
+import type { DayDownload, Receipt, RunProgress } from '../extract/receipt.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {
@@ -20,15 +20,36 @@ export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
   new Map([...receipts].map((receipt) => [receipt.day, receipt] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
 
+/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
+interface BatchDays {
+  readonly changed: readonly DayDownload[];
+  readonly unchanged: readonly DayDownload[];
+}
+
 /**
- * The downloads that a place takes: those that were not requested before the one that it holds. Whoever gives a file for
- * a day has decided that.
+ * Splits a batch by what a place holds. Left out is a download that was requested before the stored one, unless a user
+ * gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there: `countRows` counts
+ * them, since receipts are not believed.
  */
-export function currentDownloads(receipts: Receipts, batch: readonly DayDownload[]): DayDownload[] {
-  return batch.filter(({ receipt: { day, requested_at, source } }) => {
+export async function splitBatch(
+  receipts: Receipts,
+  batch: readonly DayDownload[],
+  { rewrites }: Pick<RunProgress, 'rewrites'>,
+  countRows: (days: readonly Day[]) => Promise<ReadonlyMap<Day, number>>,
+): Promise<BatchDays> {
+  const current = batch.filter(({ receipt: { day, requested_at, source } }) => {
     const stored = receipts.get(day);
     return stored === undefined || source === 'file' || stored.requested_at <= requested_at;
   });
+  const same = current.filter(({ receipt: { day, sha256, filters } }) => {
+    const stored = receipts.get(day);
+    return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+  });
+  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
+  const unchanged = new Set(
+    same.filter(({ receipt: { day, rows, suppressed } }) => (counted.get(day) ?? 0) === rows - suppressed),
+  );
+  return { changed: current.filter((download) => !unchanged.has(download)), unchanged: [...unchanged] };
 }
 
 /** True if the stored snapshot of a table was requested after this one. */
@@ -37,24 +58,21 @@ export const isLater = (
   { receipt }: DayDownload,
 ): boolean => stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
-/** The downloads that a place has stored already, by their receipts: same bytes, requested with the same filters. */
-export function sameDownloads(receipts: Receipts, batch: readonly DayDownload[]): DayDownload[] {
-  return batch.filter(({ receipt: { day, sha256, filters } }) => {
-    const stored = receipts.get(day);
-    return stored !== undefined && stored.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+/** The receipts once days were downloaded again whose rows stay: a new one only if it says something else of the day. */
+export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownload[]): Receipts {
+  const renewed = unchanged.flatMap(({ receipt }) => {
+    const stored = receipts.get(receipt.day);
+    if (stored === undefined || (stored.is_over === receipt.is_over && stored.to_date === receipt.to_date)) return [];
+    return [{ ...receipt, rows_stored: stored.rows_stored, changed_at: stored.changed_at }];
   });
-}
-
-/** The receipt of a day whose rows stay: a new one only if it says something else of the day. */
-export function unchangedReceipt(stored: StoredReceipt, receipt: Receipt): StoredReceipt {
-  const { is_over, to_date, rows_stored, changed_at } = stored;
-  return is_over === receipt.is_over && to_date === receipt.to_date ? stored : { ...receipt, rows_stored, changed_at };
+  return receiptsOf([...receipts.values(), ...renewed]);
 }
 
 /** Days that should have rows and have none: somebody removed them. `counted`: rows by day. */
 export function removedDays(receipts: Receipts, counted: ReadonlyMap<Day, number>): Day[] {
-  const all = [...receipts.values()];
-  return all.filter(({ day, rows_stored: rows }) => rows > 0 && !counted.has(day)).map(({ day }) => day);
+  return [...receipts.values()]
+    .filter(({ day, rows_stored: rows }) => rows > 0 && !counted.has(day))
+    .map(({ day }) => day);
 }
 
 /** The days of a place that `prune` removes: those before a day that still have rows. */

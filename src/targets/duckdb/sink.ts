@@ -4,6 +4,7 @@
 
 import { accessSync, constants } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
@@ -25,13 +26,12 @@ import {
   planBatch,
   planSnapshot,
   rescuesNothing,
-  splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { type ColumnRules, isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import { removedWarning } from '../../table/differences.ts';
-import { isSameState, newState, type RunRecord, type TableState } from '../../table/place-state.ts';
-import { isLater, nextChange } from '../../table/receipts.ts';
+import { newState, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -87,7 +87,7 @@ export class DuckDbSink implements Sink {
     return { replace: (...args) => this.#replaceProfiles(...args) };
   }
 
-  async commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
+  async commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
     const names = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header)));
     const options = { ...this.#options, columns: names.size, signal };
     return withFile(options, async (engine) => {
@@ -95,17 +95,19 @@ export class DuckDbSink implements Sink {
       checkNotPurged(engine.file, this.#opened, before);
       const { timezone, clock, logger } = this.#options;
       const state = before ?? newState(timezone ?? null);
-      const { changed, unchanged } = await splitBatch(state, batch, facts, (days) => rowsOfDays(engine, days));
+      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, (days) =>
+        rowsOfDays(engine, days),
+      );
       if (changed.length === 0) {
-        const done = finishUnchanged(state, unchanged, facts);
-        const isStored = unchanged.length === 0 || (removed.length === 0 && isSameState(done.state, state));
+        const done = finishUnchanged(state, unchanged, progress);
+        const isStored = unchanged.length === 0 || (removed.length === 0 && isDeepStrictEqual(done.state, state));
         if (!isStored) await engine.transaction(() => writeState(engine, state, done.state), signal);
         this.#state = isStored ? before : done.state;
         return done.commit;
       }
       const planned = planBatch(state, changed, this.#options);
       const changedAt = nextChange(state.receipts, clock.now());
-      const store = () => storeBatch(engine, { before, state, planned, unchanged, facts, changedAt });
+      const store = () => storeBatch(engine, { before, state, planned, unchanged, progress, changedAt });
       const done = await engine.transaction(store, signal).catch((error: unknown) => {
         throw isOfTable(error) ? alteredError(engine.file, error) : error;
       });
@@ -183,12 +185,12 @@ interface Storing {
   readonly state: TableState;
   readonly planned: PlannedBatch;
   readonly unchanged: readonly DayDownload[];
-  readonly facts: RunProgress;
+  readonly progress: RunProgress;
   readonly changedAt: string;
 }
 
 /** Stores a batch. Called inside a transaction. */
-async function storeBatch(engine: Engine, { before, state, planned, unchanged, facts, changedAt }: Storing) {
+async function storeBatch(engine: Engine, { before, state, planned, unchanged, progress, changedAt }: Storing) {
   const { columns } = planned;
   const retyped = before === undefined ? new Set<Day>() : await retypedDays(engine, columns);
   if (before === undefined) await createTables(engine, columns, state.timezone);
@@ -204,7 +206,7 @@ async function storeBatch(engine: Engine, { before, state, planned, unchanged, f
     retyped,
     rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inDays(touched)})`),
-    facts,
+    progress,
     changedAt,
   });
   await writeState(engine, state, stored.state);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
@@ -15,18 +16,11 @@ import {
   planSnapshot,
   profilesAfter,
   rescuesNothing,
-  splitBatch,
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { type ColumnRules, isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
-import {
-  isSameState,
-  newState,
-  type RunRecord,
-  type StoredProfiles,
-  type TableState,
-} from '../../table/place-state.ts';
-import { isLater, nextChange, type StoredReceipt } from '../../table/receipts.ts';
+import { newState, type RunRecord, type StoredProfiles, type TableState } from '../../table/place-state.ts';
+import { isLater, nextChange, type StoredReceipt, splitBatch } from '../../table/receipts.ts';
 import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import type { CommitChange, DayFile, FilesFormat, FilesOptions, NewFile } from './format.ts';
@@ -69,8 +63,8 @@ class FilesSink implements Sink {
     return this.#place.log.snapshot?.state;
   }
 
-  commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit> {
-    const work = (commit: CommitChange) => this.#commit(batch, facts, signal, commit);
+  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
+    const work = (commit: CommitChange) => this.#commit(batch, progress, signal, commit);
     return this.#guarded(() => this.#place.exclusively(work), signal);
   }
 
@@ -140,7 +134,7 @@ class FilesSink implements Sink {
 
   async #commit(
     batch: readonly DayDownload[],
-    facts: RunProgress,
+    progress: RunProgress,
     signal: AbortSignal,
     commit: CommitChange,
   ): Promise<Commit> {
@@ -150,17 +144,17 @@ class FilesSink implements Sink {
     checkNotPurged(name, this.#opened, stored);
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
-    const { changed, unchanged } = await splitBatch(before, batch, facts, (days) => place.countRows(days));
+    const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, (days) => place.countRows(days));
     if (changed.length === 0) {
-      const { state, commit: report } = finishUnchanged(before, unchanged, facts);
-      const isStored = unchanged.length === 0 || (!place.log.isAhead && isSameState(state, stored));
+      const { state, commit: report } = finishUnchanged(before, unchanged, progress);
+      const isStored = unchanged.length === 0 || (!place.log.isAhead && isDeepStrictEqual(state, stored));
       if (!isStored) await commit({ kind: 'load', state, removed: [], added: [] });
       return report;
     }
     const planned = planBatch(before, changed, this.#options);
     const changedAt = nextChange(before.receipts, clock.now());
     const written = await place.engine.transaction(() => this.#write(planned, before, changedAt), signal);
-    const { state, commit: report } = finishBatch(before, planned, { ...written, unchanged, facts, changedAt });
+    const { state, commit: report } = finishBatch(before, planned, { ...written, unchanged, progress, changedAt });
     await commit({ kind: 'load', state, added: written.added, removed: written.removed });
     logChanges(logger, planned.columns, report.rescued);
     return report;

@@ -121,9 +121,10 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
-  it('stay as the first day made them under freeze', async () => {
-    const days = [place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x', m: 'new' }])];
-    await place.load([days], { schemaMode: 'freeze' });
+  it('stay as the first commit made them under freeze', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '5' }])], [place.of(D2, [{ id: 'b', n: 'x', m: 'new' }])]], {
+      schemaMode: 'freeze',
+    });
     expect(await all('n::VARCHAR AS n, _rescued::VARCHAR AS r')).toEqual([
       { n: '5', r: null },
       { n: null, r: expect.stringContaining('"m":"new"') },
