@@ -6,14 +6,11 @@ export { type ErrorKind, UserError } from './base/errors.ts';
 export {
   type Configuration,
   type PlanOptions,
-  type PlanResult,
   plan,
-  type Status,
   type StoredPlaceOptions,
   type SyncOptions,
-  type SyncResult,
   status,
   sync,
-  type Verification,
   verify,
 } from './cli/library.ts';
+export type { PlanResult, Status, Summary as SyncResult, Verification } from './cli/results.ts';

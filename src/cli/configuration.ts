@@ -4,7 +4,7 @@ import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import { configError, type UserError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
@@ -20,7 +20,7 @@ import {
 } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
-import type { PlaceOptions } from '../targets/contract.ts';
+import type { OpenOptions, PlaceOptions } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 
@@ -28,16 +28,14 @@ export const CONFIG_FILE = 'dfinery.json';
 /** Every key that a command reads, which is also a variable. */
 export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema];
 
-type Values = Readonly<Record<string, unknown>>;
-
 /** What a sync needs. The suppression list may be in the folder of the ledger. */
 export type LocalSourceConfig = SourceConfig & LocalConfig & { readonly ledgerDir: string | undefined };
 
 /** What the file and the environment say, read once; each command has the parts checked that it needs. */
-export class Configuration {
+export class CliConfiguration {
   /** The values outside of `erasure`. The environment wins. */
-  readonly values: Values;
-  readonly erasure: Values;
+  readonly values: JsonObject;
+  readonly erasure: JsonObject;
   /** The variable that gave a key. */
   readonly names: ReadonlyMap<string, string>;
   /** Where a key may be written, for messages. */
@@ -125,7 +123,7 @@ export class Configuration {
 }
 
 /** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
-const secretsIn = ({ properties }: ConfigSchema, given: readonly Values[]): Secret[] =>
+const secretsIn = ({ properties }: ConfigSchema, given: readonly JsonObject[]): Secret[] =>
   Object.entries(properties)
     .filter(([, { airbyte_secret }]) => airbyte_secret)
     .flatMap(([key]) => given.map((values) => values[key]))
@@ -137,7 +135,7 @@ const PATHS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 const STDOUT = '-';
 
 /** Paths in a file are relative to its folder. */
-function withPaths(given: Values, folder: string): Values {
+function withPaths(given: JsonObject, folder: string): JsonObject {
   const inFolder = (path: unknown) =>
     typeof path === 'string' && path !== '' && path !== STDOUT && !isAddress(path) && !isAbsolute(path)
       ? join(folder, path)
@@ -153,20 +151,20 @@ function withPaths(given: Values, folder: string): Values {
 }
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
-const placesIn = ({ target, place }: Values) =>
+const placesIn = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? { places: [{ target, place }] } : {};
 
-const pick = (given: Values, { properties }: ConfigSchema): Values =>
+const pick = (given: JsonObject, { properties }: ConfigSchema): JsonObject =>
   Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(properties, key)));
 
-/** What a target is given of a configuration, and of the process. */
-export function targetSettings(
+/** How a run opens its place. */
+export function openOptions(
   config: Pick<SourceSettings, 'timezone' | 'columnTypes' | 'schemaMode' | 'userProfiles'> & LocalConfig,
-  { env, clock, logger, signal }: Context,
-) {
+  { env, clock, logger, signal, terminal }: Context,
+): OpenOptions {
   const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
-  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
-  return { ...place, timezone, columnTypes, schemaMode, userProfiles, env, clock, logger, signal };
+  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs, env, clock, logger, signal };
+  return { ...place, timezone, columnTypes, schemaMode, userProfiles, stdout: terminal.stdout ?? process.stdout };
 }
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */

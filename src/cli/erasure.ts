@@ -12,7 +12,7 @@ import type { Ways } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/session.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { places, text, type ValuesOf } from './command.ts';
-import type { Configuration } from './configuration.ts';
+import type { CliConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkTarget, targetNamed } from './place-arguments.ts';
 
@@ -34,31 +34,31 @@ type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
 
 export interface Configured {
   readonly setup: ErasureConfig;
-  readonly configuration: Configuration;
+  readonly configuration: CliConfiguration;
   readonly context: Context;
 }
 
 /** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
-export function erasureOf({ values, erasure, names }: Configuration): ErasureConfig {
+export function erasureOf({ values, erasure, names }: CliConfiguration): ErasureConfig {
   const { base_url = erasure.base_url, service_id = erasure.service_id } = values;
   return parseErasureConfig({ ...erasure, base_url, service_id }, names).config;
 }
 
 /** The service whose profiles are deleted. Throws UserError if the configuration lacks it. */
-export function serviceOf({ service }: ErasureConfig, configuration: Configuration): ServiceName {
+export function serviceOf({ service }: ErasureConfig, configuration: CliConfiguration): ServiceName {
   const { values, erasure } = configuration;
   if (service !== undefined) return service;
   throw configuration.missing(['base_url', 'service_id'].filter((key) => (values[key] ?? erasure[key] ?? '') === ''));
 }
 
 /** The token of the deletions. Throws UserError if the configuration lacks it. */
-export function importTokenOf({ importToken }: ErasureConfig, configuration: Configuration): Secret {
+export function importTokenOf({ importToken }: ErasureConfig, configuration: CliConfiguration): Secret {
   if (importToken !== undefined) return importToken;
   throw configuration.missing(['import_token'], `the object erasure of ${configuration.file}`);
 }
 
 /** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
-export function privacyOf(configuration: Configuration) {
+export function privacyOf(configuration: CliConfiguration) {
   const { hashKey, suppressionFile, suppressionKey } = configuration.part(
     'columnsHash',
     'hashKey',

@@ -7,8 +7,9 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { showPlan } from './commands/plan.ts';
 import { statusOf } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
-import { Configuration as CommandConfiguration, targetSettings } from './configuration.ts';
+import { CliConfiguration, openOptions } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
+import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { sync as runSync } from './run/run.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
@@ -50,7 +51,7 @@ export interface Configuration {
 type TargetName = 'duckdb' | 'parquet' | 'delta' | 'arrow';
 
 /** A place, and what is read and how. */
-interface PlaceOptions<C> {
+interface LibraryOptions<C> {
   /** Default: `target` and `place` of `config`. */
   readonly target?: TargetName;
   /** A file or a folder; for delta also `s3://BUCKET/PREFIX`. */
@@ -70,107 +71,26 @@ interface DayOptions {
   readonly fullRefresh?: boolean;
 }
 
-export interface SyncOptions extends PlaceOptions<Configuration>, DayOptions {
+export interface SyncOptions extends LibraryOptions<Configuration>, DayOptions {
   /** Longest wait for the quota (ms); longer: what is done is committed, and the sync fails. */
   readonly maxWaitMs?: number;
 }
 
 /** A plan sends nothing, and so needs no token. */
 export interface PlanOptions
-  extends PlaceOptions<Partial<Configuration> & Pick<Configuration, 'service_id'>>,
+  extends LibraryOptions<Partial<Configuration> & Pick<Configuration, 'service_id'>>,
     DayOptions {}
 
 /** What only reads a place needs no service. */
-export type StoredPlaceOptions = PlaceOptions<Partial<Configuration>>;
-
-/** What `sync` has done. docs/commands.md says what the members mean. */
-export interface SyncResult {
-  readonly rows: number;
-  /** Rows more than were there. */
-  readonly rows_new: number;
-  /** Days that were read and are stored. */
-  readonly days: number;
-  /** Those of them of which rows were added, replaced, re-typed or removed. */
-  readonly days_changed: readonly string[];
-  readonly exports: number;
-  /** Bytes of CSV received. */
-  readonly bytes: number;
-  readonly seconds: number;
-  readonly from_date: string | null;
-  readonly next_from_date: string | null;
-  readonly to_date_inclusive: boolean | null;
-  readonly columns_added: readonly string[];
-  readonly columns_widened: readonly { readonly name: string; readonly from: string; readonly to: string }[];
-  readonly rescued_cells: number;
-  readonly suppressed_rows: number;
-  /** User profiles that were stored; null if none were. */
-  readonly profiles: number | null;
-  readonly gaps: readonly string[];
-  readonly open_days: readonly string[];
-  readonly implausible_days: readonly string[];
-}
-
-/** What a sync would do. docs/commands.md says what the members mean. */
-export interface PlanResult {
-  readonly from_date: string | null;
-  readonly to_date: string | null;
-  /** Each day, with the span of its export. */
-  readonly days: readonly { readonly from_date: string; readonly to_date: string; readonly read_again: boolean }[];
-  readonly exports_least: number;
-  readonly exports_most: number;
-  readonly exports_startable_now: number;
-  readonly earliest_end: string;
-  readonly to_date_inclusive: boolean | null;
-  readonly gaps: readonly string[];
-  readonly cursor: string;
-}
-
-/** What a place holds. docs/commands.md says what the members mean. */
-export interface Status {
-  readonly target: string;
-  readonly place: string;
-  readonly cursor: string | null;
-  readonly first_day: string | null;
-  readonly last_day: string | null;
-  readonly days: number;
-  readonly changed: readonly { readonly day: string; readonly changed_at: string }[];
-  readonly rows: number;
-  readonly profiles: { readonly rows: number; readonly as_of: string } | null;
-  readonly timezone: string | null;
-  readonly to_date_inclusive: boolean | null;
-  readonly open_days: readonly string[];
-  readonly gaps: readonly string[];
-  readonly pruned_days: readonly string[];
-  readonly other_filters_days: readonly string[];
-  readonly implausible_days: readonly string[];
-  readonly days_until_loss: number | null;
-  readonly last_run: {
-    readonly began: string;
-    readonly ended: string;
-    readonly exit: number;
-    readonly cause: string | null;
-    readonly version: string;
-    readonly rows: number;
-    readonly days: number;
-    readonly exports: number;
-    readonly bytes: number;
-  } | null;
-}
-
-/** How a place differs from its receipts; without differences it agrees with them. */
-export interface Verification {
-  readonly differences: readonly { readonly check: string; readonly message: string }[];
-  readonly warnings: readonly string[];
-}
+export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
 
 /** Loads the days that a place lacks, as `dfinery-elt sync` does. Throws a UserError with the exit code of the command. */
-export async function sync(options: SyncOptions): Promise<SyncResult> {
+export async function sync(options: SyncOptions): Promise<Summary> {
   const { configuration, context } = open(options);
   const { target, place } = placeOf('sync', options, TARGETS, configuration);
   const config = configuration.source();
-  const settings = { ...targetSettings(config, context), stdout: process.stdout };
   const run = { config, days: daysOf(options), maxWaitMs: options.maxWaitMs };
-  const { summary, error } = await runSync(run, () => target.open(place, settings), context);
+  const { summary, error } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
   if (error !== undefined) throw error;
   return summary;
 }
@@ -194,14 +114,14 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
   return verificationOf(placeOf('verify', options, STATEFUL_TARGETS, configuration), configuration);
 }
 
-function open({ config, log = () => {}, signal = new AbortController().signal }: PlaceOptions<object>) {
+function open({ config, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {
   const redactor = new Redactor();
   const context = {
     ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
     terminal: { result() {}, note() {}, status() {}, interactive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
-  return { configuration: new CommandConfiguration(config, context), context };
+  return { configuration: new CliConfiguration(config, context), context };
 }
 
 const daysOf = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });

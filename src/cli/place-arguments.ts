@@ -3,7 +3,8 @@ import { configError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
 import { argument, text, unknownName, type ValuesOf } from './command.ts';
-import type { Configuration } from './configuration.ts';
+import { CliConfiguration } from './configuration.ts';
+import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
 export const placeArguments = (targets: readonly Target[]) => ({
@@ -23,12 +24,23 @@ export interface NamedPlace<T extends Target = Target> {
 export const placeWords = (targets: readonly Target[]): string =>
   targets.map(({ name, placeKind }) => `${name} ${placeKind.toUpperCase()}`).join(' or ');
 
+/** What most commands begin with: the configuration, and the place that the words or the configuration name. */
+export function openPlace<T extends Target>(
+  command: string,
+  words: PlaceWords & { readonly config: string | undefined },
+  targets: readonly T[],
+  context: Context,
+) {
+  const configuration = new CliConfiguration(words.config, context);
+  return { configuration, ...placeOf(command, words, targets, configuration) };
+}
+
 /** The target and the place of a command. Throws a configuration failure where nothing names them. */
 export function placeOf<T extends Target>(
   command: string,
   words: PlaceWords,
   targets: readonly T[],
-  configuration: Configuration,
+  configuration: CliConfiguration,
 ): NamedPlace<T> {
   const named = optionalPlaceOf(command, words, targets, configuration);
   if (named !== undefined) return named;
@@ -42,7 +54,7 @@ export function optionalPlaceOf<T extends Target>(
   command: string,
   words: PlaceWords,
   targets: readonly T[],
-  configuration: Configuration,
+  configuration: CliConfiguration,
 ): NamedPlace<T> | undefined {
   const { target: word, place } = words.target === undefined ? configuration.local() : words;
   if (word === undefined) return undefined;

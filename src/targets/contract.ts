@@ -112,9 +112,8 @@ export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 
 /**
  * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends. All
- * but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `compact` and `prune`
- * change nothing in the place, and need no right to write there; but in a Parquet folder each finishes a purge that was
- * killed.
+ * but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing in
+ * the place, and need no right to write there; but in a Parquet folder each finishes a purge that was killed.
  */
 export interface Maintenance {
   /**
@@ -124,8 +123,6 @@ export interface Maintenance {
   readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Reads all that is stored, and compares it with what was loaded. */
   verify(place: string, options: PlaceOptions): Promise<Verified>;
-  /** Gives the space of removed rows back; no row changes. Absent for files, which have no such space. */
-  compact?(place: string, options: PlaceOptions): Promise<RewriteResult>;
   /** Counts the rows for the page of `report`. */
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
   /**

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
 /** The answer of a verdict, unless a later attempt may prove more. */
@@ -16,7 +16,7 @@ export const command = defineCommand({
   examples: ['check', 'check --config staging.json'],
   page: 'configuration.md',
   async run({ config: path }, context) {
-    const config = new Configuration(path, context).source();
+    const config = new CliConfiguration(path, context).source();
     const { verdict, sentence, exit } = await checkSource(config, context);
     return { result: verdict, lines: [sentence], exit };
   },

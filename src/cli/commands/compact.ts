@@ -1,9 +1,7 @@
-import { internalError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand } from '../command.ts';
-import { Configuration } from '../configuration.ts';
-import { placeArguments, placeOf } from '../place-arguments.ts';
+import { openPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
@@ -11,11 +9,9 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   page: 'operations.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
-    const { target, place } = placeOf('compact', values, [duckdb], configuration);
-    const { compact } = await target.maintenance();
-    if (compact === undefined) throw internalError(`${target.name} has no compact.`);
-    const work = compact(place, configuration.placeOptions());
+    const { configuration, place } = openPlace('compact', values, [duckdb], context);
+    const { rewriteDuckDb } = await import('../../targets/duckdb/rewrite.ts');
+    const work = rewriteDuckDb({ ...configuration.placeOptions(), file: place });
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

@@ -6,13 +6,15 @@ import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts'
 import type { TargetReport } from '../../engine/rows/counts.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
+import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import type { QueryResult } from '../../targets/duckdb/read.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
-import { targetSettings } from '../configuration.ts';
+import { openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
+import type { Summary } from '../results.ts';
 import { sync } from '../run/run.ts';
-import { describeSummary, type Summary } from '../run/summary.ts';
+import { describeSummary } from '../run/summary.ts';
 import { bar, tableLines, wrapped } from '../table.ts';
 
 const DAYS = 14;
@@ -106,12 +108,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     const config = { ...source, ...local };
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined };
-    const { openDuckDbSink } = await import('../../targets/duckdb/sink.ts');
-    const { summary, error } = await sync(
-      run,
-      () => openDuckDbSink({ ...targetSettings(config, context), file }),
-      context,
-    );
+    const { summary, error } = await sync(run, () => duckdb.open(file, openOptions(config, context)), context);
     if (error !== undefined) throw error;
     return summary;
   } finally {

@@ -2,7 +2,7 @@ import { discoverColumns } from '../../airbyte/source/discover.ts';
 import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { defineCommand, duration } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {
@@ -11,7 +11,7 @@ export const command = defineCommand({
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   page: 'days-and-types.md',
   async run(values, context) {
-    const config = new Configuration(values.config, context).source();
+    const config = new CliConfiguration(values.config, context).source();
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
       const columns = await discoverColumns(config, extractDeps(config, service, context));

@@ -13,7 +13,7 @@ import { sweepRunFolders } from '../../extract/spool.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import {
   checkedWord,
@@ -86,7 +86,7 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   }
   const isPurgeOnly = purgeOnly || suppressed;
-  const configuration = new Configuration(values.config, context);
+  const configuration = new CliConfiguration(values.config, context);
   const setup = erasureOf(configuration);
   const service = serviceOf(setup, configuration);
   const importToken = isPurgeOnly ? undefined : importTokenOf(setup, configuration);
@@ -120,7 +120,7 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
   }
 }
 
-function purgeOf(values: Values, ways: Ways, configuration: Configuration): PurgeRequest | undefined {
+function purgeOf(values: Values, ways: Ways, configuration: CliConfiguration): PurgeRequest | undefined {
   if (ways.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const { suppression } = privacyOf(configuration);
@@ -184,7 +184,7 @@ async function verdictOn(path: string, values: Values, context: Context): Promis
 /** The key of the ledger where one is configured; a ledger may also be verified where no service is. */
 function keyOf({ config }: Values, context: Context) {
   try {
-    return erasureOf(new Configuration(config, context)).ledgerKey;
+    return erasureOf(new CliConfiguration(config, context)).ledgerKey;
   } catch (error) {
     if (config !== undefined) throw error;
     const { text: key } = secretFrom(context.env, 'DFINERY_LEDGER_KEY') ?? {};
@@ -195,7 +195,7 @@ function keyOf({ config }: Values, context: Context) {
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
 async function proofOf(values: Values, context: Context): Promise<Outcome> {
   const { proof: id, proofFile, column, head, output } = values;
-  const configuration = new Configuration(values.config, context);
+  const configuration = new CliConfiguration(values.config, context);
   const setup = erasureOf(configuration);
   const service = serviceOf(setup, configuration);
   if (setup.ledgerDir === undefined)

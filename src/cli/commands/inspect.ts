@@ -10,7 +10,7 @@ import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/session.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
-import { Configuration, pinnedTypes } from '../configuration.ts';
+import { CliConfiguration, pinnedTypes } from '../configuration.ts';
 import { percent, tableLines } from '../table.ts';
 
 export const command = defineCommand({
@@ -21,7 +21,7 @@ export const command = defineCommand({
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'days-and-types.md',
   async run({ file, schema, config: path }, context) {
-    const config = new Configuration(path, context);
+    const config = new CliConfiguration(path, context);
     const { timezone, ...lists } = config.part('timezone', 'columnsDrop', 'columnsHash', 'hashKey', 'columnTypes');
     const edits = editsOf(lists);
     const pinned = pinnedTypes(schema);

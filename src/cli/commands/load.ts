@@ -13,12 +13,13 @@ import type { Commit } from '../../table/batch.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, day, defineCommand, required, text } from '../command.ts';
-import { Configuration, targetSettings } from '../configuration.ts';
+import { type CliConfiguration, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { placeArguments, placeOf } from '../place-arguments.ts';
+import { openPlace, placeArguments } from '../place-arguments.ts';
+import { EMPTY_SUMMARY } from '../results.ts';
 import { during } from '../run/progress.ts';
 import { recordRun } from '../run/run.ts';
-import { EMPTY_SUMMARY, type RunResult } from '../run/summary.ts';
+import type { RunResult } from '../run/summary.ts';
 
 const OPTIONS = {
   ...placeArguments(STATEFUL_TARGETS),
@@ -34,16 +35,14 @@ export const command = defineCommand({
   ],
   page: 'days-and-types.md',
   async run({ file, day: named, ...values }, context) {
-    const configuration = new Configuration(values.config, context);
-    const { target, place } = placeOf('load', values, STATEFUL_TARGETS, configuration);
+    const { configuration, target, place } = openPlace('load', values, STATEFUL_TARGETS, context);
     const config = { ...configuration.settings(), ledgerDir: configuration.ledgerDir };
     const suppression = suppressionOf(config);
-    const stdout = context.terminal.stdout ?? process.stdout;
     const began = context.clock.now();
     const maintenance = await target.maintenance();
     if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
-    const sink = await target.open(place, { ...targetSettings(config, context), stdout });
+    const sink = await target.open(place, openOptions(config, context));
     let ended: RunResult = { summary: EMPTY_SUMMARY };
     try {
       const work = loadDay(sink, { file, day: named, place, config, suppression }, context);
@@ -69,7 +68,7 @@ interface Loading {
   readonly file: string;
   readonly day: Day;
   readonly place: string;
-  readonly config: ReturnType<Configuration['settings']>;
+  readonly config: ReturnType<CliConfiguration['settings']>;
   readonly suppression: Suppression | undefined;
 }
 

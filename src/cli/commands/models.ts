@@ -1,16 +1,14 @@
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { defineCommand } from '../command.ts';
-import { Configuration } from '../configuration.ts';
-import { placeArguments, placeOf } from '../place-arguments.ts';
+import { openPlace, placeArguments } from '../place-arguments.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
-    const { target, place } = placeOf('models', values, [duckdb], configuration);
+    const { configuration, target, place } = openPlace('models', values, [duckdb], context);
     const { clock, signal } = context;
     const { lockWaitMs } = configuration.placeOptions();
     const { writeModels } = await import('../../targets/duckdb/models/write.ts');

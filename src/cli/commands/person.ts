@@ -5,7 +5,7 @@ import { showPeople } from '../../erasure/person.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
 import { erasureOf, openWays, PEOPLE_OPTIONS, rowsOf, serviceOf } from '../erasure.ts';
 
 export const command = defineCommand({
@@ -19,7 +19,7 @@ export const command = defineCommand({
   ],
   page: 'erasure.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
+    const configuration = new CliConfiguration(values.config, context);
     const setup = erasureOf(configuration);
     const { ways, close } = openWays(values, { setup, configuration, context });
     if (ways.places.length === 0)

@@ -6,9 +6,10 @@ import type { ProfileSettings, StoredSnapshot } from '../../extract/profiles.ts'
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type ValuesOf } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
+import type { PlanResult } from '../results.ts';
 import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
@@ -18,19 +19,19 @@ export const command = defineCommand({
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   page: 'days-and-types.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
+    const configuration = new CliConfiguration(values.config, context);
     const place = optionalPlaceOf('plan', values, TARGETS, configuration);
     return await showPlan(place, values, configuration, context);
   },
 });
 
-type Values = ValuesOf<typeof DAY_OPTIONS>;
+type DayValues = ValuesOf<typeof DAY_OPTIONS>;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function showPlan(
   named: NamedPlace | undefined,
-  values: Values,
-  configuration: Configuration,
+  values: DayValues,
+  configuration: CliConfiguration,
   context: Context,
 ) {
   const config = configuration.settings();
@@ -63,7 +64,7 @@ interface PlanOutput {
   readonly now: number;
 }
 
-function asJson({ planned, forecast }: PlanOutput) {
+function asJson({ planned, forecast }: PlanOutput): PlanResult {
   return {
     v: 1,
     from_date: planned.days[0] ?? null,

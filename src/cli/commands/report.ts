@@ -2,8 +2,7 @@ import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
-import { Configuration } from '../configuration.ts';
-import { placeArguments, placeOf } from '../place-arguments.ts';
+import { openPlace, placeArguments } from '../place-arguments.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
@@ -16,8 +15,7 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
   async run({ output, ...values }, context) {
-    const configuration = new Configuration(values.config, context);
-    const { target, place } = placeOf('report', values, STATEFUL_TARGETS, configuration);
+    const { configuration, target, place } = openPlace('report', values, STATEFUL_TARGETS, context);
     const { historyDays } = configuration.part('historyDays');
     const maintenance = await target.maintenance();
     const work = maintenance.report(place, configuration.placeOptions());

@@ -8,17 +8,18 @@ import type { RunRecord, StoredProfiles, TableState } from '../../table/place-st
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { Configuration } from '../configuration.ts';
+import type { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
+import { type NamedPlace, openPlace, placeArguments } from '../place-arguments.ts';
+import type { Status } from '../results.ts';
 
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
-    const result = await statusOf(placeOf('status', values, STATEFUL_TARGETS, configuration), configuration, context);
+    const { configuration, ...named } = openPlace('status', values, STATEFUL_TARGETS, context);
+    const result = await statusOf(named, configuration, context);
     return { result, lines: linesOf(result) };
   },
 });
@@ -26,9 +27,9 @@ export const command = defineCommand({
 /** Reads what a place holds, without its rows. */
 export async function statusOf(
   { target, place }: NamedPlace<StatefulTarget>,
-  configuration: Configuration,
+  configuration: CliConfiguration,
   { clock }: Pick<Context, 'clock'>,
-) {
+): Promise<Status> {
   const maintenance = await target.maintenance();
   const state = await maintenance.readState(place, configuration.placeOptions());
   if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
@@ -71,7 +72,7 @@ function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
 
 const utcText = (instant: string): string => `${instant.slice(0, 19).replace('T', ' ')} UTC`;
 
-function linesOf(status: Awaited<ReturnType<typeof statusOf>>): string[] {
+function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
   const some = (what: string, named: readonly string[]) => (named.length === 0 ? [] : [`${what}: ${nameDays(named)}`]);
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;

@@ -1,109 +1,87 @@
-import type { ExitCode } from '../../base/errors.ts';
+import type { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
+import type { Target } from '../../targets/contract.ts';
 import { TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, duration, flag, type GLOBAL_OPTIONS, text, type ValuesOf } from '../command.ts';
-import { Configuration, pinnedTypes, targetSettings } from '../configuration.ts';
+import { DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
+import { openOptions, pinnedTypes } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { type Failure, failureOf } from '../failure.ts';
-import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
+import { failureOf } from '../failure.ts';
+import { openPlace, placeArguments } from '../place-arguments.ts';
+import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { sync } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, type RunResult, type Summary } from '../run/summary.ts';
+import { describeSummary } from '../run/summary.ts';
 import { showPlan } from './plan.ts';
 
-const OPTIONS = {
-  ...placeArguments(TARGETS),
-  ...DAY_OPTIONS,
-  schema: text('Pinned schema, as discover prints it'),
-  maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
-  dryRun: flag('Show the plan; nothing is sent or stored'),
-  notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
-};
-
-type Values = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
-
 export const command = defineCommand({
-  options: OPTIONS,
+  options: {
+    ...placeArguments(TARGETS),
+    ...DAY_OPTIONS,
+    schema: text('Pinned schema, as discover prints it'),
+    maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
+    dryRun: flag('Show the plan; nothing is sent or stored'),
+    notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
+  },
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   page: 'targets.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
-    const named = placeOf('sync', values, TARGETS, configuration);
-    if (values.dryRun) return await showPlan(named, values, configuration, context);
-    return await reportRun(named, values, context, (redirected) => load(named, values, configuration, redirected));
+    const { configuration, target, place } = openPlace('sync', values, TARGETS, context);
+    if (values.dryRun) return await showPlan({ target, place }, values, configuration, context);
+    const url = notificationOf(values.notify, context);
+    const config = configuration.source();
+    const { schema, maxWait: maxWaitMs, ...days } = values;
+    const output = outputOf(target, place, context);
+    const options = { ...openOptions(config, output), pinned: pinnedTypes(schema) };
+    const result = await sync({ config, days, maxWaitMs }, () => target.open(place, options), output);
+    const failure = result.error === undefined ? undefined : failureOf(result.error, context.signal);
+    const failed = failure && { exit: failure.exit, error: context.redactor.mask(failure.message) };
+    const summary = { ...result.summary, ...failed };
+    if (failure === undefined || summary.days > 0)
+      context.logger.info('run.summary', describeSummary(summary, nameOf(target, place)));
+    failure?.log(context.logger);
+    await tell({ target, place, url, summary, historyDays: config.historyDays }, values, output);
+    return summary.exit;
   },
-  async failed(failure, values, context) {
+  async failed({ exit, message }, values, context) {
     const target = TARGETS.find(({ name }) => name === values.target);
-    const named = target && { target, place: values.place ?? '' };
-    await reportRun(named, values, context, async () => NOTHING_DONE, failure);
+    const { place = '' } = values;
+    const summary = { ...EMPTY_SUMMARY, exit, error: context.redactor.mask(message) };
+    let url: Secret | undefined;
+    try {
+      url = notificationOf(values.notify, context);
+    } catch {
+      // The failure that is told came before that of the address, or is the same.
+    }
+    const run = { target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS };
+    await tell(run, values, outputOf(target, place, context));
   },
 });
 
-interface LoadResult extends RunResult {
-  /** How many days back the service exports, for the notification. */
+const isStdout = (target: Target | undefined, place: string): boolean => target?.isStdout?.(place) === true;
+
+const nameOf = (target: Target | undefined, place: string): string => (isStdout(target, place) ? 'the stream' : place);
+
+/** Results go to stderr where stdout carries the data. */
+function outputOf(target: Target | undefined, place: string, context: Context): Context {
+  if (!isStdout(target, place)) return context;
+  const { terminal } = context;
+  return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
+}
+
+/** A run that is over, or a command line that was refused: its target may not be known. */
+interface ToldRun {
+  readonly target: Target | undefined;
+  readonly place: string;
+  /** The address to notify. */
+  readonly url: Secret | undefined;
+  readonly summary: Summary;
   readonly historyDays: number;
 }
 
-const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
-
-/**
- * Runs `work` and reports its outcome wherever the user asked for it: in the log, a notification, and with `--json` the last line of all output. A failure before it is in the log already.
- */
-async function reportRun(
-  named: NamedPlace | undefined,
-  values: Partial<Values>,
-  outer: Context,
-  work: (context: Context) => Promise<LoadResult>,
-  before?: Failure,
-): Promise<ExitCode> {
-  const { target, place = '' } = named ?? {};
-  const isStdout = target?.isStdout?.(place) === true;
-  const context = isStdout ? withResultsOnStderr(outer) : outer;
-  const { logger, signal, redactor } = context;
-  let notification: ReturnType<typeof notificationOf>;
-  let done = NOTHING_DONE;
-  let failure = before;
-  try {
-    notification = notificationOf(values.notify, context);
-    done = await work(context);
-    if (done.error !== undefined) throw done.error;
-  } catch (error) {
-    // The first thing that is wrong is the one to report.
-    failure ??= failureOf(error, signal);
-  }
-  const failed = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
-  const summary: Summary = { ...done.summary, ...failed };
-  const name = isStdout ? 'the stream' : place;
-  if (failure === undefined || summary.days > 0) logger.info('run.summary', describeSummary(summary, name));
-  if (failure !== before) failure?.log(logger);
-  if (notification !== undefined) {
-    const line = `sync ${target?.name ?? ''} ${place}`;
-    await notify(notification, { summary, command: line, target: name, historyDays: done.historyDays }, context);
-  }
-  if (values.json === true) context.terminal.result(JSON.stringify(summary));
-  return summary.exit;
+/** Tells the outcome of a run in a notification, and with `--json` in the last line of all output. */
+async function tell(run: ToldRun, { json }: { readonly json?: boolean | undefined }, context: Context): Promise<void> {
+  const { target, place, url, summary, historyDays } = run;
+  const command = `sync ${target?.name ?? ''} ${place}`;
+  if (url !== undefined) await notify(url, { summary, command, place: nameOf(target, place), historyDays }, context);
+  if (json === true) context.terminal.result(JSON.stringify(summary));
 }
-
-async function load(
-  { target, place }: NamedPlace,
-  { schema, maxWait: maxWaitMs, ...days }: Values,
-  configuration: Configuration,
-  context: Context,
-): Promise<LoadResult> {
-  const config = configuration.source();
-  const stdout = context.terminal.stdout ?? process.stdout;
-  const options = {
-    ...targetSettings(config, context),
-    stdout,
-    pinned: pinnedTypes(schema),
-  };
-  const run = { config, days, maxWaitMs };
-  const done = await sync(run, () => target.open(place, options), context);
-  return { ...done, historyDays: config.historyDays };
-}
-
-/** Sends results to stderr, since stdout carries the data. */
-const withResultsOnStderr = (context: Context): Context => {
-  const { terminal } = context;
-  return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
-};

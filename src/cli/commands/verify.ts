@@ -2,8 +2,9 @@ import { EXIT } from '../../base/errors.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { Configuration } from '../configuration.ts';
-import { type NamedPlace, placeArguments, placeOf } from '../place-arguments.ts';
+import type { CliConfiguration } from '../configuration.ts';
+import { type NamedPlace, openPlace, placeArguments } from '../place-arguments.ts';
+import type { Verification } from '../results.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
@@ -11,8 +12,7 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {
-    const configuration = new Configuration(values.config, context);
-    const named = placeOf('verify', values, STATEFUL_TARGETS, configuration);
+    const { configuration, ...named } = openPlace('verify', values, STATEFUL_TARGETS, context);
     const { place } = named;
     const result = await during(`Verifying ${place}`, verificationOf(named, configuration), context);
     const { differences, warnings } = result;
@@ -25,7 +25,10 @@ export const command = defineCommand({
 });
 
 /** Compares what a place holds with its receipts. */
-export async function verificationOf({ target, place }: NamedPlace<StatefulTarget>, configuration: Configuration) {
+export async function verificationOf(
+  { target, place }: NamedPlace<StatefulTarget>,
+  configuration: CliConfiguration,
+): Promise<Verification> {
   const maintenance = await target.maintenance();
   const { differences, warnings } = await maintenance.verify(place, configuration.placeOptions());
   return { v: 1, target: target.name, place, differences, warnings };

@@ -4,6 +4,7 @@ import { configError } from '../../base/errors.ts';
 import { printable } from '../../base/printable.ts';
 import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
+import { retry } from '../../base/retry.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
@@ -11,35 +12,31 @@ import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { type Context, secretOf } from '../context.ts';
-import { describeSummary, type Summary } from './summary.ts';
+import type { Summary } from '../results.ts';
+import { describeSummary } from './summary.ts';
 
 interface NotifiedRun {
   readonly summary: Summary;
   /** `sync duckdb events.duckdb`. */
   readonly command: string;
-  readonly target: string;
+  readonly place: string;
   readonly historyDays: number;
 }
 
 type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
-const NOTIFY_ATTEMPTS = 2;
-const NOTIFY_TIMEOUT_MS = 10_000;
-
-interface Limits {
-  readonly attempts: number;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-/** A process that is told to end has seconds left. */
-const WHEN_STOPPED: Limits = { attempts: 1, timeoutMs: 2_000, signal: new AbortController().signal };
+/** One attempt, and another one at once. */
+const PAUSES = [0];
+const TIMEOUT_MS = 10_000;
+/** A process that is told to end has seconds left, and makes one attempt. */
+const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
 const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Stopped && reason.signal === 'SIGTERM';
 
 /**
- * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a configuration failure for a bad address.
+ * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a
+ * configuration failure for a bad address.
  */
 export function notificationOf(
   option: string | undefined,
@@ -86,44 +83,45 @@ const some = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
 
-/**
- * Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning.
- */
+/** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Promise<void> {
-  const { summary, command, target, historyDays } = run;
-  const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(printable);
-  const { signal } = sender;
+  const { summary, command, place, historyDays } = run;
+  const { clock, logger, signal } = sender;
+  const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
+  const isStopped = signal.aborted;
   // Whoever pressed Ctrl-C knows.
-  if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
-  const limits = signal.aborted ? WHEN_STOPPED : { attempts: NOTIFY_ATTEMPTS, timeoutMs: NOTIFY_TIMEOUT_MS, signal };
-  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(printable).join('\n');
-  const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
-  let problem = '';
-  for (let attempt = 0; attempt < limits.attempts; attempt++) {
-    const failed = await post(new URL(url.reveal()), body, sender, limits);
-    if (failed === undefined) return;
-    problem = failed.message;
-    if (!failed.isTemporary) break;
-  }
-  sender.logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
+  if (reasons.length === 0 || (isStopped && !isTerminated(signal))) return;
+  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, place)].map(printable).join('\n');
+  const body = JSON.stringify({ text, v: 1, command, reasons, summary });
+  const limits = isStopped
+    ? { timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
+    : { timeoutMs: TIMEOUT_MS, signal };
+  const problem = await retry({ pauses: isStopped ? [] : PAUSES, clock }, async ({ pause }) => {
+    const attempt = await post(new URL(url.reveal()), body, sender, limits);
+    return attempt.isTemporary && pause !== undefined ? undefined : attempt.problem;
+  });
+  if (problem !== '') logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
 }
 
-/** One attempt; undefined when the receiver accepted it. `isTemporary`: another attempt may succeed. */
-async function post(url: URL, body: string, sender: Sender, { timeoutMs, signal }: Limits) {
-  const transport = new Transport({ baseUrl: url.origin, env: sender.env, clock: sender.clock, keptConnections: 0 });
+/** One attempt; `problem` is empty when the receiver accepted it. `isTemporary`: another attempt may succeed. */
+async function post(
+  url: URL,
+  body: string,
+  { env, clock }: Sender,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+) {
+  const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
   const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
   try {
-    const answer = await withinTime(timeoutMs, { clock: sender.clock, signal }, (limited) =>
-      transport.send(request, limited),
-    );
+    const answer = await withinTime(timeoutMs, { clock, signal }, (limited) => transport.send(request, limited));
     answer.disconnect();
-    if (answer.status >= 200 && answer.status < 300) return undefined;
+    if (answer.status >= 200 && answer.status < 300) return { problem: '', isTemporary: false };
     const isTemporary = answer.status === 429 || answer.status >= 500;
-    return { message: `${url.host} answered ${answer.status}.`, isTemporary };
+    return { problem: `${url.host} answered ${answer.status}.`, isTemporary };
   } catch (error) {
     if (error instanceof TimeLimitReached || signal.aborted)
-      return { message: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
-    return { message: `${networkProblem(error, url.host).message}.`, isTemporary: true };
+      return { problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
+    return { problem: `${networkProblem(error, url.host).message}.`, isTemporary: true };
   } finally {
     await transport.close();
   }

@@ -13,8 +13,9 @@ import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { load, loadProfiles, newLoadCounts } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
+import { EMPTY_SUMMARY } from '../results.ts';
 import { createProgress } from './progress.ts';
-import { EMPTY_SUMMARY, type RunResult, summaryOf } from './summary.ts';
+import { type RunResult, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
 

@@ -1,38 +1,9 @@
-import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { EXIT, type ExitCode } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
-import type { WidenedColumn } from '../../table/changes.ts';
 import type { LoadCounts } from '../../targets/load.ts';
-
-/** The summary of a run that has done nothing. Schema, with what the keys mean: schemas/summary.json. */
-export const EMPTY_SUMMARY = {
-  v: 1,
-  rows: 0,
-  rows_new: 0,
-  days: 0,
-  days_changed: [] as readonly Day[],
-  exports: 0,
-  bytes: 0,
-  seconds: 0,
-  from_date: null as Day | null,
-  next_from_date: null as Day | null,
-  to_date_inclusive: null as boolean | null,
-  columns_added: [] as readonly string[],
-  columns_widened: [] as readonly WidenedColumn[],
-  rescued_cells: 0,
-  suppressed_rows: 0,
-  profiles: null as number | null,
-  gaps: [] as readonly Day[],
-  open_days: [] as readonly Day[],
-  implausible_days: [] as readonly Day[],
-  exit: EXIT.done as ExitCode,
-  error: null as string | null,
-};
-
-/** The results of a run for scripts (`--json`); every key is always there. */
-export type Summary = Readonly<typeof EMPTY_SUMMARY>;
+import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export interface RunResult {
   readonly summary: Summary;
@@ -64,21 +35,21 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-export function describeSummary(summary: Summary, target: string): string {
+export function describeSummary(summary: Summary, place: string): string {
   const profiles = summary.profiles === null ? '' : ` ${count(summary.profiles, 'user profile')} stored.`;
-  if (summary.days === 0 && summary.exit !== EXIT.done && profiles === '') return `Nothing was committed to ${target}.`;
+  if (summary.days === 0 && summary.exit !== EXIT.done && profiles === '') return `Nothing was committed to ${place}.`;
   if (summary.days === 0) {
     const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
     const cursor = summary.next_from_date === null ? '' : `; the cursor stays at ${summary.next_from_date}`;
-    return `${what} ${target}${cursor}.${profiles}`;
+    return `${what} ${place}${cursor}.${profiles}`;
   }
   const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${count(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
   const what =
     changed.length === 0
-      ? `Nothing changed in ${count(days, 'day')} of ${target} ${cost}, read in ${duration}`
-      : `${count(rows, 'row')} in ${count(changed.length, 'day')} ${cost} committed to ${target} in ${duration}`;
+      ? `Nothing changed in ${count(days, 'day')} of ${place} ${cost}, read in ${duration}`
+      : `${count(rows, 'row')} in ${count(changed.length, 'day')} ${cost} committed to ${place} in ${duration}`;
   const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
     ...(changed.length > 0 ? some(days - changed.length, 'day', ' unchanged') : []),

@@ -8,15 +8,10 @@ export const duckdb: StatefulTarget = {
     return openDuckDbSink({ ...options, file });
   },
   async maintenance() {
-    const [read, { rewriteDuckDb }, { pruneDuckDb }] = await Promise.all([
-      import('./read.ts'),
-      import('./rewrite.ts'),
-      import('./remove.ts'),
-    ]);
+    const [read, { pruneDuckDb }] = await Promise.all([import('./read.ts'), import('./remove.ts')]);
     return {
       readState: (file, options) => read.readDuckDbState({ ...options, file }),
       verify: (file, options) => read.verifyDuckDb({ ...options, file }),
-      compact: (file, options) => rewriteDuckDb({ ...options, file }),
       report: (file, options) => read.reportDuckDb({ ...options, file }),
       prune: (file, before, options) => pruneDuckDb({ ...options, file }, before),
     };

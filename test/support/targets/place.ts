@@ -6,6 +6,7 @@ import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { DayDownload } from '../../../src/extract/receipt.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
+import { rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { envOf } from '../env.ts';
 import { Days } from './days.ts';
@@ -123,9 +124,7 @@ export class Place extends Days {
   }
 
   async compact() {
-    const { compact } = await this.target.maintenance();
-    if (compact === undefined) throw new Error(`${this.target.name} has no compact`);
-    return compact(this.place, this.options());
+    return rewriteDuckDb({ ...this.options(), file: this.place });
   }
 
   async report() {

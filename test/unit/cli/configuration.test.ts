@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { Configuration } from '../../../src/cli/configuration.ts';
+import { CliConfiguration } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
@@ -38,17 +38,17 @@ function write(value: unknown, name = 'some/dfinery.json'): string {
   return join(folder, name);
 }
 
-const refusal = (value: unknown) => refusalOf(() => new Configuration(write(value), contextFor()).source());
+const refusal = (value: unknown) => refusalOf(() => new CliConfiguration(write(value), contextFor()).source());
 
 describe('the configuration of the command line', () => {
   it('comes from the file, over which the environment wins', () => {
     const file = write({ ...SERVICE, timezone: null, lock_wait: '5m' });
-    const config = new Configuration(
+    const config = new CliConfiguration(
       file,
       contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }),
     ).source();
     expect(config).toMatchObject({ serviceId: 'from-environment', events: ['a'], lockWaitMs: 300_000 });
-    expect(new Configuration(undefined, contextFor(REQUIRED)).source().serviceId).toBe('from-environment');
+    expect(new CliConfiguration(undefined, contextFor(REQUIRED)).source().serviceId).toBe('from-environment');
   });
 
   it('takes relative paths as relative to the file', () => {
@@ -57,8 +57,8 @@ describe('the configuration of the command line', () => {
       { target: 'delta', place: 's3://bucket/x' },
     ];
     const file = write({ ...SERVICE, spool_dir: 'spool', erasure: { ledger_dir: '../ledger', places } });
-    expect(new Configuration(file, contextFor()).local().spoolDir).toBe(join(folder, 'some/spool'));
-    expect(new Configuration(file, contextFor()).erasure).toEqual({
+    expect(new CliConfiguration(file, contextFor()).local().spoolDir).toBe(join(folder, 'some/spool'));
+    expect(new CliConfiguration(file, contextFor()).erasure).toEqual({
       ledger_dir: join(folder, 'ledger'),
       places: [
         { target: 'duckdb', place: join(folder, 'some/events.duckdb') },
@@ -69,7 +69,7 @@ describe('the configuration of the command line', () => {
 
   it('has the place of commands that name none, and of erasures without places', async () => {
     const config = (value: object, env?: Record<string, string>) => {
-      const configuration = new Configuration(write({ target: 'duckdb', ...value }), contextFor(env));
+      const configuration = new CliConfiguration(write({ target: 'duckdb', ...value }), contextFor(env));
       return { place: configuration.local().place, places: configuration.erasure.places };
     };
     const place = join(folder, 'some/e.duckdb');
@@ -130,7 +130,7 @@ describe('the configuration of the command line', () => {
 
   it('refuses a file that is not UTF-8', () => {
     writeFileSync(join(folder, 'cp949.json'), Buffer.from('{"service_id":"\xb0\xa1"}', 'latin1'));
-    expect(refusalOf(() => new Configuration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
+    expect(refusalOf(() => new CliConfiguration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
   });
 
   it.each(['plan', 'check', 'discover', 'sync parquet x', 'verify duckdb x'])(

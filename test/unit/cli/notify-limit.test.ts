@@ -7,8 +7,8 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
+import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
-import { EMPTY_SUMMARY } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
 
 setFlagsFromString('--expose-gc');
@@ -43,7 +43,7 @@ it('a receiver that never answers delays a run by at most two timeouts of ten se
   const run = {
     summary: { ...EMPTY_SUMMARY, rescued_cells: 1 },
     command: 'sync duckdb x',
-    target: 'x',
+    place: 'x',
     historyDays: 30,
   };
   try {

@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
+import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
-import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -33,7 +33,7 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
   const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
   const notification = notificationOf(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
-  const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', target: 'x', historyDays };
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
   try {
     await notify(notification, run, { clock: systemClock, env, logger, signal: new AbortController().signal });
   } finally {
