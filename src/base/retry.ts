@@ -52,7 +52,7 @@ export function* jittered(backoff: Backoff, random: Random): Generator<number> {
 }
 
 /** The pause after the given attempt (from 1). */
-export function pauseAfter(attempt: number, { baseMs, capMs }: Backoff, random: Random): number {
+function pauseAfter(attempt: number, { baseMs, capMs }: Backoff, random: Random): number {
   return Math.round(random() * Math.min(capMs, baseMs * 2 ** (attempt - 1)));
 }
 

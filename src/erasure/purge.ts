@@ -1,4 +1,4 @@
-import { configError, transientError, UserError } from '../base/errors.ts';
+import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
@@ -6,7 +6,7 @@ import { serviceHash } from '../extract/export-request.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
-import { guardError, PlacePurge } from './place.ts';
+import { CasePlace, MAX_NAMED } from './place.ts';
 import {
   requireSuppression,
   type SuppressionFile,
@@ -34,8 +34,6 @@ export interface PurgeRequest {
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
-/** Most folders that a message names. */
-const MAX_NAMES = 100;
 
 const NOBODY_LISTED: PeopleOfList = {
   people: new Map(),
@@ -47,28 +45,23 @@ const NOBODY_LISTED: PeopleOfList = {
   warnings: [],
 };
 
-interface Planned {
-  readonly people: PeopleOfList;
-  readonly list: SuppressionList;
-}
-
 /** The purge of all places: `plan` looks and tries, `run` removes. */
 export class Purge {
   readonly people: PeopleOfList;
   readonly #request: PurgeRequest;
   readonly #ids: readonly ListedId[];
-  readonly #places: readonly PlacePurge[];
-  readonly #warnings: string[] = [];
+  readonly #places: readonly CasePlace[];
+  readonly #warnings: Set<string>;
   readonly #maxPeople: number;
   #list: SuppressionList;
 
-  private constructor(request: PurgeRequest, ids: readonly ListedId[], { people, list }: Planned) {
-    const { ways } = request;
+  private constructor(request: PurgeRequest, ids: readonly ListedId[], people: PeopleOfList, list: SuppressionList) {
     this.#request = request;
     this.#ids = ids;
     this.people = people;
     this.#list = list;
-    this.#places = ways.places.map((place) => new PlacePurge(place, ids, ways.options));
+    this.#places = request.ways.places.map((stored) => new CasePlace(stored));
+    this.#warnings = new Set(people.warnings);
     this.#maxPeople = request.maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * ids.length);
   }
 
@@ -86,18 +79,12 @@ export class Purge {
     await tryToSuppress(suppression);
     const list = suppressionToAppend(suppression);
     const people = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
-    const purge = new Purge(request, ids, { people, list });
+    const purge = new Purge(request, ids, people, list);
     for (const [i, place] of purge.#places.entries()) {
       io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${purge.#places.length}) …`);
-      const check = (name: string, found: PeopleFound) => purge.#requireList(name, found);
-      await place.plan({ query: purge.#query(), service: serviceHash(service), check });
+      await purge.#preview(place, serviceHash(service));
     }
     purge.#warn();
-    if (!isSuppressed && ids.some(({ id }) => !people.foundIds.has(id))) {
-      purge.#warnings.push(
-        'IDs that no way finds are not put on the suppression list, and rows of theirs stay: run again after the next sync.',
-      );
-    }
     return purge;
   }
 
@@ -116,17 +103,17 @@ export class Purge {
   }
 
   get reports() {
-    return this.#places.map((place) => place.report());
+    return this.#places.map((place) => place.report(this.#ids));
   }
 
   /** What the officer should know before anybody is deleted. */
   get warnings(): readonly string[] {
-    return [...this.people.warnings, ...this.#warnings, ...this.#places.flatMap(({ warnings }) => warnings)];
+    return [...this.#warnings];
   }
 
   /** True once every place has lost all rows of the people that can be read. */
   get isPurged(): boolean {
-    return this.#places.every(({ isPurged }) => isPurged);
+    return this.#places.every(({ result }) => result !== undefined);
   }
 
   /**
@@ -143,28 +130,79 @@ export class Purge {
       if (failure instanceof UserError) return [failure];
       throw failure;
     }
-    const guard = {
-      check: (name: string, found: PeopleFound) => this.#check(name, found),
-      suppress: async ({ unifiedIds }: PeopleFound) => {
-        this.#list = await suppress(suppression, unifiedIds, ways.options);
-        return this.#list.length;
-      },
-    };
-    const failures: UserError[] = [];
     for (const [i, place] of this.#places.entries()) {
       signal?.throwIfAborted();
       logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${this.#places.length}) …`);
-      failures.push(...(await place.run(this.#query(), guard, ledger)));
+      try {
+        await this.#purge(place, ledger);
+      } catch (error) {
+        signal?.throwIfAborted();
+        place.failure = this.#failureOf(place, error);
+      }
     }
+    const failures = this.#places.flatMap(({ failure }) => failure ?? []);
     const { left, inUse } = await sweep();
-    if (inUse.length > 0) {
-      this.#warnings.push(`Other runs are under way. Until they end, they hold downloads in ${namesOf(inUse)}.`);
-    }
+    this.#warnOfRuns(inUse);
     if (left.length === 0) return failures;
-    return [
-      ...failures,
-      transientError(`Downloads of dead runs may name the people, and stay: ${namesOf(left)}. Remove them.`),
-    ];
+    const stays = `Downloads of dead runs may name the people, and stay: ${namesOf(left)}. Remove them.`;
+    return [...failures, transientError(stays)];
+  }
+
+  /** Finds the people of a place, and does all that their removal does but its last step. */
+  async #preview(place: CasePlace, service: string): Promise<void> {
+    const { target, path } = place.stored;
+    const people = await target.people();
+    const { found, foreign } = await people.previewPurge(path, this.#query(), this.#request.ways.options);
+    place.found = found;
+    place.foreign = foreign;
+    if (found.service !== undefined && found.service !== service) {
+      throw configError(
+        `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
+      );
+    }
+    this.#requireList(place);
+    for (const warning of found.warnings) this.#warnings.add(warning);
+    if (foreign.length === 0) return;
+    const more = foreign.length > MAX_NAMED ? ' and more' : '';
+    this.#warnings.add(
+      `${place.name} also has ${namesOf(foreign)}${more}, not made here: they stay, and may name the people.`,
+    );
+  }
+
+  /** Removes the people from a place. */
+  async #purge(place: CasePlace, ledger: Ledger): Promise<void> {
+    const { ways, suppression } = this.#request;
+    const { target, path } = place.stored;
+    let listed = 0;
+    // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
+    const onFound = async (found: PeopleFound) => {
+      place.found = found;
+      const problem = this.#problemWith(found.unifiedIds);
+      if (problem !== undefined) {
+        throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
+      }
+      this.#requireList(place);
+      await ledger.writeAll(place.purgeLines(this.#ids, ledger));
+      this.#list = await suppress(suppression, found.unifiedIds, ways.options);
+      listed = this.#list.length;
+      return listed;
+    };
+    const people = await target.people();
+    place.result = await people.purge(path, this.#query(), { ...ways.options, onFound });
+    const { found, rowsRemoved: rows, unreached, inUse = [] } = place.result;
+    place.found = found;
+    const stays = place.foreign.slice(0, MAX_NAMED);
+    await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...(stays.length > 0 && { stays }) });
+    if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
+    this.#warnOfRuns(inUse);
+  }
+
+  /** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
+  #failureOf({ name }: CasePlace, thrown: unknown): UserError {
+    const error = unnamedDiskError(thrown);
+    if (error instanceof UserError) return error;
+    this.#request.ways.options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    return internalError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
   }
 
   #query(): PeopleQuery {
@@ -186,12 +224,13 @@ export class Purge {
 
   /** `more`: who was found under the lock of a place. */
   #problemWith(more: readonly UnifiedId[]): string | undefined {
-    const { maxPeople: given, allowsShared, ways } = this.#request;
+    const { maxPeople, allowsShared, ways } = this.#request;
     const people = new Set([...this.#forms(), ...more].map(({ text }) => personOf(text, ways.hashKey))).size;
     if (people > this.#maxPeople) {
+      const limit = maxPeople === undefined ? 'usual' : '--max-people allows';
       return (
-        `${count(people, 'person has', 'people have')} these IDs, more than ${given === undefined ? 'usual' : '--max-people allows'} ` +
-        `(${grouped(this.#maxPeople)}). If that is meant, give --max-people ${people}.`
+        `${count(people, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(this.#maxPeople)}). ` +
+        `If that is meant, give --max-people ${people}.`
       );
     }
     const shared = this.people.changedHands + Math.max(0, ...this.#places.map(({ found }) => found.shared));
@@ -202,22 +241,16 @@ export class Purge {
     );
   }
 
-  #check(place: string, found: PeopleFound): void {
-    const problem = this.#problemWith(found.unifiedIds);
-    if (problem !== undefined) throw guardError(`${place}: ${problem}`);
-    this.#requireList(place, found);
-  }
-
-  #requireList(place: string, { suppressionLength }: PeopleFound): void {
+  /** Refuses a place that knows more people on the suppression list than the list has, or warns of it. */
+  #requireList({ name, found: { suppressionLength } }: CasePlace): void {
     // Another purge may have put people on the list since it was read.
     if (suppressionLength > this.#list.length) this.#list = suppressionToAppend(this.#request.suppression);
-    if (!this.#request.isNewList) requireSuppression(place, suppressionLength, this.#list);
-    const lost = suppressionLength - this.#list.length;
-    if (lost <= 0) return;
-    const text =
-      `${place} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
-      `${grouped(this.#list.length)}: those who are missing return while the service exports them.`;
-    if (!this.#warnings.includes(text)) this.#warnings.push(text);
+    if (!this.#request.isNewList) requireSuppression(name, suppressionLength, this.#list);
+    if (suppressionLength <= this.#list.length) return;
+    this.#warnings.add(
+      `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
+        `${grouped(this.#list.length)}: those who are missing return while the service exports them.`,
+    );
   }
 
   #warn(): void {
@@ -226,9 +259,19 @@ export class Purge {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
     if (this.#places.every(({ found }) => found.rows + found.others.rows === 0)) {
-      this.#warnings.push(isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.');
+      this.#warnings.add(isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.');
     }
+    if (!isSuppressed && this.#ids.some(({ id }) => !this.people.foundIds.has(id))) {
+      this.#warnings.add(
+        'IDs that no way finds are not put on the suppression list, and rows of theirs stay: run again after the next sync.',
+      );
+    }
+  }
+
+  #warnOfRuns(folders: readonly string[]): void {
+    if (folders.length === 0) return;
+    this.#warnings.add(`Other runs are under way. Until they end, they hold downloads in ${namesOf(folders)}.`);
   }
 }
 
-const namesOf = (folders: readonly string[]): string => folders.slice(0, MAX_NAMES).join(', ');
+const namesOf = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Backoff, pauseAfter } from '../base/retry.ts';
+import { type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -112,35 +112,48 @@ class Sender {
     return true;
   }
 
+  /** Requests an id until it is decided, or the run gives up. */
   async #decide(listed: ListedId): Promise<Decision> {
     const { clock, random } = this.#options;
-    for (let attempt = 1, waits = 0; ; ) {
-      const answer = await this.#request(listed);
-      if (answer === undefined) return 'undecided';
-      const { kind } = answer;
-      if (kind === 'done' || kind === 'rejected') return this.#decided(kind, answer);
-      if (kind === 'stop') {
-        this.#stoppedBy ??= answer;
-        this.#stop.abort();
-        return 'undecided';
+    const policy = { pauses: jittered(RETRY, random), clock, signal: this.#signal };
+    let waits = 0;
+    const decision = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
+      let answer = await this.#request(listed);
+      // A wait for the limit is no attempt.
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listed);
+      switch (answer?.kind) {
+        case 'done':
+        case 'rejected':
+          return this.#decided(answer.kind, answer);
+        case 'wait':
+          return this.#giveUp(answer);
+        case 'stop':
+          this.#stoppedBy ??= answer;
+          this.#stop.abort();
+          return 'undecided';
+        case 'retry':
+        case 'undecided': {
+          const isLast = pause === undefined || (answer.kind === 'undecided' && number >= UNCLEAR_ATTEMPTS);
+          return isLast ? this.#leaveUndecided(answer) : undefined;
+        }
+        case undefined:
+          return 'undecided';
       }
-      if (kind === 'wait') {
-        // A wait for the limit is no attempt.
-        if (++waits >= MAX_WAITS) return this.#giveUp(answer);
-        continue;
-      }
-      if (attempt >= (kind === 'undecided' ? UNCLEAR_ATTEMPTS : RETRY.attempts)) return this.#leaveUndecided(answer);
-      const pause = pauseAfter(attempt, RETRY, random);
-      if (!(await this.#unlessStopped(() => clock.sleep(pause, this.#signal)))) return 'undecided';
-      attempt++;
+    };
+    try {
+      return (await retry(policy, decision)) ?? 'undecided';
+    } catch (error) {
+      // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
+      if (this.#signal.aborted && error === this.#signal.reason) return 'undecided';
+      throw error;
     }
   }
 
-  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
+  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. Throws the reason of a stop before it. */
   async #request(listed: ListedId): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
     const id = ledger.key.idHash(listed.id);
-    if (!(await this.#unlessStopped(() => this.#limiter.turn(this.#signal)))) return undefined;
+    await this.#limiter.turn(this.#signal);
     await ledger.write({ kind: 'before', id });
     const isSent = !this.#signal.aborted;
     let answer: DeletionAnswer | undefined;
@@ -189,16 +202,6 @@ class Sender {
     if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
     this.#stop.abort();
     return 'undecided';
-  }
-
-  async #unlessStopped(wait: () => Promise<void>): Promise<boolean> {
-    try {
-      await wait();
-      return true;
-    } catch (error) {
-      if (this.#signal.aborted) return false;
-      throw error;
-    }
   }
 
   /** A line of log from time to time keeps a long deletion, and every wait, visible. */

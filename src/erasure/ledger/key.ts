@@ -1,45 +1,46 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
 import { configError } from '../../base/errors.ts';
-import { MIN_KEY_LENGTH, type Secret } from '../../base/secrets.ts';
+import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
+import { HashKey } from '../../cells/columns/hash-key.ts';
 import { randomKey, storedKey } from '../key-file.ts';
 
 /** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
 export class LedgerKey {
-  readonly #id: Buffer;
-  readonly #chain: Buffer;
-  /** Tells whether two ledgers share a key, without saying anything of it. */
-  readonly check: string;
+  readonly #ids: HashKey;
+  readonly #lines: HashKey;
 
   /** Throws a configuration failure for a key that is too short. */
   constructor(key: Secret) {
-    const secret = key.reveal();
-    if (secret.length < MIN_KEY_LENGTH) {
+    if (key.reveal().length < MIN_KEY_LENGTH) {
       throw configError(
         `The ledger's key is shorter than ${MIN_KEY_LENGTH} characters: ` +
           'give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".',
       );
     }
-    this.#id = derived(secret, 'id');
-    this.#chain = derived(secret, 'chain');
-    this.check = derived(secret, 'key check').toString('hex').slice(0, 16);
+    this.#ids = derived(key, 'id');
+    this.#lines = derived(key, 'chain');
+  }
+
+  /** Tells whether two ledgers share a key, without saying anything of it. */
+  get check(): string {
+    return this.#lines.check;
   }
 
   idHash(id: string): string {
-    return hmac(this.#id, id);
+    return this.#ids.hashOf(id);
   }
 
   /** Code of a line's text for the chain. */
   mac(text: string): string {
-    return hmac(this.#chain, text);
+    return this.#lines.hashOf(text);
   }
 }
 
-/** HMAC-SHA256 (hex). */
-const hmac = (key: Buffer, data: string): string => createHmac('sha256', key).update(data).digest('hex');
-
-const derived = (secret: string, purpose: string): Buffer =>
-  Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v1`, 32));
+function derived(key: Secret, purpose: string): HashKey {
+  const bytes = hkdfSync('sha256', key.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
+  return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
+}
 
 /** A random key for a dry run without a key, which writes nothing. */
 export const temporaryKey = (): LedgerKey => new LedgerKey(randomKey());

@@ -1,5 +1,5 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes lines and remembers ids, `read.ts` verifies the chain, `proof.ts` says what it proves.
+// `ledger.ts` writes lines and remembers ids, `chain.ts` has the lines and verifies their chain, `proof.ts` says what it proves.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
@@ -13,9 +13,16 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, keepsModes, makeFolders } from '../../fs/permissions.ts';
 import { makeKey, storedKey } from '../key-file.ts';
+import {
+  GENESIS,
+  LEDGER_FILE,
+  type LedgerContent,
+  type LedgerLine,
+  readLedger,
+  signLine,
+  verifyLine,
+} from './chain.ts';
 import { givenOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
-import { GENESIS, type LedgerContent, type LedgerLine, signLine, verifyLine } from './line.ts';
-import { LEDGER_FILE, readLedger } from './read.ts';
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
 export interface ServiceName {

@@ -1,9 +1,8 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
+import { type Chained, type Line, openLedger, verifyLedger } from './chain.ts';
 import type { ServiceName } from './ledger.ts';
-import type { Chained, Line } from './line.ts';
-import { openLedger, verifyLedger } from './read.ts';
 
 export interface ProofQuery {
   /** The ledger's file or folder. */
@@ -27,7 +26,7 @@ interface Removal {
   readonly place: string;
   readonly rows: number;
   /** By when the removal was done; null if no line says so. */
-  removed_at: string | null;
+  readonly removed_at: string | null;
   readonly line: number;
 }
 
@@ -47,23 +46,26 @@ interface ProvedId {
   readonly id: string;
   /** The row of the id in the list that was given. */
   readonly row: number;
-  state: ProofState;
+  readonly state: ProofState;
   /** Of an open id: when the service was asked last; null if it was never asked. */
-  asked_at: string | null;
-  readonly answers: Answer[];
-  readonly removals: Removal[];
+  readonly asked_at: string | null;
+  readonly answers: readonly Answer[];
+  readonly removals: readonly Removal[];
   /** When somebody was shown what places held of the person. */
-  readonly shown: Access[];
+  readonly shown: readonly Access[];
 }
 
 /** An id while the ledger is read. */
-interface Traced {
-  readonly proved: ProvedId;
+interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
+  readonly answers: Answer[];
+  /** `run`: the run that counted the rows. */
+  readonly removals: (Removal & { readonly run: string })[];
+  readonly shown: Access[];
+  readonly runs: Set<string>;
   /** When the last request without a clear answer was sent. */
-  askedAt: string | undefined;
+  askedAt?: string | undefined;
   /** True if it was purged in a run that sends requests, or a request was begun. */
   isToBeAsked: boolean;
-  readonly runs: Set<string>;
 }
 
 /**
@@ -90,10 +92,10 @@ const NO_CONTEXT = { since: null, until: null, requested_by: [], reasons: [], pl
 /** Follows some ids through the lines of a ledger. */
 class LedgerTrace {
   readonly #service: ServiceName;
-  readonly #ids = new Map<string, Traced>();
+  readonly #ids = new Map<string, TracedId>();
   readonly #runs = new Map<string, Line<'open'>>();
-  /** What a run counted of the ids that it removes from a place, by run and place, until a line says that it is done. */
-  readonly #removing = new Map<string, Map<Traced, Removal>>();
+  /** The ids whose rows a run counted in a place, by run and place, until a line says that the purge is done. */
+  readonly #counted = new Map<string, Set<TracedId>>();
   /** What others made in a place, and stays, by place. */
   readonly #stays = new Map<string, readonly string[]>();
 
@@ -101,11 +103,9 @@ class LedgerTrace {
     this.#service = service;
   }
 
-  add(hash: string, row: number): void {
-    if (this.#ids.has(hash)) return;
-    const proved = { id: hash, row, state: 'unknown', asked_at: null, answers: [], removals: [], shown: [] } as const;
-    const lists = { answers: [], removals: [], shown: [] };
-    this.#ids.set(hash, { proved: { ...proved, ...lists }, askedAt: undefined, isToBeAsked: false, runs: new Set() });
+  add(id: string, row: number): void {
+    if (this.#ids.has(id)) return;
+    this.#ids.set(id, { id, row, answers: [], removals: [], shown: [], runs: new Set(), isToBeAsked: false });
   }
 
   see(line: Chained, number: number): void {
@@ -123,15 +123,14 @@ class LedgerTrace {
     const traced = line.id === null ? undefined : this.#ids.get(line.id);
     if (traced === undefined) return;
     traced.runs.add(line.run);
-    const { proved } = traced;
     const { at } = line;
     switch (line.kind) {
       case 'access':
-        proved.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
+        traced.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
         traced.isToBeAsked ||= run.requests;
-        this.#removes(traced, line, number);
+        this.#purge(traced, line, number);
         return;
       case 'before':
         traced.askedAt = at;
@@ -141,71 +140,74 @@ class LedgerTrace {
         if (line.outcome === 'not_sent') traced.askedAt = undefined;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         traced.askedAt = undefined;
-        proved.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
+        traced.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
     }
   }
 
   /** Of two counts of the same rows the later counts in one run, where a purge lost a race; else the larger. */
-  #removes(traced: Traced, { run, at, place, rows }: Line<'purge'>, number: number): void {
+  #purge(traced: TracedId, { run, at, place, rows }: Line<'purge'>, line: number): void {
     const name = `${run} ${place}`;
-    const counted = this.#removing.get(name) ?? new Map<Traced, Removal>();
-    this.#removing.set(name, counted);
-    const { removals } = traced.proved;
-    const drop = (one: Removal) => {
-      if (removals.includes(one)) removals.splice(removals.indexOf(one), 1);
-    };
-    const before = counted.get(traced);
-    if (before !== undefined) drop(before);
+    this.#counted.set(name, (this.#counted.get(name) ?? new Set()).add(traced));
+    const { removals } = traced;
     // What a run counted that failed or was killed is among these rows, as far as it was still there.
-    const unfinished = removals.find((one) => one.place === place && one.removed_at === null);
-    const removal = { at, place, rows, removed_at: null, line: number };
-    counted.set(traced, removal);
-    if (unfinished !== undefined && unfinished.rows > rows) return;
-    if (unfinished !== undefined) drop(unfinished);
-    removals.push(removal);
+    const unfinished = removals.findIndex((removal) => removal.place === place && removal.removed_at === null);
+    if (unfinished !== -1) {
+      const before = removals[unfinished];
+      if (before.run !== run && before.rows > rows) return;
+      removals.splice(unfinished, 1);
+    }
+    removals.push({ run, at, place, rows, removed_at: null, line });
   }
 
   /** Also what an earlier run found there is gone by now, if that run was killed before it could say so. */
   #purged({ run, at, place, stays = [] }: Line<'purged'>): void {
     this.#stays.set(place, stays);
-    for (const { proved } of this.#removing.get(`${run} ${place}`)?.keys() ?? []) {
-      for (const removal of proved.removals) if (removal.place === place) removal.removed_at ??= at;
+    for (const { removals } of this.#counted.get(`${run} ${place}`) ?? []) {
+      for (const [i, removal] of removals.entries()) {
+        if (removal.place === place) removals[i] = { ...removal, removed_at: removal.removed_at ?? at };
+      }
     }
-    this.#removing.delete(`${run} ${place}`);
+    this.#counted.delete(`${run} ${place}`);
   }
 
   ids(): ProvedId[] {
-    return [...this.#ids.values()].map(({ proved, askedAt, isToBeAsked }) => {
-      const { answers, removals, shown } = proved;
+    return [...this.#ids.values()].map(({ id, row, askedAt, isToBeAsked, answers, removals, shown }) => {
       const isOpen = askedAt !== undefined || (isToBeAsked && answers.length === 0);
       const isConfirmed = answers.some(({ outcome }) => outcome === 'done');
       const without: ProofState = removals.length > 0 ? 'not_asked' : shown.length > 0 ? 'shown' : 'unknown';
       const answered: ProofState = isConfirmed ? 'confirmed' : answers.length > 0 ? 'rejected' : without;
-      return { ...proved, state: isOpen ? 'open' : answered, asked_at: (isOpen && askedAt) || null };
+      return {
+        id,
+        row,
+        state: isOpen ? 'open' : answered,
+        asked_at: (isOpen && askedAt) || null,
+        answers,
+        removals: removals.map(({ run: _, ...removal }) => removal),
+        shown,
+      };
     });
   }
 
   /** Who asked for the deletions and why, since when, and the places that the people left. */
   context() {
     const traced = [...this.#ids.values()];
-    const runs = [...this.#runs.values()].filter(({ run }) => traced.some((one) => one.runs.has(run)));
-    const names = new Set(traced.flatMap(({ proved }) => proved.removals.map(({ place }) => place)));
+    const removals = traced.flatMap((id) => id.removals);
+    const runs = [...this.#runs.values()].filter(({ run }) => traced.some((id) => id.runs.has(run)));
     const of = (key: 'requested_by' | 'reason') => [...new Set(runs.flatMap((run) => run[key] ?? []))];
-    const times = traced.flatMap(({ proved }) => [
-      ...proved.answers.map(({ at }) => at),
-      ...proved.removals.map(({ at, removed_at }) => removed_at ?? at),
-      ...proved.shown.map(({ at }) => at),
-    ]);
+    const times = [
+      ...traced.flatMap(({ answers, shown }) => [...answers, ...shown].map(({ at }) => at)),
+      ...removals.map(({ at, removed_at }) => removed_at ?? at),
+    ];
     return {
       since: runs[0]?.at ?? null,
       until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
       requested_by: of('requested_by'),
       reasons: of('reason'),
-      places: [...names].map((place) => ({
+      places: [...new Set(removals.map(({ place }) => place))].map((place) => ({
         place,
-        rows: traced
-          .flatMap(({ proved }) => proved.removals)
-          .reduce((sum, one) => sum + (one.place === place && one.removed_at !== null ? one.rows : 0), 0),
+        rows: removals
+          .filter((removal) => removal.place === place && removal.removed_at !== null)
+          .reduce((sum, removal) => sum + removal.rows, 0),
         stays: this.#stays.get(place) ?? [],
       })),
     };
@@ -213,7 +215,7 @@ class LedgerTrace {
 }
 
 function countStates(ids: readonly ProvedId[]) {
-  const of = (state: ProofState) => ids.filter((one) => one.state === state).length;
+  const of = (state: ProofState) => ids.filter((id) => id.state === state).length;
   return {
     ids: ids.length,
     confirmed: of('confirmed'),
@@ -291,17 +293,17 @@ export function proofLines(proof: Proof, isList: boolean): string[] {
   return [
     `Service ${service_id} at ${base_url}. The chain of the ledger is whole; its head is ${head}.`,
     ...summarySentences(proof),
-    ...ids.flatMap((one) => [
-      isList ? `Row ${one.row} of the list (${one.id.slice(0, 16)}):` : `The ID (${one.id.slice(0, 16)}):`,
-      ...one.answers.map(({ at, outcome, code }) =>
+    ...ids.flatMap((proved) => [
+      isList ? `Row ${proved.row} of the list (${proved.id.slice(0, 16)}):` : `The ID (${proved.id.slice(0, 16)}):`,
+      ...proved.answers.map(({ at, outcome, code }) =>
         outcome === 'done'
           ? `  ${at}  the service confirmed the deletion`
           : `  ${at}  the service rejected the ID (${code})`,
       ),
-      ...(one.state === 'open' || one.state === 'not_asked' ? [`  ${answerText(one)}`] : []),
-      ...one.removals.map((removal) => `  ${removalText(removal)}`),
-      ...one.shown.map((access) => `  ${accessText(access)}`),
-      ...(one.state === 'unknown' ? ['  The ledger has no answer and no removal for it.'] : []),
+      ...(proved.state === 'open' || proved.state === 'not_asked' ? [`  ${answerText(proved)}`] : []),
+      ...proved.removals.map((removal) => `  ${removalText(removal)}`),
+      ...proved.shown.map((access) => `  ${accessText(access)}`),
+      ...(proved.state === 'unknown' ? ['  The ledger has no answer and no removal for it.'] : []),
     ]),
   ];
 }

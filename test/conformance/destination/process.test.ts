@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
-import { verifyLedger } from '../../../src/erasure/ledger/read.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { bundleConnector, type Json, Output } from '../../support/airbyte/connector.ts';
 import { formProblems } from '../../support/airbyte/message-rules.ts';
 import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/erasure/deletions.ts';

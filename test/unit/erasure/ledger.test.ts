@@ -16,9 +16,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOf, proofLines, proveErasure } from '../../../src/erasure/ledger/proof.ts';
-import { verifyLedger } from '../../../src/erasure/ledger/read.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 
 let root: string;

@@ -1,0 +1,175 @@
+import { isUtf8 } from 'node:buffer';
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { configError } from '../../base/errors.ts';
+import { linesOf } from '../../base/lines.ts';
+import type { Secret } from '../../base/secrets.ts';
+import { givenOrStoredKey, type LedgerKey } from './key.ts';
+
+// The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
+
+/** `prev` of the first line of a ledger. */
+export const GENESIS = '0'.repeat(64);
+
+/** The content of a line, without the fields that all lines have. */
+export type LedgerContent = Readonly<
+  | {
+      /** The first line of a run. */
+      kind: 'open';
+      base_url: string;
+      service_id: string;
+      requested_by?: string | undefined;
+      reason?: string | undefined;
+      /** Ids about to be requested. */
+      ids: number;
+      places: readonly string[];
+      /** False if the service is not asked: for a purge alone, and for `person`. */
+      requests: boolean;
+    }
+  /** A request is about to be sent. */
+  | { kind: 'before'; id: string }
+  | {
+      kind: 'after';
+      id: string;
+      outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
+      code: string;
+      status: number | null;
+      /** When the deletion was asked for, as the list says. */
+      requested_at?: string | undefined;
+    }
+  /** What a place holds of a person, right before it is removed; `id` is null for the others on the suppression list. */
+  | { kind: 'purge'; id: string | null; place: string; rows: number }
+  /**
+   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`: tables
+   * and files that others made in the place.
+   */
+  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[] }
+  /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
+  | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
+>;
+
+export type LedgerLine = LedgerContent & {
+  readonly v: 1;
+  readonly run: string;
+  readonly at: string;
+  /** Tells a wrong key from an edited line. */
+  readonly key_check: string;
+};
+export type Line<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
+/** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
+export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
+
+/** The text of one line, without its end, and its code. */
+export function signLine(
+  line: LedgerLine,
+  prev: string,
+  key: LedgerKey,
+): { readonly text: string; readonly mac: string } {
+  const covered = JSON.stringify({ ...line, prev }).slice(0, -1);
+  const mac = key.mac(covered);
+  return { text: `${covered},"mac":"${mac}"}`, mac };
+}
+
+const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
+
+/** The line, by its own code but not its place in the chain; or the reason why it is not what was written. */
+export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {
+  const [, covered, mac] = SIGNED.exec(text) ?? [];
+  if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
+  if (key.mac(covered) !== mac) {
+    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.check}"`);
+    return { problem: isOtherKey ? 'was written under another ledger_key' : 'was changed' };
+  }
+  const line: Chained = JSON.parse(text);
+  return line.v === 1 ? { line } : { problem: 'was written by a later version' };
+}
+
+/** The one file of a ledger in its folder. */
+export const LEDGER_FILE = 'ledger.jsonl';
+
+/** A ledger that was read to its end, or to its first problem. */
+interface ReadChain {
+  readonly lines: number;
+  /** Code of the last whole line. */
+  readonly head: string;
+  /** Bytes after the last complete line, as a crash during a write leaves them. */
+  readonly tornBytes: number;
+  /** The first problem, as a sentence. */
+  readonly problem?: string;
+}
+
+/**
+ * Reads a ledger, checks every line and its place in the chain, and shows each good line to `see`. A file that is not
+ * there is an empty ledger. Memory: one line.
+ */
+export async function readLedger(
+  path: string,
+  key: LedgerKey,
+  see: (line: Chained, number: number) => void = () => {},
+): Promise<ReadChain> {
+  let chain: ReadChain = { lines: 0, head: GENESIS, tornBytes: 0 };
+  if (!existsSync(path)) return chain;
+  let hasLineEnd = true;
+  const watched = async function* () {
+    for await (const chunk of createReadStream(path)) {
+      hasLineEnd = chunk[chunk.length - 1] === 0x0a;
+      yield chunk;
+    }
+  };
+  let bad: { readonly bytes: number; readonly problem: string } | undefined;
+  const brokenBy = (problem: string): ReadChain => ({
+    ...chain,
+    problem: `${basename(path)}, line ${chain.lines + 1} ${problem}.`,
+  });
+  for await (const chunk of linesOf(watched())) {
+    for (const bytes of chunk) {
+      // Only the last line may be torn; that a line is not the last is known when the next one is read.
+      if (bad !== undefined) return brokenBy(bad.problem);
+      const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
+      if ('problem' in read) bad = { bytes: bytes.length, problem: read.problem };
+      else if (read.line.prev !== chain.head) return brokenBy('does not follow the line before it');
+      else {
+        chain = { ...chain, lines: chain.lines + 1, head: read.line.mac };
+        see(read.line, chain.lines);
+      }
+    }
+  }
+  if (bad === undefined) return chain;
+  // A line with a line end was written completely: if it is invalid, it was edited.
+  return hasLineEnd ? brokenBy(bad.problem) : { ...chain, tornBytes: bad.bytes };
+}
+
+/** The file of a ledger and its key. `path` is the file or its folder. Throws UserError if there is neither. */
+export function openLedger(path: string, key: Secret | undefined): { readonly file: string; readonly key: LedgerKey } {
+  if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
+  const file = statSync(path).isDirectory() ? join(path, LEDGER_FILE) : path;
+  return { file, key: givenOrStoredKey(dirname(file), key) };
+}
+
+/**
+ * Verifies a ledger; with `head`, the code that a run printed, it also finds a tail that was cut off. The result is
+ * schemas/ledger-verdict.json.
+ */
+export async function verifyLedger(
+  path: string,
+  secret: Secret | undefined,
+  {
+    head,
+    see = () => {},
+  }: { readonly head?: string | undefined; readonly see?: (line: Chained, number: number) => void } = {},
+) {
+  const { file, key } = openLedger(path, secret);
+  const expected = head?.trim().toLowerCase();
+  let isFound = expected === undefined || expected === GENESIS;
+  const chain = await readLedger(file, key, (line, number) => {
+    if (line.mac === expected) isFound = true;
+    see(line, number);
+  });
+  const problems = chain.problem === undefined ? [] : [chain.problem];
+  if (problems.length === 0 && !isFound) {
+    problems.push('The head given is the code of no line: lines were cut off at the end, or it is of another ledger.');
+  }
+  const ok = problems.length === 0;
+  const { lines, tornBytes: torn_bytes } = chain;
+  return { v: 1, kind: 'ledger_verdict', ok, file, lines, torn_bytes, problems, head: chain.head } as const;
+}
