@@ -80,7 +80,7 @@ export const command = defineCommand({
     const answers = await queryDuckDb(place, sqls);
     for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
-    const options = { target: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
+    const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
     writeNamedFile(output, reportPage(report, options), `the report ${output}`);
     say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');

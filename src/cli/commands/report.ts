@@ -6,22 +6,21 @@ import { openPlace, placeArguments } from '../place-arguments.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
-const OPTIONS = {
-  output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
-};
-
 export const command = defineCommand({
-  options: { ...placeArguments(STATEFUL_TARGETS), ...OPTIONS },
+  options: {
+    ...placeArguments(STATEFUL_TARGETS),
+    output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
+  },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
-  async run({ output, ...values }, context) {
+  async run(values, context) {
     const { configuration, target, place } = openPlace('report', values, STATEFUL_TARGETS, context);
+    const { output } = values;
     const { historyDays } = configuration.part('historyDays');
     const maintenance = await target.maintenance();
     const work = maintenance.report(place, configuration.placeOptions());
-    const found = await during(`Reading ${place}`, work, context);
-    const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays };
-    const page = reportPage(found, options);
+    const report = await during(`Reading ${place}`, work, context);
+    const page = reportPage(report, { place: `${target.name} ${place}`, now: context.clock.now(), historyDays });
     const result = { v: 1, target: target.name, place, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     writeNamedFile(output, page, `the report ${output}`);

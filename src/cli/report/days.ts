@@ -1,4 +1,4 @@
-import { addDays, type Day, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { addDays, type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
@@ -27,16 +27,15 @@ const MAX_DAYS = 1_100;
  * Every day from the first that was wanted through today, with what became of it. `rows` and `bytes` are those of the
  * latest export of the day.
  */
-export function reportedDays(report: TargetReport, today: Day, historyDays: number) {
-  const { exportState } = report.state;
+export function reportedDays(report: TargetReport, now: number, historyDays: number) {
+  const today = dayAt(now);
+  const { exportState, receipts } = report.state;
   const gaps = new Set(exportState?.gaps);
-  const { receipts } = report.state;
-  const known = [...receipts.keys(), ...gaps].sort();
-  const start = exportState?.start_date;
-  const first = start !== undefined && (known[0] === undefined || start < known[0]) ? start : known[0];
+  const daysWithFate = [...receipts.keys(), ...gaps].sort();
+  const first = [exportState?.start_date, daysWithFate[0]].filter((day) => day !== undefined).sort()[0];
   if (first === undefined) return [];
   const again = new Set(exportState?.read_again);
-  const last = [today, known.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
+  const last = [today, daysWithFate.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
@@ -62,7 +61,7 @@ export function calendar(days: readonly ReportedDay[]): Html {
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
   );
-  return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, own]) => monthTable(month, own))}</div>`;
+  return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, ofMonth]) => monthTable(month, ofMonth))}</div>`;
 }
 
 const classOfState = (state: string): string => state.replaceAll(' ', '-');

@@ -20,9 +20,9 @@ export function eventSections(report: TargetReport, days: readonly ReportedDay[]
 }
 
 function received(days: readonly ReportedDay[]): Html {
-  const known = days.filter(({ rows }) => rows !== undefined);
-  if (known.length === 0) return html``;
-  const [first, last] = [known[0].day, known[known.length - 1].day];
+  const exported = days.filter(({ rows }) => rows !== undefined);
+  if (exported.length === 0) return html``;
+  const [first, last] = [exported[0].day, exported[exported.length - 1].day];
   const shown = days.filter(({ day }) => day >= first && day <= last);
   const labels = dayLabels(first, last);
   const rows = draw({
@@ -40,18 +40,18 @@ function received(days: readonly ReportedDay[]): Html {
   const table = list(
     'Rows and bytes a day',
     { day: ({ day }) => day, rows: (day) => day.rows ?? 0, MB: (day) => ((day.bytes ?? 0) / 1e6).toFixed(1) },
-    known,
+    exported,
   );
   return html`<section><h2>Received a day</h2><div class="beside">${rows}${bytes}</div><details><summary>Numbers</summary>${table}</details></section>`;
 }
 
 function byName(report: TargetReport): Html {
-  const all = report.events.map(({ day }) => day).sort();
-  const [first, last] = [all[0], all[all.length - 1]];
-  const named = [...groupBy(report.events, ({ name }) => shownName(name))].map(([name, own]) => {
+  const days = report.events.map(({ day }) => day).sort();
+  const [first, last] = [days[0], days[days.length - 1]];
+  const named = [...groupBy(report.events, ({ name }) => shownName(name))].map(([name, counts]) => {
     const values = daysOf(first, last).map(() => 0);
-    for (const { day, events } of own) values[daysBetween(first, day)] += events;
-    return { name, values, total: own.reduce((sum, { events }) => sum + events, 0) };
+    for (const { day, events } of counts) values[daysBetween(first, day)] += events;
+    return { name, values, total: counts.reduce((sum, { events }) => sum + events, 0) };
   });
   const series = named.sort((a, b) => Number(a.name === REST) - Number(b.name === REST) || b.total - a.total);
   const chart = draw({

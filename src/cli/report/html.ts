@@ -1,5 +1,6 @@
 import { printable } from '../../base/printable.ts';
 import { grouped } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
 
 /** A piece of HTML that needs no escaping. */
 export class Html {
@@ -31,6 +32,27 @@ function htmlOf(part: Part): string {
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(({ text }) => text).join('');
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
+}
+
+/** A page in one file, without a script or a request. */
+export function pageOf(title: string, style: Html, content: Html): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="generator" content="dfinery-elt ${VERSION}">
+<title>${title}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+${content}
+</main>
+</body>
+</html>
+`.text;
 }
 
 /** The columns of a table: heading → function of a row that gives the cell. */

@@ -1,17 +1,15 @@
 // This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events
 // and columns, counts and dates, but no values of people.
 
-import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
-import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import { percent } from '../table.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
-import { type Html, html, list } from './html.ts';
+import { type Html, html, list, pageOf } from './html.ts';
 import { STYLE } from './style.ts';
 
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
@@ -19,69 +17,44 @@ const MAX_RECORDS = 100;
 
 interface PageOptions {
   /** Name of the target and its place, as on the command line. */
-  readonly target: string;
+  readonly place: string;
   /** Instant at which the report is made (ms). */
   readonly now: number;
   readonly historyDays: number;
 }
 
-export function reportPage(stored: TargetReport, { target, now, historyDays }: PageOptions): string {
-  // A target gives the state as it is stored, where others may have changed it.
-  const exportState = parseState(stored.state.exportState);
-  const report = { ...stored, state: { ...stored.state, exportState } };
-  const days = reportedDays(report, dayAt(now), historyDays);
-  const policy = "default-src 'none'; style-src 'unsafe-inline'";
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="generator" content="dfinery-elt ${VERSION}">
-<title>Events in ${target}</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<header>
-<h1>Events in ${target}</h1>
+export function reportPage(report: TargetReport, { place, now, historyDays }: PageOptions): string {
+  const days = reportedDays(report, now, historyDays);
+  const content = html`<header>
+<h1>Events in ${place}</h1>
 <p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. Names, counts and dates only.</p>
-${factList(report, days)}
+${keyFigures(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
 ${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
-${changeSection(report)}
-</main>
-</body>
-</html>
-`.text;
+${changeSection(report)}`;
+  return pageOf(`Events in ${place}`, STYLE, content);
 }
 
-function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
+function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone, profiles } = report.state;
-  const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
-  const loaded = ofState('loaded') + ofState('read again');
-  const facts: readonly (readonly [string, string])[] = [
-    ['Rows', grouped(report.rows)],
-    ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
-    ...(profiles === undefined
-      ? []
-      : [
-          [
-            'User profiles',
-            `${grouped(profiles.receipt.rows_stored)}, as of ${profiles.receipt.requested_at.slice(0, 16)}Z`,
-          ] as const,
-        ]),
-    ['Next run starts at', exportState?.from_date ?? 'the first day'],
-    ['Days loaded and over', count(loaded, 'day')],
-    ['Days lost', count(ofState('gap'), 'day')],
-    ['Soon lost, not loaded', count(ofState('lost soon'), 'day')],
-    ['Size', formatBytes(report.sizeBytes)],
-    ['to_date', inclusive(exportState?.to_date_inclusive)],
-  ];
-  return html`<dl class="facts" style="--columns:${Math.ceil(facts.length / 2)}">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
+  const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
+  const profileCount = (rows: number, asOf: string) => `${grouped(rows)}, as of ${asOf.slice(0, 16)}Z`;
+  const figures: Readonly<Record<string, string>> = {
+    Rows: grouped(report.rows),
+    'Newest event': report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`,
+    ...(profiles && { 'User profiles': profileCount(profiles.receipt.rows_stored, profiles.receipt.requested_at) }),
+    'Next run starts at': exportState?.from_date ?? 'the first day',
+    'Days loaded and over': count(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
+    'Days lost': count(daysThatAre('gap'), 'day'),
+    'Soon lost, not loaded': count(daysThatAre('lost soon'), 'day'),
+    Size: formatBytes(report.sizeBytes),
+    to_date: inclusive(exportState?.to_date_inclusive),
+  };
+  const entries = Object.entries(figures).map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`);
+  return html`<dl class="figures" style="--columns:${Math.ceil(entries.length / 2)}">${entries}</dl>`;
 }
 
 function inclusive(isInclusive: boolean | undefined): string {
@@ -103,7 +76,7 @@ function runSection({ runs }: TargetReport): Html {
       'began (UTC)': ({ began }) => timeText(began),
       outcome: runOutcome,
       rows: ({ rows }) => rows,
-      days: ({ days: own }) => own,
+      days: (run) => run.days,
       exports: (run) => run.exports,
       received: ({ bytes }) => formatBytes(bytes),
       version: ({ version }) => version,

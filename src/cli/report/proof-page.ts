@@ -1,7 +1,7 @@
 import { count, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { answerText, type Proof, summarySentences } from '../../erasure/ledger/proof.ts';
-import { Html, html } from './html.ts';
+import { Html, html, pageOf } from './html.ts';
 
 /** For paper: black on white, A4, no script, no request. */
 const STYLE = new Html(`
@@ -37,19 +37,7 @@ export function proofPage(proof: Proof, { now, isList }: PageOptions): string {
   const day = (at: string | null) => at?.slice(0, 10) ?? 'not in the ledger';
   const [counts = ''] = summarySentences(proof);
   const places = summary.places.map(({ place, rows }) => html`<li>${place}: ${count(rows, 'row')} removed.</li>`);
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="generator" content="dfinery-elt ${VERSION}">
-<title>Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>Proof of erasure</h1>
+  const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
@@ -74,20 +62,17 @@ ${stayingOf(proof).map((sentence) => html`<li>${sentence}</li>`)}
 All times are UTC. A place has the number of rows that left it, and by when.</p>
 <table>
 <thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}</tr></thead>
-<tbody>${ids.map((one) => rowOf(one, summary.places))}</tbody>
-</table>
-</main>
-</body>
-</html>
-`.text;
+<tbody>${ids.map((id) => rowOf(id, summary.places))}</tbody>
+</table>`;
+  return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, STYLE, content);
 }
 
 /** To the minute: `2026-11-28 09:00`. */
 const timeOf = (at: string): string => at.slice(0, 16).replace('T', ' ');
 
-function rowOf(one: Proof['ids'][number], places: Proof['summary']['places']): Html {
+function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Html {
   const cells = places.map(({ place }) => {
-    const texts = one.removals
+    const texts = id.removals
       .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
       .map(({ rows, at, removed_at }) =>
         removed_at === null
@@ -96,8 +81,8 @@ function rowOf(one: Proof['ids'][number], places: Proof['summary']['places']): H
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });
-  const shown = one.shown.map(({ at, rows }) => `; shown ${timeOf(at)} (${count(rows, 'row')})`).join('');
-  return html`<tr><td>${one.row}</td><td>${answerText(one, timeOf)}${shown}</td>${cells}</tr>`;
+  const shown = id.shown.map(({ at, rows }) => `; shown ${timeOf(at)} (${count(rows, 'row')})`).join('');
+  return html`<tr><td>${id.row}</td><td>${answerText(id, timeOf)}${shown}</td>${cells}</tr>`;
 }
 
 const stayingOf = ({ summary }: Proof): string[] => [

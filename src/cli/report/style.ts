@@ -22,9 +22,9 @@ main { max-width: 100rem; margin: 0 auto; padding: 1.5rem clamp(.75rem, 3vw, 3re
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; border-bottom: 1px solid var(--line); padding-bottom: .25rem; }
 p { margin: .25rem 0 .75rem; max-width: 75ch; } .quiet { color: var(--quiet); }
-dl.facts { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: .75rem; margin: 1rem 0 0; }
-dl.facts div { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .75rem; }
-dl.facts dt { color: var(--quiet); font-size: .85rem; } dl.facts dd { margin: 0; font-size: 1.1rem; font-weight: 600; overflow-wrap: anywhere; }
+dl.figures { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: .75rem; margin: 1rem 0 0; }
+dl.figures div { background: var(--panel); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .75rem; }
+dl.figures dt { color: var(--quiet); font-size: .85rem; } dl.figures dd { margin: 0; font-size: 1.1rem; font-weight: 600; overflow-wrap: anywhere; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.25rem; padding: 0; margin: .5rem 0 1rem; font-size: .9rem; }
 .swatch { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem;
@@ -59,7 +59,7 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
 ${SERIES}
-@media (max-width: 48rem) { dl.facts { grid-template-columns: 1fr 1fr; } dl.facts div:last-child:nth-child(odd) { grid-column: 1 / -1; } }
+@media (max-width: 48rem) { dl.figures { grid-template-columns: 1fr 1fr; } dl.figures div:last-child:nth-child(odd) { grid-column: 1 / -1; } }
 @media (max-width: 30rem) { table.list { font-size: .72rem; } table.list th, table.list td { padding-right: .4rem; }
   table.list .text { min-width: 3.9rem; max-width: 7.5rem; overflow-wrap: anywhere; } table.list .number { padding-right: .5rem; }
   .months { gap: .75rem; } }

@@ -10,7 +10,7 @@ import { Days } from '../../support/targets/days.ts';
 import { exampleReport, HOSTILE, receiptOf } from '../../support/targets/report.ts';
 
 const OPTIONS = {
-  target: `duckdb ${HOSTILE}.duckdb`,
+  place: `duckdb ${HOSTILE}.duckdb`,
   now: Date.UTC(2026, 1, 10),
   historyDays: 30,
 } as const;
