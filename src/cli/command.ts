@@ -61,10 +61,14 @@ export const kebab = (key: string): string => key.replace(/[A-Z]/g, (capital) =>
 export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
   isArgument === true ? key.toUpperCase() : `--${kebab(key)}`;
 
+/** The names of the options that are no arguments. */
+export const optionNames = (table: OptionTable): string[] =>
+  Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
+
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
-export function unknownName(what: string, name: string, known: readonly string[]): UserError {
-  const near = nearest(name, known, name.length / 3);
-  if (near === undefined) return configError(`there is no such ${what}: wanted ${known.join(', ')}.`);
+export function unknownName(what: string, name: string, names: readonly string[]): UserError {
+  const near = nearest(name, names, name.length / 3);
+  if (near === undefined) return configError(`there is no such ${what}: wanted ${names.join(', ')}.`);
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }
 

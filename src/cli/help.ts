@@ -1,5 +1,5 @@
 import { FORMS, type Property, variablesOf } from '../config/environment.ts';
-import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName } from './command.ts';
+import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
@@ -20,44 +20,38 @@ function placesLine({ target }: OptionTable): string {
 }
 
 /** The help of a command; without a name, of the program. */
-export async function helpOf(name: string | undefined, columns: number): Promise<string> {
+export async function helpOf(name: string | undefined, columns: number): Promise<string[]> {
   const page = newParser().wrap(Math.min(columns, MAX_COLUMNS));
-  const hint = ({ describe, isRequired, fallback }: Option<unknown>) =>
-    `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
-  const show = (table: OptionTable, heading: string) => {
-    const keys = Object.keys(table).filter((key) => table[key].isArgument !== true);
-    return declare(page, table, hint).group(keys.map(kebab), heading);
+  const show = (table: OptionTable, keys: readonly string[], heading: string) => {
+    const shown = keys.filter((key) => table[key].isArgument !== true);
+    declare(page, Object.fromEntries(shown.map((key) => [key, table[key]])), hintOf).group(shown.map(kebab), heading);
   };
   if (name === undefined) {
     page.usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
     for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
     page.command('help config', 'List the variables with their meaning');
     page.command('completion', 'Print a script that completes commands');
-    return show(GLOBAL_OPTIONS, 'Options of all commands:').getHelp();
+  } else {
+    const { words, summary, load } = COMMANDS[name];
+    const { options, groups = {}, examples, page: document } = (await load()).command;
+    page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
+    for (const line of examples) page.example(`$0 ${line}`, '');
+    page.epilogue(`${placesLine(options)}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
+    const grouped = new Set(Object.values(groups).flat());
+    for (const [heading, keys] of Object.entries(groups)) show(options, keys, `${heading}:`);
+    const others = Object.keys(options).filter((key) => !grouped.has(key));
+    show(options, others, 'Options:');
   }
-  const { words, summary, load } = COMMANDS[name];
-  const { options, groups = {}, examples, page: document } = (await load()).command;
-  page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
-  for (const line of examples) page.example(`$0 ${line}`, '');
-  page.epilogue(`${placesLine(options)}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
-  const grouped = new Set(Object.values(groups).flat());
-  const part = (isShown: (key: string) => boolean) =>
-    Object.fromEntries(Object.entries(options).filter(([key]) => isShown(key)));
-  for (const [heading, keys] of Object.entries(groups))
-    show(
-      part((key) => keys.includes(key)),
-      `${heading}:`,
-    );
-  show(
-    part((key) => !grouped.has(key)),
-    'Options:',
-  );
-  return show(GLOBAL_OPTIONS, 'Options of all commands:').getHelp();
+  show(GLOBAL_OPTIONS, Object.keys(GLOBAL_OPTIONS), 'Options of all commands:');
+  return (await page.getHelp()).split('\n');
 }
+
+const hintOf = ({ describe, isRequired, fallback }: Option<unknown>): string =>
+  `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
 export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {
-  const [name, ...given] = words.slice(0, -1);
+  const [name, ...before] = words.slice(0, -1);
   if (name === undefined) return [...Object.keys(COMMANDS), 'help', 'completion'];
   if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
   if (!Object.hasOwn(COMMANDS, name)) return [];
@@ -65,11 +59,10 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
   const optionOf = (word: string | undefined) =>
     Object.entries(table).find(([key, option]) => optionName(key, option) === word)?.[1];
-  const before = optionOf(given.at(-1));
-  if (before !== undefined && before.words > 0) return before.choices ?? [];
-  if (words.at(-1)?.startsWith('-'))
-    return Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
-  const isFirst = given.every((word, i) => word.startsWith('-') || (optionOf(given[i - 1])?.words ?? 0) > 0);
+  const last = optionOf(before.at(-1));
+  if (last !== undefined && last.words > 0) return last.choices ?? [];
+  if (words.at(-1)?.startsWith('-')) return optionNames(table);
+  const isFirst = before.every((word, i) => word.startsWith('-') || (optionOf(before[i - 1])?.words ?? 0) > 0);
   return isFirst ? (options.target?.choices ?? []) : [];
 }
 

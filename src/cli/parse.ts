@@ -9,6 +9,7 @@ import {
   type Option,
   type OptionTable,
   optionName,
+  optionNames,
   unknownName,
   type ValuesOf,
 } from './command.ts';
@@ -22,13 +23,13 @@ export interface CommandLine {
   /** The command's name and definition; undefined if no known one was given. */
   readonly name: string | undefined;
   readonly command: Command | undefined;
-  /** The words, with the command. */
-  readonly words: readonly string[];
   /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<CommandValues>;
   readonly problem: UserError | undefined;
 }
 
+// yargs finds commands, options and words, and writes the help. This file checks their values: the messages of yargs
+// repeat words, which may be ids or secrets.
 const PARSER = {
   'boolean-negation': false,
   'dot-notation': false,
@@ -67,50 +68,55 @@ export function declare<T>(
 
 /** Parses a command line; throws nothing. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  let chosen: { readonly name: string; readonly command: Command } | undefined;
+  let name: string | undefined;
+  let command: Command | undefined;
   const parser = declare(newParser().fail(false), GLOBAL_OPTIONS);
-  for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
-    const build = async (one: Argv) => {
-      chosen = { name, command: (await load()).command };
-      return declare(one, chosen.command.options);
-    };
-    parser.command(name, summary, build);
+  for (const [word, { summary, load }] of Object.entries(COMMANDS)) {
+    parser.command(word, summary, async (builder: Argv) => {
+      name = word;
+      command = (await load()).command;
+      return declare(builder, command.options);
+    });
   }
   parser.command('$0', false).completion('completion', 'Print a script that completes commands');
-  let wrong: UserError | undefined;
-  const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
-    if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const key = error.message.replace(/^.*: /, '');
-    const table: OptionTable = { ...chosen?.command.options, ...GLOBAL_OPTIONS };
-    const [name, option] = Object.entries(table).find(([one, { short }]) => kebab(one) === key || short === key) ?? [
-      key,
-    ];
-    wrong = configError(`--${kebab(name)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
-    return { _: [chosen?.name ?? ''], $0: '', json: argv.includes('--json') };
+  const problems: (UserError | undefined)[] = [];
+  const {
+    _: positional,
+    $0: _,
+    ...options
+  } = await parser.parseAsync(argv).catch((error: unknown) => {
+    problems.push(missingWord(error, { ...command?.options, ...GLOBAL_OPTIONS }));
+    return { _: [name ?? ''], $0: '', json: argv.includes('--json') };
   });
-  const { _: positional, $0: _, ...options } = parsed;
-  const raw: Readonly<Record<string, unknown>> = options;
-  const words = positional.map(String);
-  const { name, command } = chosen ?? {};
+  const [first, ...words] = positional.map(String);
+  if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const problems = [wrong, unknownOption(raw, table)];
-  if (command === undefined && words.length > 0) problems.push(unknownName('command', words[0], Object.keys(COMMANDS)));
-  const rest = words.slice(1);
-  const values: Record<string, unknown> = {};
-  const argumentNames = Object.keys(table).filter((key) => table[key].isArgument);
+  problems.push(unknownOption(options, table));
+  const argumentKeys = Object.keys(table).filter((key) => table[key].isArgument);
   // TARGET PLACE may be left out, both together: then the configuration names them.
-  const isPlaceLeftOut = argumentNames[0] === 'target' && rest.length <= argumentNames.length - 2;
-  const given = new Map((isPlaceLeftOut ? argumentNames.slice(2) : argumentNames).map((key) => [key, rest.shift()]));
+  const isPlaceLeftOut = argumentKeys[0] === 'target' && words.length <= argumentKeys.length - 2;
+  const filledKeys = isPlaceLeftOut ? argumentKeys.slice(2) : argumentKeys;
+  const raw: Record<string, unknown> = { ...options };
+  for (const key of argumentKeys) raw[key] = filledKeys.includes(key) ? words.shift() : undefined;
+  const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
-    const word = option.isArgument ? given.get(key) : raw[key];
-    const { value, problem } = readOption(option, optionName(key, option), word);
+    const { value, problem } = readOption(option, optionName(key, option), raw[key]);
     values[key] = value;
     problems.push(problem);
   }
   // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && rest.length > 0) problems.push(configError('there is a word too many.'));
-  const problem = problems.find((one) => one !== undefined);
-  return { name, command, words, values, problem: problem && withHelp(problem, name) };
+  if (command !== undefined && words.length > 0) problems.push(configError('there is a word too many.'));
+  const problem = problems.find((failure) => failure !== undefined);
+  return { name, command, values, problem: problem && withHelp(problem, name) };
+}
+
+/** The failure of an option after which words are missing, as yargs tells it. */
+function missingWord(error: unknown, table: OptionTable): UserError {
+  if (!(error instanceof Error) || error.name !== 'YError') throw error;
+  const written = error.message.replace(/^.*: /, '');
+  const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === written || short === written);
+  const [key, option] = entry ?? [written];
+  return configError(`--${kebab(key)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
 const withHelp = (problem: UserError, name: string | undefined): UserError =>
@@ -121,17 +127,17 @@ const withHelp = (problem: UserError, name: string | undefined): UserError =>
 /** The value of an option, or the failure of one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown) {
   const { words: count, isList, isRequired, fallback } = option;
-  const given = (raw === undefined ? [] : [raw].flat()).map(String);
-  const filled = given.filter((word) => word !== '');
+  const words = (raw === undefined ? [] : [raw].flat()).map(String);
+  const filled = words.filter((word) => word !== '');
   // Of an option that is given twice the first value is read: `--json` must take effect, so that scripts are told
   // of the failure.
   const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
   const wrong = (what: string) => configError(`${name} ${what}.`);
   try {
     const value = option.read(used.length === 0 && fallback !== undefined ? [fallback] : used, name);
-    if (filled.length < given.length) return { value, problem: wrong('is empty') };
-    if (count > 0 && isList !== true && given.length > 1) return { value, problem: wrong('is given more than once') };
-    return { value, problem: isRequired && given.length === 0 ? wrong('is missing') : undefined };
+    if (filled.length < words.length) return { value, problem: wrong('is empty') };
+    if (count > 0 && isList !== true && words.length > 1) return { value, problem: wrong('is given more than once') };
+    return { value, problem: isRequired && words.length === 0 ? wrong('is missing') : undefined };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return { value: undefined, problem: error };
@@ -139,13 +145,11 @@ function readOption(option: Option<unknown>, name: string, raw: unknown) {
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */
-function unknownOption(raw: object, table: OptionTable): UserError | undefined {
-  const isKnown = (key: string) => Object.hasOwn(table, key) && table[key].isArgument !== true;
-  const key = Object.keys(raw).find((one) => !isKnown(one));
+function unknownOption(options: object, table: OptionTable): UserError | undefined {
+  const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
-  const known = Object.entries(table).flatMap(([one, option]) => (option.isArgument ? [] : [optionName(one, option)]));
-  const near = nearest(name, known, name.length / 3);
+  const near = nearest(name, optionNames(table), name.length / 3);
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

@@ -9,7 +9,7 @@ import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
 import { completionsOf, configHelp, helpOf } from './help.ts';
-import { type CommandValues, parseCommandLine } from './parse.ts';
+import { type CommandLine, type CommandValues, parseCommandLine } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
 /** The option with which the script of `completion` asks. */
@@ -22,50 +22,41 @@ const NO_MODES = 'is on a file system that keeps no modes: how it is mounted dec
 
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
-  const outer = printableTerminal(system.terminal);
+  const terminal = printableTerminal(system.terminal);
+  const print = (lines: readonly string[]): ExitCode => {
+    for (const line of lines) terminal.result(line);
+    return EXIT.done;
+  };
   const [first, topic] = argv;
-  if (first === COMPLETION) {
-    for (const word of await completionsOf(argv.slice(2))) outer.result(word);
-    return EXIT.done;
-  }
-  if (first === 'completion') {
-    // yargs writes the script to the process's stdout.
-    await parseCommandLine(argv);
-    return EXIT.done;
-  }
-  if (first === 'help' && topic === 'config') {
-    for (const one of configHelp(outer.columns)) outer.result(one);
-    return EXIT.done;
-  }
-  if (first === 'version') {
-    outer.result(VERSION);
-    return EXIT.done;
-  }
+  if (first === COMPLETION) return print(await completionsOf(argv.slice(2)));
+  if (first === 'help' && topic === 'config') return print(configHelp(terminal.columns));
+  if (first === 'version') return print([VERSION]);
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
-  const { name, command, values, problem } = line;
-  if (values.version === true) {
-    outer.result(VERSION);
-    return EXIT.done;
-  }
+  // yargs has written the script to stdout.
+  if (first === 'completion') return EXIT.done;
+  const { name, values, problem } = line;
+  if (values.version === true) return print([VERSION]);
   const isBare = name === undefined && problem === undefined;
-  if (isBare || values.help === true || (first === 'help' && name !== undefined)) {
-    const help = await helpOf(name, outer.columns);
-    for (const one of help.split('\n')) outer.result(one);
-    return EXIT.done;
-  }
-  const held = values.json === true ? holdResults(outer, system.clock) : undefined;
+  if (isBare || values.help === true || (first === 'help' && name !== undefined))
+    return print(await helpOf(name, terminal.columns));
+  const hasUser = argv.some((word) => WITH_USER.test(word));
+  const refusal = hasUser ? configError(`an address was given ${NO_USER}`) : problem;
+  return await runCommand({ ...line, problem: refusal }, { ...system, terminal });
+}
+
+async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {
+  const held = values.json === true ? holdResults(io.terminal, io.clock) : undefined;
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
-  const terminal = held?.terminal ?? outer;
+  const terminal = held?.terminal ?? io.terminal;
   const shown = quiet === true ? { ...terminal, interactive: false, status() {} } : terminal;
-  const context = contextOf({ ...system, terminal: shown }, { logLevel, logFormat });
+  const context = contextOf({ ...io, terminal: shown }, { logLevel, logFormat });
   try {
-    if (argv.some((word) => WITH_USER.test(word))) throw configError(`an address was given ${NO_USER}`);
     if (problem !== undefined) throw problem;
-    refuseUnknownNames(system.env, CONFIG_SCHEMAS);
+    refuseUnknownNames(io.env, CONFIG_SCHEMAS);
     const outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
     if (typeof outcome === 'number') return outcome;
-    for (const one of values.json === true ? [JSON.stringify(outcome.result)] : outcome.lines)
-      context.terminal.result(one);
+    const lines = values.json === true ? [JSON.stringify(outcome.result)] : outcome.lines;
+    for (const line of lines) context.terminal.result(line);
     return outcome.exit ?? EXIT.done;
   } catch (error) {
     const failure = failureOf(error, context.signal);

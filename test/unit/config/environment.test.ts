@@ -131,7 +131,7 @@ function table(schema: ConfigSchema): string[] {
 }
 
 const PAGE = [
-  '# CliConfiguration',
+  '# Configuration',
   '',
   '`dfinery-elt init` asks for the values, tries them, and writes `dfinery.json` without secrets:',
   '',
