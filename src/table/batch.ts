@@ -1,35 +1,26 @@
 import type { Day } from '../base/days.ts';
-import { typeOf, widenedType } from '../cells/types/types.ts';
+import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import { stateAfter } from '../extract/export-state.ts';
-import type { DayDownload, RunProgress, SpoolFile } from '../extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import {
   type ColumnRules,
-  type FileColumn,
   type IncomingColumns,
   incomingColumns,
-  nullIsText,
   type PlannedColumn,
   planColumns,
   type Reading,
-  readingOf,
+  readingsOfDay,
 } from './column-plan.ts';
 import type { StoredProfiles, TableState } from './place-state.ts';
 import { receiptsOf, type StoredReceipt, withRows, withUnchanged } from './receipts.ts';
-import { EVENTS, storedColumn, type Table, USER_PROFILES, withProfileTypes } from './tables.ts';
-
-/** One file of a day, with the columns of its header. */
-export interface PlannedFile {
-  readonly file: SpoolFile;
-  readonly columns: readonly FileColumn[];
-}
+import { EVENTS, type StoredColumn, storedColumn, type Table, USER_PROFILES } from './tables.ts';
 
 /** A day of a batch, and how its cells become values. */
 export interface PlannedDay {
   readonly download: DayDownload;
   readonly incoming: IncomingColumns;
-  readonly files: readonly PlannedFile[];
   /** The reading of each column of the place, by its key. */
   readonly readings: ReadonlyMap<string, Reading>;
 }
@@ -45,41 +36,26 @@ export interface PlannedBatch {
   readonly table: Table;
 }
 
-/** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
+/** The columns of a table before a batch. `isFirst`: nothing was committed to it. */
+interface TableBefore {
+  readonly columns: readonly StoredColumn[];
+  readonly isFirst: boolean;
+}
+
+/** Plans the columns of a batch once, and the reading of each day. */
 export function planBatch(
-  { columns: stored, receipts }: Pick<TableState, 'columns'> & { readonly receipts: { readonly size: number } },
+  { columns: stored, isFirst }: TableBefore,
   batch: readonly DayDownload[],
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
-  const isFirst = receipts.size === 0;
-  const incoming = batch.map(({ files }) => incomingColumns(files));
-  const columns = planColumns(stored, incomingColumns(batch.flatMap(({ files }) => files)).columns, rules, { isFirst });
-  const readingsOfDay = dayReadings(columns, rules.timezone !== undefined);
-  const days = batch.map((download, i) => ({
-    download,
-    incoming: incoming[i],
-    files: download.files.map((file, n) => ({ file, columns: incoming[i].files[n] })),
-    readings: readingsOfDay(incoming[i]),
-  }));
+  const columns = planColumns(stored, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
+  const formsSoFar = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
+  const days = batch.map((download) => {
+    const incoming = incomingColumns(download.files);
+    return { download, incoming, readings: readingsOfDay(columns, incoming, formsSoFar, rules.timezone !== undefined) };
+  });
   return { isFirst, columns, days, timezone: rules.timezone, table };
-}
-
-/** Gives the readings of one day after the other, each with the types that the days so far give the columns. */
-function dayReadings(columns: readonly PlannedColumn[], asInstants: boolean) {
-  const seen = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
-  return ({ columns: incoming }: IncomingColumns): Map<string, Reading> =>
-    new Map(
-      columns.map((column) => {
-        const { key, before, fixed } = column;
-        const forms = incoming.get(key)?.forms ?? 0;
-        const formsSoFar = (seen.get(key) ?? 0) | forms;
-        seen.set(key, formsSoFar);
-        const typeSoFar =
-          before === null ? typeOf(formsSoFar, asInstants) : widenedType(before, formsSoFar, asInstants);
-        return [key, readingOf(column, forms, { asInstants, isNullText: nullIsText(fixed, typeSoFar) })];
-      }),
-    );
 }
 
 /** True if no cell of the batch goes to `_rescued`. */
@@ -177,16 +153,20 @@ export function finishBatch(
   return { state, commit };
 }
 
-/** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. */
+/** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. Both ids are texts. */
 export const planSnapshot = (
   before: StoredProfiles | undefined,
   snapshot: DayDownload,
   rules: ColumnRules,
 ): PlannedBatch =>
   planBatch(
-    { columns: before?.columns ?? USER_PROFILES.firstColumns, receipts: { size: before === undefined ? 0 : 1 } },
+    { columns: before?.columns ?? USER_PROFILES.firstColumns, isFirst: before === undefined },
     [snapshot],
-    { ...rules, columnTypes: withProfileTypes(rules.columnTypes), pinned: undefined },
+    {
+      ...rules,
+      columnTypes: new Map([...rules.columnTypes, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']]),
+      pinned: undefined,
+    },
     USER_PROFILES,
   );
 

@@ -28,7 +28,7 @@ export interface WidenedColumn {
 /** A day of a batch and the columns of its files; no column for a day without a file. */
 interface ChangingDay {
   readonly download: { readonly receipt: { readonly day: Day } };
-  readonly incoming: Pick<IncomingColumns, 'columns'>;
+  readonly incoming: IncomingColumns;
 }
 
 interface ChangingBatch {
@@ -53,7 +53,7 @@ export function changeRecords(
   const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
   return columns.flatMap((column): ColumnChange[] => {
     const { source, key, before, type, shape, firstShape } = column;
-    const having = days.filter(({ incoming }) => incoming.columns.has(key));
+    const having = days.filter(({ incoming }) => incoming.has(key));
     const record = (day: ChangingDay, change: Pick<ColumnChange, 'change' | 'fromType' | 'toType' | 'shape'>) => [
       { changedAt, sourceName: source, day: day.download.receipt.day, ...change },
     ];
@@ -62,11 +62,11 @@ export function changeRecords(
     }
     if (isRetyped(column)) {
       const isCause = ({ incoming }: ChangingDay) =>
-        incoming.columns.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0);
+        incoming.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0);
       const cause = having.find(isCause) ?? having[0] ?? days[0];
       return record(cause, { change: 'widened', fromType: before, toType: type, shape: shape ?? null });
     }
-    const lacking = days.find(({ incoming }) => incoming.columns.size > 0 && !incoming.columns.has(key));
+    const lacking = days.find(({ incoming }) => incoming.size > 0 && !incoming.has(key));
     if (type === null || lacking === undefined || missed.has(source)) return [];
     return record(lacking, { change: 'missing', fromType: type, toType: null, shape: null });
   });

@@ -7,7 +7,6 @@ import {
   groupOf,
   type HeaderColumn,
   headerColumns,
-  ITEM_PREFIX,
   nfc,
 } from '../cells/columns/groups.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
@@ -55,15 +54,41 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
   return column.before !== null && column.type !== null && column.type !== column.before;
 }
 
+/** One column of the files of a day, or of a batch, as their scans together describe it. */
+export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
+  readonly forms: CellForms;
+  readonly seen: readonly FirstSeen[];
+}
+
+/** The columns of some files by key, in the order of first occurrence. */
+export type IncomingColumns = ReadonlyMap<string, IncomingColumn>;
+
+export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
+  const columns = new Map<string, IncomingColumn>();
+  for (const file of files) {
+    for (const [index, { name: _name, ...column }] of headerColumns(file.header).entries()) {
+      const { forms, seen = [], hashed } = file.columns[index];
+      const before = columns.get(column.key);
+      columns.set(column.key, {
+        ...column,
+        declared: hashed ? 'string' : column.declared,
+        forms: forms | (before?.forms ?? 0),
+        seen: [...(before?.seen ?? []), ...seen],
+      });
+    }
+  }
+  return columns;
+}
+
 /**
  * Plans the names of new columns, and the types of all. `isFirst`: nothing was committed yet, so that `freeze`
  * compares with a pinned schema alone.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
-  incoming: ReadonlyMap<string, IncomingColumn>,
+  incoming: IncomingColumns,
   rules: ColumnRules,
-  { isFirst }: { readonly isFirst: boolean },
+  isFirst: boolean,
 ): PlannedColumn[] {
   const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
   const columns = [...stored, ...newColumns(stored, incoming, rules)];
@@ -76,38 +101,38 @@ export function planColumns(
 /** Columns of a pinned schema and of the batch that the table lacks, with their names. */
 function newColumns(
   stored: readonly StoredColumn[],
-  incoming: ReadonlyMap<string, IncomingColumn>,
-  rules: ColumnRules,
+  incoming: IncomingColumns,
+  { pinned, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
   const storedKeys = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
-  const fresh = [...incoming.values()].filter(({ key }) => !storedKeys.has(key));
-  const arriving = new Set(fresh.map((scanned) => scanned.key));
-  for (const source of rules.pinned?.keys() ?? []) {
-    const key = columnKey(source, 1);
-    if (source === EVENT_NAME_ALTERNATIVE || storedKeys.has(key) || arriving.has(key)) continue;
-    fresh.push({ ...NOTHING_SEEN, key, source, group: groupOf(source) });
-  }
+  const added: Pick<StoredColumn, 'source' | 'occurrence' | 'group'>[] = [
+    ...[...incoming.values()].filter(({ key }) => !storedKeys.has(key)),
+    ...[...(pinned?.keys() ?? [])]
+      .filter((source) => source !== EVENT_NAME_ALTERNATIVE)
+      .filter((source) => !storedKeys.has(columnKey(source, 1)) && !incoming.has(columnKey(source, 1)))
+      .map((source) => ({ source, occurrence: 1, group: groupOf(source) })),
+  ];
   const names = assignNames(
-    [...OWN_NAMES, ...stored.map((c) => c.name)],
-    fresh.map(({ source }) => rules.columnName?.(source) ?? source),
+    [...OWN_NAMES, ...stored.map(({ name }) => name)],
+    added.map(({ source }) => columnName(source)),
   );
   const takenByItems = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
-  const items = names.filter((_, i) => isItem(fresh[i].group));
-  const itemNames = assignItemNames(takenByItems, items, ITEM_PREFIX);
-  return fresh.map((scanned, i) => ({
-    source: scanned.source,
-    occurrence: scanned.occurrence,
+  const itemNames = assignItemNames(
+    takenByItems,
+    names.filter((_, i) => isItem(added[i].group)),
+  );
+  return added.map(({ source, occurrence, group }, i) => ({
+    source,
+    occurrence,
     name: names[i],
-    itemName: isItem(scanned.group) ? (itemNames.shift() ?? null) : null,
-    group: scanned.group,
+    itemName: isItem(group) ? (itemNames.shift() ?? null) : null,
+    group,
     type: null,
     forms: 0,
     position: stored.length + i,
     firstShape: null,
   }));
 }
-
-const NOTHING_SEEN = { occurrence: 1, declared: undefined, forms: 0, seen: [] };
 
 function planColumn(
   column: StoredColumn,
@@ -116,22 +141,65 @@ function planColumn(
   rules: ColumnRules,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
-  const batchForms = incoming?.forms ?? 0;
-  const { type, fixed, hasValue, isNew } = typeAfter(column, incoming, rules);
-  const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
+  const { type: before, forms: storedForms } = column;
+  const forms = storedForms | (incoming?.forms ?? 0);
+  const named = namedType(column, rules);
+  if (named !== undefined) checkFits(column, named, asInstants);
+  const fixed = named ?? fixedType(column, incoming, rules);
+  const hasValue = hasValues(incoming?.forms ?? 0, nullIsText(fixed, before));
+  // The table takes no new columns but those of settings.
+  const isClosed = before === null && named === undefined && rules.schemaMode === 'freeze';
+  const isAdded = !isClosed && (hasValue || isPinned(column, rules));
+  const addedType = isAdded ? (fixed ?? typeOf(forms, asInstants) ?? null) : null;
+  const accepted = before === null ? 0 : acceptedBy(before, asInstants);
   return {
     ...column,
     key,
-    before: column.type,
-    storedForms: column.forms,
-    type,
+    before,
+    storedForms,
+    type: before === null ? addedType : (fixed ?? widenedType(before, forms, asInstants)),
     fixed,
-    forms: column.forms | batchForms,
+    forms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
-    isRefused: hasValue && isNew && rules.schemaMode === 'freeze',
+    isRefused: isClosed && hasValue,
     shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
 }
+
+/** The type that `column_types` or a pinned schema gives the column. */
+function namedType(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
+  const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
+  const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
+  const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
+  return [...configured, ...pinned].at(0);
+}
+
+/** Throws a configuration failure if stored values may not fit into the type that a setting names. */
+function checkFits({ source, type, forms }: StoredColumn, named: ColumnType, asInstants: boolean): void {
+  if (type === null || canWiden(type, named, forms, asInstants)) return;
+  throw configError(
+    `column ${source} is stored as ${type}, and its values may not fit into ${named}, which the settings name: ` +
+      'keep its type, or load into another place.',
+    { where: { column: source } },
+  );
+}
+
+/**
+ * The type that no cell changes: that of a column of a declared group, unless stored values may not fit into it, or
+ * under `freeze` the stored one. Undefined if the cells decide.
+ */
+function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: ColumnRules) {
+  const { type, forms, group } = column;
+  if (group !== 'custom' && group !== 'custom_item') {
+    const declared = incoming?.declared ?? type ?? undefined;
+    const holdsAll = type === null || declared === undefined || canWiden(type, declared, forms, timezone !== undefined);
+    return holdsAll ? declared : type;
+  }
+  return schemaMode === 'freeze' && type !== null ? type : undefined;
+}
+
+const isPinned = (column: StoredColumn, rules: ColumnRules) =>
+  column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
 /** How the cells of a column, in files with these forms, become values. */
 export interface Reading {
@@ -148,10 +216,32 @@ export interface Reading {
  * True if the cell `null` is a text in a column, and not an absent value: if the column is a string, by a setting or by
  * all cells up to those of the same day.
  */
-export const nullIsText = (fixed: ColumnType | undefined, typeSoFar: ColumnType | null | undefined): boolean =>
+const nullIsText = (fixed: ColumnType | undefined, typeSoFar: ColumnType | null | undefined): boolean =>
   (fixed ?? typeSoFar) === 'string';
 
 const hasValues = (forms: CellForms, isNullText: boolean): boolean => (isNullText ? forms : forms & ~NULL_TEXT) !== 0;
+
+/**
+ * The reading of each column for one day of a batch, by its key. `formsSoFar` has the forms of each column before the
+ * day; those of the day are added. So each day is read as if the days were committed one by one.
+ */
+export function readingsOfDay(
+  columns: readonly PlannedColumn[],
+  incoming: IncomingColumns,
+  formsSoFar: Map<string, CellForms>,
+  asInstants: boolean,
+): Map<string, Reading> {
+  const readings = new Map<string, Reading>();
+  for (const column of columns) {
+    const { key, before, fixed } = column;
+    const forms = incoming.get(key)?.forms ?? 0;
+    const seen = (formsSoFar.get(key) ?? 0) | forms;
+    formsSoFar.set(key, seen);
+    const typeSoFar = before === null ? typeOf(seen, asInstants) : widenedType(before, seen, asInstants);
+    readings.set(key, readingOf(column, forms, asInstants, nullIsText(fixed, typeSoFar)));
+  }
+  return readings;
+}
 
 /**
  * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
@@ -160,116 +250,12 @@ const hasValues = (forms: CellForms, isNullText: boolean): boolean => (isNullTex
 export function readingOf(
   { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,
   forms: CellForms,
-  { asInstants, isNullText }: { readonly asInstants: boolean; readonly isNullText: boolean },
+  asInstants: boolean,
+  isNullText: boolean,
 ): Reading {
   const common = { forms, nullIsText: isNullText };
   if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
   const seenAs = fixed ?? typeOf(forms, asInstants) ?? 'string';
   const readAs = canWiden(seenAs, type, forms, asInstants) ? seenAs : type;
   return { ...common, readAs, isClean: fitsWholly(forms, readAs, asInstants) };
-}
-
-/** The type of a column after a batch, and what decided it. */
-interface TypeAfter {
-  /** Null while the table does not have the column. */
-  readonly type: ColumnType | null;
-  /** The type that no cell changes; undefined if the cells decide. */
-  readonly fixed: ColumnType | undefined;
-  /** True if the batch has a value for the column. */
-  readonly hasValue: boolean;
-  /** True if the table does not have the column yet, and no setting names its type. */
-  readonly isNew: boolean;
-}
-
-function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, rules: ColumnRules): TypeAfter {
-  const asInstants = rules.timezone !== undefined;
-  const batchForms = incoming?.forms ?? 0;
-  const forms = column.forms | batchForms;
-  const named = namedType(column, rules);
-  const fixed = keptType(column, named, asInstants) ?? fixedType(column, incoming, rules);
-  const hasValue = hasValues(batchForms, nullIsText(fixed, column.type));
-  const decided = { fixed, hasValue, isNew: column.type === null && named === undefined };
-  if (column.type !== null) return { ...decided, type: fixed ?? widenedType(column.type, forms, asInstants) };
-  const isRefused = decided.isNew && rules.schemaMode === 'freeze';
-  const isAdded = !isRefused && (hasValue || isPinned(column, rules));
-  return { ...decided, type: isAdded ? (fixed ?? typeOf(forms, asInstants) ?? null) : null };
-}
-
-/** The type that a setting names. Throws a configuration failure if stored values may not fit into it. */
-function keptType({ source, type, forms }: StoredColumn, named: ColumnType | undefined, asInstants: boolean) {
-  if (named === undefined || type === null || canWiden(type, named, forms, asInstants)) return named;
-  throw configError(
-    `column ${source} is stored as ${type}, and its values may not fit into ${named}, which the settings name: ` +
-      'keep its type, or load into another place.',
-    { where: { column: source } },
-  );
-}
-
-/** The type that `column_types` or a pinned schema gives the column. */
-function namedType(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
-  const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
-  const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
-  const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
-  return [...configured, ...pinned].at(0);
-}
-
-/**
- * The type that no cell changes: that of a column of a declared group, unless stored values may not fit into it, or
- * under `freeze` the stored one. Undefined if the cells decide.
- */
-function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: ColumnRules) {
-  const { type, forms } = column;
-  if (isDeclared(column)) {
-    const declared = incoming?.declared ?? type ?? undefined;
-    const holdsAll = type === null || declared === undefined || canWiden(type, declared, forms, timezone !== undefined);
-    return holdsAll ? declared : type;
-  }
-  return schemaMode === 'freeze' && type !== null ? type : undefined;
-}
-
-const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';
-const isPinned = (column: StoredColumn, rules: ColumnRules) =>
-  column.occurrence === 1 && rules.pinned?.has(column.source) === true;
-
-/** A column of one file: where it stands and which column of the table it feeds. */
-export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {
-  readonly index: number;
-  readonly filled: number;
-}
-
-/** One column of some files, as their scans together describe it. */
-export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
-  readonly forms: CellForms;
-  readonly seen: readonly FirstSeen[];
-}
-
-export interface IncomingColumns {
-  /** Columns of each file, in the order of its header. */
-  readonly files: readonly (readonly FileColumn[])[];
-  /** Columns of all files by key, in the order of first occurrence. */
-  readonly columns: ReadonlyMap<string, IncomingColumn>;
-}
-
-/** Joins the headers and scans of the files of a day, or of a batch of days. */
-export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
-  const columns = new Map<string, IncomingColumn>();
-  return { files: files.map((file) => columnsOfFile(file, columns)), columns };
-}
-
-/** The columns of a file; joins them in `columns` with those of the other files. */
-function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
-  return headerColumns(file.header).map(({ key, source, occurrence, group, declared }, index) => {
-    const { forms, filled, seen = [], hashed } = file.columns[index];
-    const before = columns.get(key);
-    columns.set(key, {
-      key,
-      source,
-      occurrence,
-      group,
-      declared: hashed ? 'string' : declared,
-      forms: forms | (before?.forms ?? 0),
-      seen: [...(before?.seen ?? []), ...seen],
-    });
-    return { key, source, index, filled };
-  });
 }

@@ -1,3 +1,5 @@
+import { ITEM_PREFIX } from '../cells/columns/groups.ts';
+
 /** The program's own columns of `events`. */
 export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as const;
 
@@ -27,10 +29,10 @@ export function assignNames(taken: Iterable<string>, incoming: readonly string[]
 }
 
 /** Names of item columns without their prefix. The prefix stays where the name without it is taken. */
-export function assignItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
+export function assignItemNames(taken: Iterable<string>, names: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
   return names.map((name) => {
-    const short = name.slice(prefix.length);
+    const short = name.slice(ITEM_PREFIX.length);
     return takeFreeName(used, short === '' || used.has(foldName(short)) ? name : short);
   });
 }

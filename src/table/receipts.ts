@@ -75,9 +75,11 @@ export function removedDays(receipts: Receipts, counted: ReadonlyMap<Day, number
     .map(({ day }) => day);
 }
 
-/** The days of a place that `prune` removes: those before a day that still have rows. */
-export const daysBefore = (receipts: Receipts, before: Day): Day[] =>
-  [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0).map(({ day }) => day);
+/** What `prune` removes: the days before a day that still have rows, and the number of these. */
+export function prunedBefore(receipts: Receipts, before: Day): { readonly days: Day[]; readonly rows: number } {
+  const pruned = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0);
+  return { days: pruned.map(({ day }) => day), rows: pruned.reduce((sum, { rows_stored }) => sum + rows_stored, 0) };
+}
 
 /** The `changed_at` of a commit at `now` (ms): later than all of the place, also if its clock was set back. */
 export function nextChange(receipts: Receipts, now: number): string {

@@ -86,7 +86,3 @@ export const USER_PROFILES: Table = {
   ownColumns: OWN_COLUMNS.filter((name) => name !== 'event_date'),
   firstColumns: [profileId(UNIFIED_ID, 0, 'unified_id'), profileId(EXTERNAL_ID, 1, 'custom')],
 };
-
-/** The types that profiles have whatever the configuration says: both ids are texts. */
-export const withProfileTypes = (types: ReadonlyMap<string, ColumnType>): ReadonlyMap<string, ColumnType> =>
-  new Map([...types, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']]);

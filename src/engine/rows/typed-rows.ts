@@ -1,13 +1,15 @@
-// This folder: from the CSV files of days to typed rows with keys, as SQL. All targets store what `typedRows` gives.
+// This folder: from the CSV files of days to typed rows with keys, as SQL, and counts of stored rows. All targets store
+// what `withTypedRows` gives.
 
 import { groupBy } from '../../base/group.ts';
-import { columnKey } from '../../cells/columns/groups.ts';
+import { columnKey, headerColumns } from '../../cells/columns/groups.ts';
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import type { PlannedBatch, PlannedDay, PlannedFile } from '../../table/batch.ts';
-import { type FileColumn, type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
-import { compareBytes } from '../../table/names.ts';
+import type { SpoolFile } from '../../extract/receipt.ts';
+import type { PlannedBatch, PlannedDay } from '../../table/batch.ts';
+import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
+import { compareBytes, OWN_COLUMNS } from '../../table/names.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
@@ -17,13 +19,8 @@ import { type CellSql, cell, cellSql, PATH_COLUMN, readCsv, rescuedSql } from '.
 /** Typed rows of days; the expressions are over `from`. */
 export interface TypedRows {
   readonly from: string;
-  readonly key: string;
-  /** SQL of `event_date`. */
-  readonly date: string;
-  /** SQL of a JSON text, or NULL. */
-  readonly rescued: string;
-  /** SQL of the instant at which the export of the row was requested: a TIMESTAMP in UTC. */
-  readonly loadedAt: string;
+  /** SQL of this program's own columns: `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC. */
+  readonly own: Readonly<Record<(typeof OWN_COLUMNS)[number], string>>;
   /** The columns that have a value in these days. */
   readonly columns: readonly PlannedColumn[];
   /** SQL of a value for each of `columns`, in its type. */
@@ -31,9 +28,10 @@ export interface TypedRows {
   readonly days: readonly PlannedDay[];
 }
 
+const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
+
 /** Rows that the files of these days have. */
-export const rowsIn = (days: readonly PlannedDay[]): number =>
-  days.flatMap(({ files }) => files).reduce((sum, { file }) => sum + file.rows, 0);
+export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
 
 /** Throws unless as many rows came as the files of these days have. `place` is where they were to be stored. */
 export function checkRowCount(days: readonly PlannedDay[], came: number, place: string): void {
@@ -44,10 +42,6 @@ export function checkRowCount(days: readonly PlannedDay[], came: number, place: 
     where: { file: place },
   });
 }
-
-/** True if every row of the day has an id of its own, which then is its key. */
-const hasUniqueIds = ({ files }: PlannedDay): boolean =>
-  files.length === 1 && files.every(({ file }) => !file.hasDuplicateOrMissingIds);
 
 /**
  * Calls `store` with typed rows of days: once with those of all days whose ids are their keys, since each statement takes
@@ -61,28 +55,31 @@ export async function withTypedRows(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   const filled = days.filter((day) => rowsIn([day]) > 0);
-  const plain = plainRows(batch, filled.filter(hasUniqueIds));
-  if (plain.length > 0) await store(together(plain));
-  for (const day of filled.filter((one) => !hasUniqueIds(one))) await withNumbered(engine, batch, day, store);
+  const queries = plainQueries(batch, filled.filter(hasUniqueIds));
+  if (queries.length > 0) await store(together(queries));
+  for (const day of filled.filter((day) => !hasUniqueIds(day))) await withNumbered(engine, batch, day, store);
 }
+
+/** True if every row of the day has an id of its own, which then is its key. */
+const hasUniqueIds = ({ download: { files } }: PlannedDay): boolean =>
+  files.length === 1 && !files[0].hasDuplicateOrMissingIds;
 
 /** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
 export function selectRows(
-  { from, key, date, rescued, loadedAt, columns, values }: TypedRows,
-  { columns: all, timezone }: PlannedBatch,
-  own: readonly DescribedColumn[],
+  { from, own, columns, values }: TypedRows,
+  batch: PlannedBatch,
+  ownColumns: readonly DescribedColumn[],
 ): string {
-  const zone = zoneOf(timezone);
-  const ownSql: Readonly<Record<string, string>> = {
-    _key: key,
-    event_date: date,
-    _rescued: asText(rescued),
-    _loaded_at: loadedAt,
-  };
+  const zone = zoneOf(batch.timezone);
+  const ownSql: Readonly<Record<string, string>> = { ...own, _rescued: asText(own._rescued) };
   const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
   const select = [
-    ...own.map(({ name, type }) => `${type === 'TIMESTAMPTZ' ? inUtc(ownSql[name]) : ownSql[name]} AS ${name}`),
-    ...typedColumns(all).map((column) => {
+    ...ownColumns.map(({ name, type }) => {
+      // A TIMESTAMP in UTC where the place has instants.
+      const value = type === 'TIMESTAMPTZ' ? `timezone('UTC', ${ownSql[name]})` : ownSql[name];
+      return `${value} AS ${name}`;
+    }),
+    ...typedColumns(batch.columns).map((column) => {
       const value = castToColumn(byKey.get(column.key) ?? 'NULL', column.type, zone);
       return `${value} AS ${identifier(column.name)}`;
     }),
@@ -90,107 +87,102 @@ export function selectRows(
   return `SELECT ${select.join(', ')} FROM ${from}`;
 }
 
-/** SQL of the instant that a TIMESTAMP in UTC names. */
-const inUtc = (timestamp: string): string => `timezone('UTC', ${timestamp})`;
-
-const idKeyOf = ({ table }: PlannedBatch): string => columnKey(table.idColumn, 1);
-
-interface FilePart extends PlannedFile {
+interface FilePart {
+  readonly file: SpoolFile;
   readonly day: PlannedDay;
 }
 
-const partsOf = (day: PlannedDay): FilePart[] => day.files.map((file) => ({ ...file, day }));
+const partsOf = (day: PlannedDay): FilePart[] => day.download.files.map((file) => ({ file, day }));
 
-/** The typed rows of days whose ids are their keys: one statement for all files with one header and the same reading. */
-function plainRows(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[] {
-  const texts = batch.columns.filter(({ type }) => type === 'string' || type === 'string[]').map(({ key }) => key);
+/** The typed rows of days whose ids are their keys: one query for all files with one header and the same reading. */
+function plainQueries(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[] {
+  const texts = batch.columns.filter(isText).map(({ key }) => key);
   const readingsOf = ({ readings }: PlannedDay) =>
-    texts.map((key) => {
-      const { readAs, nullIsText } = readings.get(key) ?? {};
-      return [readAs, nullIsText];
-    });
+    texts.map((key) => [readings.get(key)?.readAs, readings.get(key)?.nullIsText]);
   const alike = groupBy(days.flatMap(partsOf), ({ file, day }) => JSON.stringify([file.header, readingsOf(day)]));
   return [...alike.values()].map((parts) => filesQuery(batch, parts));
 }
 
+const isText = ({ type }: PlannedColumn): boolean => type === 'string' || type === 'string[]';
+
 /** The typed rows of several queries as those of one. */
 function together(queries: readonly TypedRows[]): TypedRows {
-  const [first, ...others] = queries;
-  if (others.length === 0) return first;
+  if (queries.length === 1) return queries[0];
   const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
-  const selects = queries.map(({ key, date, rescued, loadedAt, columns: own, values, from }) => {
-    const named = own.map(({ name }, i) => `${values[i]} AS ${identifier(name)}`);
-    const ownSql = [`${key} AS _key`, `${date} AS event_date`, `${rescued} AS _rescued`, `${loadedAt} AS _loaded_at`];
-    return `SELECT ${[...ownSql, ...named].join(', ')} FROM ${from}`;
+  const selects = queries.map((rows) => {
+    const named = rows.columns.map(({ name }, i) => `${rows.values[i]} AS ${identifier(name)}`);
+    const own = OWN_COLUMNS.map((name) => `${rows.own[name]} AS ${name}`);
+    return `SELECT ${[...own, ...named].join(', ')} FROM ${rows.from}`;
   });
   return {
     from: `(${selects.join(' UNION ALL BY NAME ')})`,
-    key: '_key',
-    date: 'event_date',
-    rescued: '_rescued',
-    loadedAt: '_loaded_at',
+    own: { _key: '_key', event_date: 'event_date', _rescued: '_rescued', _loaded_at: '_loaded_at' },
     columns,
     values: columns.map(({ name }) => identifier(name)),
     days: queries.flatMap(({ days }) => days),
   };
 }
 
+/** A column of files with one header; `filled` counts the cells of all files. */
+interface FileColumn {
+  readonly key: string;
+  readonly source: string;
+  readonly index: number;
+  readonly filled: number;
+}
+
+const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
+  headerColumns(parts[0].file.header).map(({ key, source }, index) => {
+    const filled = parts.reduce((sum, { file }) => sum + file.columns[index].filled, 0);
+    return { key, source, index, filled };
+  });
+
 /** The SQL that reads files with one header and the same reading of texts in one pass, with base ids as keys. */
 function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows {
+  const files = parts.map(({ file }) => file);
   const columns = columnsOf(parts);
   const planned = new Map(batch.columns.map((column) => [column.key, column]));
-  const idKey = idKeyOf(batch);
-  const hasId = parts.every((part) => everyRowHasId(part, idKey));
+  const idKey = columnKey(batch.table.idColumn, 1);
+  const id = columns.find(({ key }) => key === idKey);
+  const everyRowHasId = id?.filled === sumRows(files);
   const zone = zoneOf(batch.timezone);
   const cells = columns.map((column) => {
     const stored = planned.get(column.key);
     if (stored === undefined || column.filled === 0) return undefined;
-    const wantsText = !hasId || column.key === idKey;
+    const wantsText = !everyRowHasId || column === id;
     return cellSql(stored, readingOfFiles(parts, stored, zone !== undefined), cell(column.index), { zone, wantsText });
   });
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const id = columns.find((column) => column.key === idKey);
-  const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index }) => ({ source, expr: cell(index) }));
+  const idSql = id && cell(id.index);
+  const hash = everyRowHasId ? '' : sqlHashKey(columns);
   return {
-    columns: stored.map((c) => c.column),
-    values: stored.map((c) => c.value),
-    rescued: rescuedSql(cells.filter((c) => c !== undefined)),
-    key: sqlBaseId(id && cell(id.index), hashed, hasId),
-    date: byFile(parts, dateSql),
-    loadedAt: byFile(parts, requestedSql),
     from: readCsv(
-      parts.map(({ file }) => file),
+      files,
       cells.map((c) => c?.reader ?? 'VARCHAR'),
     ),
+    own: {
+      _key: idSql === undefined || everyRowHasId ? (idSql ?? hash) : `coalesce(${idSql}, ${hash})`,
+      event_date: byFile(parts, dateSql),
+      _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
+      _loaded_at: byFile(parts, requestedSql),
+    },
+    columns: stored.map((c) => c.column),
+    values: stored.map((c) => c.value),
     days: [...new Set(parts.map(({ day }) => day))],
   };
-}
-
-const HASH_PREFIX = 'hash:';
-
-/** A cell: the name under which it is hashed, and SQL of its raw text, NULL if it is empty. */
-interface KeyCell {
-  readonly source: string;
-  readonly expr: string;
 }
 
 /**
  * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of their
  * names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
  */
-function sqlHashKey(cells: readonly KeyCell[]): string {
-  const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
-  const parts = ordered.map(({ source, expr }) => {
+function sqlHashKey(columns: readonly FileColumn[]): string {
+  const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
+  const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
-    return `${name} || strlen(${expr}) || ':' || ${expr}`;
+    return `${name} || strlen(${cell(index)}) || ':' || ${cell(index)}`;
   });
-  return `${literal(HASH_PREFIX)} || sha256(concat('', ${parts.join(', ')}))`;
-}
-
-/** SQL of the base id of a row: its id, or the hash of its cells. */
-function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], everyRowHasId: boolean): string {
-  if (id === undefined) return sqlHashKey(cells);
-  return everyRowHasId ? id : `CASE WHEN ${id} IS NULL THEN ${sqlHashKey(cells)} ELSE ${id} END`;
+  return `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
 }
 
 const dateSql = ({ download }: PlannedDay): string => `DATE ${literal(download.receipt.day)}`;
@@ -204,27 +196,13 @@ function byFile(parts: readonly FilePart[], sqlOf: (day: PlannedDay) => string):
   return `CASE ${PATH_COLUMN} ${parts.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
 }
 
-/** The columns of files with the same header; `filled` counts the cells of all files. */
-const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
-  parts[0].columns.map((column, i) => ({
-    ...column,
-    filled: parts.reduce((sum, { columns }) => sum + columns[i].filled, 0),
-  }));
-
 /** The reading of a column in files: that which all have of a text; else that of the forms of all. */
 function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asInstants: boolean): Reading {
-  const all = parts.flatMap(({ day }) => day.readings.get(column.key) ?? []);
-  const forms = all.reduce((union, reading) => union | reading.forms, 0);
-  const text = all.find(({ readAs }) => readAs !== null);
-  if (text !== undefined && (column.type === 'string' || column.type === 'string[]')) {
-    return { ...text, forms, isClean: all.every(({ isClean }) => isClean) };
-  }
-  return readingOf(column, forms, { asInstants, isNullText: false });
-}
-
-function everyRowHasId({ file, columns }: PlannedFile, idKey: string): boolean {
-  const id = columns.find((column) => column.key === idKey);
-  return id !== undefined && id.filled === file.rows;
+  const readings = parts.flatMap(({ day }) => day.readings.get(column.key) ?? []);
+  const forms = readings.reduce((union, reading) => union | reading.forms, 0);
+  const text = readings.find(({ readAs }) => readAs !== null);
+  if (text === undefined || !isText(column)) return readingOf(column, forms, asInstants, false);
+  return { ...text, forms, isClean: readings.every(({ isClean }) => isClean) };
 }
 
 /** Temporary table: the rows of a day in their order, `base` a, `rescued`, and typed values `t0`, `t1`… by position. */
@@ -240,41 +218,30 @@ async function withNumbered(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   await engine.run('SET preserve_insertion_order = true');
-  await dropStage(engine);
-  await store(await stage(engine, batch, day));
-  await dropStage(engine);
-}
-
-async function stage(engine: Engine, batch: PlannedBatch, day: PlannedDay): Promise<TypedRows> {
   const columns = typedColumns(batch.columns).filter(({ key }) => day.readings.get(key)?.readAs != null);
   const types = columns.map((c) => `t${c.position} ${TYPES[c.type].duckdb(batch.timezone !== undefined)}`);
-  await engine.run(`CREATE TEMP TABLE ${STAGE} (${['base VARCHAR', 'rescued VARCHAR', ...types].join(', ')})`);
+  const stageColumns = ['base VARCHAR', 'rescued VARCHAR', ...types].join(', ');
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} (${stageColumns})`);
   for (const part of partsOf(day)) {
-    const { key, rescued, columns: own, values, from } = filesQuery(batch, [part]);
-    const into = ['base', 'rescued', ...own.map(({ position }) => `t${position}`)].join(', ');
+    const { own, columns: filled, values, from } = filesQuery(batch, [part]);
+    const into = ['base', 'rescued', ...filled.map(({ position }) => `t${position}`)].join(', ');
     await engine.run(`
       INSERT INTO ${STAGE} (${into})
-      SELECT ${[key, rescued, ...values].join(', ')}
+      SELECT ${[own._key, own._rescued, ...values].join(', ')}
       FROM ${from}`);
   }
   await engine.run(`
-    CREATE TEMP TABLE ${KEYS} AS
+    CREATE OR REPLACE TEMP TABLE ${KEYS} AS
     SELECT rowid AS ref, base || '#' || row_number() OVER (PARTITION BY base ORDER BY rowid) AS key
     FROM ${STAGE}
     WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY base ORDER BY rowid) > 1`);
-  return {
+  await store({
     from: `(SELECT s.*, coalesce(k.key, s.base) AS key FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref ORDER BY s.rowid)`,
-    key: 'key',
-    date: dateSql(day),
-    rescued: 'rescued',
-    loadedAt: requestedSql(day),
+    own: { _key: 'key', event_date: dateSql(day), _rescued: 'rescued', _loaded_at: requestedSql(day) },
     columns,
     values: columns.map(({ position }) => `t${position}`),
     days: [day],
-  };
-}
-
-async function dropStage(engine: Engine): Promise<void> {
-  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
+  });
+  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
 }

@@ -64,7 +64,7 @@ export class TypedFiles {
     // What a stream with a given schema lacks goes to `_rescued`.
     const rules =
       this.#options.pinned === undefined ? this.#options : { ...this.#options, schemaMode: 'freeze' as const };
-    const batch = planBatch({ columns, receipts: { size: 1 } }, [day], rules);
+    const batch = planBatch({ columns, isFirst: false }, [day], rules);
     try {
       return await this.#engine.transaction(() => this.#write(day, batch), signal);
     } catch (error) {

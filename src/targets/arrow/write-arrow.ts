@@ -48,7 +48,7 @@ export async function writeArrow(days: AsyncIterable<DayDownload>, options: Arro
     const stream =
       pinned === undefined
         ? await keepAll(days, folder.path, options)
-        : { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }) };
+        : { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, true) };
     const result = await send(stream, files, output.stream, options);
     // A pipe whose reader has left accepts no more bytes.
     if (result.readerLeft) await output.drop();
@@ -75,7 +75,7 @@ async function keepAll(days: AsyncIterable<DayDownload>, folder: string, options
   const kept: DayDownload[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const day of days) {
-    const plan = planColumns(columns, incomingColumns(day.files).columns, options, { isFirst: kept.length === 0 });
+    const plan = planColumns(columns, incomingColumns(day.files), options, kept.length === 0);
     logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];

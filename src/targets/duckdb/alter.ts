@@ -79,8 +79,7 @@ async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zon
 
 /** Inserts typed rows into a table. */
 export async function insertRows(engine: Engine, { name, ownColumns }: Table, rows: TypedRows): Promise<void> {
-  const { key, date, rescued, loadedAt, columns, values, from, days } = rows;
-  const own = { _key: key, event_date: date, _rescued: rescued, _loaded_at: loadedAt };
+  const { own, columns, values, from, days } = rows;
   const names = [...ownColumns, ...columns.map((column) => column.name)].map(identifier).join(', ');
   const inserted = await engine.run(`
     INSERT INTO ${name} (${names})

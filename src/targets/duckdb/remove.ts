@@ -9,7 +9,7 @@ import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import { checkReplaceable } from '../../fs/atomic-file.ts';
 import { profilesWithout, type TableState } from '../../table/place-state.ts';
-import { daysBefore, nextChange, withPruned, withRows } from '../../table/receipts.ts';
+import { nextChange, prunedBefore, withPruned, withRows } from '../../table/receipts.ts';
 import { USER_PROFILES } from '../../table/tables.ts';
 import type { Pruned, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { noTableError } from '../failures.ts';
@@ -28,15 +28,10 @@ function writing<T>(options: EngineOptions, work: (engine: Engine, state: TableS
   });
 }
 
-const prunedOf = (state: TableState, before: Day): Pruned => {
-  const days = daysBefore(state.receipts, before);
-  return { days, rows: days.reduce((sum, day) => sum + (state.receipts.get(day)?.rows_stored ?? 0), 0) };
-};
-
 export function pruneDuckDb(options: EngineOptions & { readonly execute: boolean }, before: Day): Promise<Pruned> {
-  if (!options.execute) return reading(options, async (_engine, state) => prunedOf(state, before));
+  if (!options.execute) return reading(options, async (_engine, state) => prunedBefore(state.receipts, before));
   return writing(options, async (engine, state) => {
-    const { days, rows } = prunedOf(state, before);
+    const { days, rows } = prunedBefore(state.receipts, before);
     if (days.length === 0) return { days, rows };
     const changedAt = nextChange(state.receipts, options.clock.now());
     await engine.transaction(async () => {

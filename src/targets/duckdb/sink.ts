@@ -105,7 +105,7 @@ export class DuckDbSink implements Sink {
         this.#state = isStored ? before : done.state;
         return done.commit;
       }
-      const planned = planBatch(state, changed, this.#options);
+      const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, changed, this.#options);
       const changedAt = nextChange(state.receipts, clock.now());
       const store = () => storeBatch(engine, { before, state, planned, unchanged, progress, changedAt });
       const done = await engine.transaction(store, signal).catch((error: unknown) => {

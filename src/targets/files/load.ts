@@ -151,7 +151,7 @@ class FilesSink implements Sink {
       if (!isStored) await commit({ kind: 'load', state, removed: [], added: [] });
       return report;
     }
-    const planned = planBatch(before, changed, this.#options);
+    const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
     const changedAt = nextChange(before.receipts, clock.now());
     const written = await place.engine.transaction(() => this.#write(planned, before, changedAt), signal);
     const { state, commit: report } = finishBatch(before, planned, { ...written, unchanged, progress, changedAt });

@@ -13,7 +13,7 @@ import {
   sharedKeysWarning,
 } from '../../table/differences.ts';
 import { profilesOf, type TableState } from '../../table/place-state.ts';
-import { daysBefore, nextChange, withPruned } from '../../table/receipts.ts';
+import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
@@ -109,9 +109,9 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
   const planned = ({ snapshot: { state, files }, log }: FilesPlace) => {
-    const days = daysBefore(state.receipts, before);
+    const { days, rows } = prunedBefore(state.receipts, before);
     const removed = days.map((day) => files.get(day) ?? { day, path: log.pathOf(day, EVENTS.name) });
-    return { days, removed, rows: days.reduce((sum, day) => sum + (state.receipts.get(day)?.rows_stored ?? 0), 0) };
+    return { days, removed, rows };
   };
   if (!execute) {
     return reading(format, options, async (place) => {
