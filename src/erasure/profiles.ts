@@ -6,7 +6,14 @@ import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
 import type { PeopleOfIds } from '../engine/people/query.ts';
 import { nearForm } from '../engine/people/spelling.ts';
-import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileService } from '../service/export/profiles.ts';
+import {
+  ALL_PROPERTIES,
+  downloadProfiles,
+  IDS_ALONE,
+  type ProfileDeps,
+  type ProfileRequest,
+  type ProfileService,
+} from '../service/export/profiles.ts';
 
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {
@@ -38,12 +45,7 @@ export async function profilesOfIds(
   service: ProfileService,
   io: Omit<Runtime, 'env'>,
 ): Promise<ProfilesOfIds | string> {
-  let reader = new ProfileReader(query);
-  const open = () => {
-    reader = new ProfileReader(query);
-    return { write: (bytes: Uint8Array) => reader.push(bytes) };
-  };
-  const deps = { ...io, service, open };
+  const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'unavailable') result = await download(ALL_PROPERTIES, deps);
   switch (result.kind) {
@@ -53,15 +55,15 @@ export async function profilesOfIds(
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':
       return `The service does not export profiles: ${result.message}`;
-    case 'snapshot':
-      reader.finish();
   }
-  if (!result.scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
+  const { scan, output: reader } = result;
+  reader.finish();
+  if (!scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
   return reader.profiles === 0 ? `No profile of the service has a ${EXTERNAL_ID}.` : reader;
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
-async function download(...[request, deps]: Parameters<typeof downloadProfiles>) {
+async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader>) {
   try {
     return await downloadProfiles(request, deps);
   } catch (error) {
@@ -91,7 +93,7 @@ class ProfileReader implements ProfilesOfIds {
     }
   }
 
-  push(bytes: Uint8Array): void {
+  write(bytes: Uint8Array): void {
     this.#source.push(bytes);
     this.#readRows();
   }

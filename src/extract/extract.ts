@@ -1,24 +1,33 @@
-// This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, `download/`
-// requests each until there is a checked answer, `spool.ts` is the folder on disk. This file delivers days in batches.
+// This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
+// exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
 // `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say what
-// goes in and out. `sample.ts` is for `discover`.
+// goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles, `file-day.ts` checks
+// a day that comes from a file, `sample.ts` finds types for `discover`.
 
-import { nameDays } from '../base/days.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Day, nameDays } from '../base/days.ts';
+import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import { BATCH_LIMITS, Batch, type BatchLimits, ONE_DAY } from './batch.ts';
-import { DayDownloads } from './download/downloads.ts';
+import { type DayResult, downloadDay } from './download/day.ts';
+import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
+import { lastDayOver, oldestDay } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
 import { type DayDownload, hasOtherFilters, type PriorReceipt, type RunProgress } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
 import type { ExtractDeps } from './session.ts';
-import { sweepRunFolders } from './spool.ts';
+import { removeFiles, sweepRunFolders } from './spool.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
 export interface DayBatch {
   readonly days: readonly DayDownload[];
   readonly facts: RunProgress;
 }
+
+/** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
+const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
+type BatchLimits = Readonly<typeof BATCH_LIMITS>;
+const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /**
  * Executes a plan; yields batches of checked days in the order of days. To request the next batch means that the last
@@ -62,6 +71,92 @@ function whyAgain(stored: PriorReceipt | undefined, hashes: RequestHashes): stri
   return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
 
+/** The newest days that a first run asks for before all others, until one comes as CSV. */
+const MAX_PROOFS = 7;
+
+/** Downloads the days of a plan, several at once, and delivers them in order. */
+export class DayDownloads {
+  readonly run: Run;
+  /** The days that were started and not delivered. */
+  readonly #started = new Map<Day, Promise<DayResult>>();
+
+  private constructor(run: Run) {
+    this.run = run;
+  }
+
+  static async open(plan: Plan, deps: ExtractDeps): Promise<DayDownloads> {
+    return new DayDownloads(await Run.open(plan, deps));
+  }
+
+  /**
+   * The results in the order of days; at most `maxConcurrentExports` days are ahead of the last that was taken. Throws a
+   * failure that ends the run when the turn of its day comes.
+   */
+  async *results(): AsyncGenerator<DayResult, void, undefined> {
+    const { plan, signal, deps } = this.run;
+    await this.#sendFirst();
+    for (const [i, day] of plan.days.entries()) {
+      for (const ahead of plan.days.slice(i, i + deps.maxConcurrentExports)) this.#resultOf(ahead);
+      const result = await this.#resultOf(day);
+      signal.throwIfAborted();
+      this.#started.delete(day);
+      yield result;
+    }
+  }
+
+  /** Ends all downloads and removes their files. */
+  async close(): Promise<void> {
+    this.run.abort();
+    await Promise.allSettled(this.#started.values());
+    await this.run.folder.remove();
+  }
+
+  /**
+   * Sends, one after the other, the requests on which others depend. First the day that shows whether an export includes
+   * its end. Then, in a first run, the newest days that are over, until one proves that the service exports days. Then
+   * the newest day that is probably lost: all days before a lost one are lost, too.
+   */
+  async #sendFirst(): Promise<void> {
+    const { plan, deps } = this.run;
+    const now = deps.clock.now();
+    if (plan.endDayOn !== undefined) await this.#first(plan.endDayOn);
+    await this.#proveExports(plan.days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOFS));
+    const lost = plan.days.findLast((day) => day < oldestDay(now, plan.historyDays));
+    if (lost !== undefined) await this.#first(lost);
+  }
+
+  /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
+  async #proveExports(days: readonly Day[]): Promise<void> {
+    const answers = new Set<string>();
+    for (const day of days.toReversed()) {
+      if (this.run.exportsDays) return;
+      const result = await this.#first(day);
+      if (result.kind !== 'empty') return;
+      answers.add(result.answeredWith);
+    }
+    if (answers.size === 1 && answers.has('404'))
+      throw configError(`The service knows no export under base_url (404) for ${nameDays(days)}: is base_url right?`);
+  }
+
+  /** If the service gives no answer at all, the run ends. */
+  async #first(day: Day): Promise<DayResult> {
+    const result = await this.#resultOf(day);
+    if (result.kind === 'failed' && this.run.deps.counts.exports === 0) throw result.error;
+    return result;
+  }
+
+  /** The result of a day, whose download begins unless it has. */
+  #resultOf(day: Day): Promise<DayResult> {
+    const started = this.#started.get(day);
+    if (started !== undefined) return started;
+    const result = downloadDay(this.run, day);
+    this.#started.set(day, result);
+    // A failure is thrown when it is the turn of its day.
+    result.catch(() => {});
+    return result;
+  }
+}
+
 async function* batches(
   plan: Plan,
   deps: ExtractDeps,
@@ -100,6 +195,51 @@ async function* batches(
     const days = batch.drain();
     if (days.length === 0) return;
     yield { days, facts: outcome.progress(run, deps.clock.now()) };
-    for (const day of days) await downloads.remove(day);
+    for (const { files } of days) await removeFiles(files);
+  }
+}
+
+/** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */
+class Batch {
+  readonly #limits: BatchLimits;
+  readonly #clock: Clock;
+  #days: DayDownload[] = [];
+  #expired: Promise<void> | undefined;
+  #cancel = () => {};
+
+  constructor(limits: BatchLimits, clock: Clock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  add(day: DayDownload): void {
+    this.#days.push(day);
+    if (this.#days.length > 1 || this.isFull) return;
+    this.#expired = new Promise((resolve) => {
+      this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
+    });
+  }
+
+  get isFull(): boolean {
+    const total = (of: 'rows' | 'bytes') => this.#days.reduce((sum, { receipt }) => sum + receipt[of], 0);
+    const isAlone = this.#days.some(({ mayShareRows }) => mayShareRows);
+    return isAlone || total('rows') >= this.#limits.rows || total('bytes') >= this.#limits.bytes;
+  }
+
+  /** Waits for `ready`, but no longer than the collected days may wait; false if that time is over. */
+  async mayWaitFor(ready: Promise<unknown>): Promise<boolean> {
+    const done = ready.then(
+      () => true,
+      () => true,
+    );
+    return this.#expired === undefined ? done : Promise.race([done, this.#expired.then(() => false)]);
+  }
+
+  drain(): readonly DayDownload[] {
+    const drained = this.#days;
+    this.#days = [];
+    this.#expired = undefined;
+    this.#cancel();
+    return drained;
   }
 }

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { addDays, type Day } from '../base/days.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
@@ -11,16 +10,16 @@ import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { checkBody } from '../service/export/download.ts';
 import { toDateOf } from './export-request.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import { type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
-import { openSpoolFile } from './spool.ts';
+import { type CheckedFile, type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
+import type { RunFolder } from './spool.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a download.
 
 const READ_BYTES = 1 << 20;
 
 export interface FileDayOptions {
-  /** A private folder, which keeps the checked copy. */
-  readonly folder: string;
+  /** Keeps the checked copy. */
+  readonly folder: RunFolder;
   /** Hash of the filters with which the file is taken to be exported. */
   readonly filters: string;
   readonly timezone: string | undefined;
@@ -60,15 +59,14 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
       where,
     });
   }
-  const path = join(options.folder, `${day}.csv`);
-  const body = await copyChecked(file, path, options).catch((error) => {
+  const copy = await copyChecked(file, options).catch((error) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole export: ${error.sentence}.`, { where });
     if (error instanceof UnusableCsv) throw configError(`${file} has ${error.fault}: convert it first.`, { where });
     if (codeOf(error) === undefined) throw error;
     throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error, where });
   });
-  const { scan } = body;
+  const { scan } = copy;
   if (!scan.finalNewline && options.finalNewline !== false) {
     throw configError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`, {
       where,
@@ -79,7 +77,7 @@ export async function dayFromFile(file: string, day: Day, options: FileDayOption
       where,
     });
   }
-  return dayDownload([{ ...body, path }], {
+  return dayDownload([copy], {
     day,
     to_date: toDateOf(day, options.toDateInclusive),
     requested_at: new Date(modified).toISOString(),
@@ -107,15 +105,11 @@ async function modifiedAt(file: string): Promise<number> {
   }
 }
 
-async function copyChecked(file: string, path: string, options: FileDayOptions) {
+async function copyChecked(file: string, options: FileDayOptions): Promise<CheckedFile> {
   const { timezone, edits, suppression: dropRows, signal, folder } = options;
-  const output = await openSpoolFile(folder, path);
-  try {
-    const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-    return await checkBody(bytes, output, { scan: { timezone, requireSystem: true, dropRows, edits }, signal });
-  } finally {
-    await output.close();
-  }
+  const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
+  const scan = { timezone, requireSystem: true, dropRows, edits };
+  return checkBody(bytes, await folder.newFile(), { scan, signal });
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */

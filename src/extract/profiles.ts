@@ -1,22 +1,15 @@
-import { join } from 'node:path';
 import { dayAt } from '../base/days.ts';
 import { HOUR_MS } from '../base/durations.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
-import {
-  ALL_PROPERTIES,
-  downloadProfiles,
-  type NoSnapshot,
-  type ProfileService,
-  type ProfileSnapshot,
-} from '../service/export/profiles.ts';
-import { clockWarning } from './download/run.ts';
+import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot, type ProfileService } from '../service/export/profiles.ts';
+import { sendCounted } from './download/run.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
 import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
 import type { ExtractDeps } from './session.ts';
-import { openSpoolFile, RunFolder } from './spool.ts';
+import { RunFolder } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -55,13 +48,19 @@ export async function loadSnapshot(
   deps: ProfileDeps,
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
-  const { spoolDir, clock, logger } = deps;
+  const { profiles, spoolDir, timezone, suppression, edits, counts, clock, random, logger, signal } = deps;
+  const [exportsBefore, began] = [counts.exports, clock.now()];
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
-  const exportsBefore = deps.counts.exports;
   try {
-    const { result, path } = await download(folder.path, deps);
-    if (result.kind !== 'snapshot') return noSnapshot(result, stored);
-    const file = { ...result, kind: 'checked' as const, path };
+    const file = await downloadProfiles(ALL_PROPERTIES, {
+      ...{ clock, random, logger, signal, counts },
+      service: {
+        exportProfiles: (request, limited) => sendCounted(deps, () => profiles.exportProfiles(request, limited)),
+      },
+      scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
+      open: () => folder.newFile(),
+    });
+    if (file.kind !== 'checked') return noSnapshot(file, stored);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       return transientError(
@@ -72,15 +71,14 @@ export async function loadSnapshot(
       const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${stored.rows}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: stored.rows });
     }
-    warnOfInvalidUtf8(result, deps);
-    const day = dayAt(result.sentAt);
+    const day = dayAt(began);
     const snapshot = dayDownload([file], {
       day,
       to_date: day,
-      requested_at: new Date(result.sentAt).toISOString(),
+      requested_at: new Date(began).toISOString(),
       is_over: true,
       filters,
-      exports: deps.counts.exports - exportsBefore,
+      exports: counts.exports - exportsBefore,
       verified_at: new Date(clock.now()).toISOString(),
     });
     await store(snapshot);
@@ -90,47 +88,9 @@ export async function loadSnapshot(
   }
 }
 
-/** Writes the checked bytes of each attempt to a file in `folder`; gives the path of the last one. */
-async function download(folder: string, deps: ProfileDeps) {
-  const { timezone, suppression, edits, counts, profiles, clock, random, logger, signal } = deps;
-  const service: ProfileService = {
-    async exportProfiles(request, limited) {
-      counts.exports++;
-      const answer = await profiles.exportProfiles(request, limited);
-      try {
-        clockWarning(clock.now(), answer);
-      } catch (error) {
-        if (answer.kind === 'data') await answer.close();
-        throw error;
-      }
-      return answer;
-    },
-  };
-  let attempts = 0;
-  const pathOf = (attempt: number) => join(folder, `profiles-${attempt}.csv`);
-  const result = await downloadProfiles(ALL_PROPERTIES, {
-    ...{ service, clock, random, logger, signal },
-    scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
-    open: () => openSpoolFile(folder, pathOf(++attempts)),
-    onBytes: (count) => {
-      counts.bytes += count;
-    },
-  });
-  return { result, path: pathOf(attempts) };
-}
-
 /** A stream stores nothing, and is left out by who selects streams. */
 function noSnapshot({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
   const kept = stored === undefined ? message : `${message} The stored profiles stay.`;
   if (kind === 'busy') return transientError(`${kept} Run again later.`);
   return configError(`${kept} To go on without profiles, leave out user_profiles.`);
-}
-
-function warnOfInvalidUtf8({ scan: { invalidUtf8 } }: ProfileSnapshot, { logger }: ProfileDeps): void {
-  const { cells, first } = invalidUtf8;
-  if (first === undefined) return;
-  const message =
-    `Profiles: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
-    `first in row ${first.row}, column ${first.column}.`;
-  logger.warn('profiles.invalid_utf8', message, { cells, ...first });
 }

@@ -3,6 +3,7 @@ import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { CheckedBody } from '../service/export/download.ts';
 import type { HashedColumns, RequestHashes } from './export-request.ts';
+import type { FileOutput } from './spool.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
@@ -57,10 +58,8 @@ export interface DayDownload {
   readonly mayShareRows: boolean;
 }
 
-/** A checked body, and where it lies. */
-export interface CheckedFile extends CheckedBody {
-  readonly path: string;
-}
+/** A checked body that lies in a file. */
+export type CheckedFile = CheckedBody<FileOutput>;
 
 /** A day of these files: one, the parts of a day that was too large, or none. */
 export function dayDownload(
@@ -81,7 +80,7 @@ export function dayDownload(
     invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
   };
   const mayShareRows = request.to_date > request.day;
-  return { receipt, files: files.map(({ path, scan }) => ({ path, ...scan })), mayShareRows };
+  return { receipt, files: files.map(({ output: { path }, scan }) => ({ path, ...scan })), mayShareRows };
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */

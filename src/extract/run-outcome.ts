@@ -134,21 +134,11 @@ export class RunOutcome {
   }
 
   /** The facts to store with what was loaded so far. */
-  progress(run: Pick<Run, 'toDateInclusive' | 'isEndDayProved' | 'finalNewline'>, now: number): RunProgress {
+  progress({ finalNewline, deps: { counts } }: Pick<Run, 'finalNewline' | 'deps'>, now: number): RunProgress {
     const { hashes, hashing, appends, rewrites } = this.#plan;
-    const toDateInclusive = run.isEndDayProved ? run.toDateInclusive : undefined;
     const gaps = this.#failsAtGap ? [] : this.#lost;
-    return {
-      now,
-      start: this.#start,
-      hashes,
-      hashing,
-      appends,
-      rewrites,
-      gaps,
-      toDateInclusive,
-      finalNewline: run.finalNewline,
-    };
+    const { toDateInclusive } = counts;
+    return { now, start: this.#start, hashes, hashing, appends, rewrites, gaps, toDateInclusive, finalNewline };
   }
 
   get #failsAtGap(): boolean {
@@ -162,12 +152,8 @@ export class RunOutcome {
   }
 
   #unprovenError(): UserError {
-    const [days, answer] = [nameDays(this.#unproven), this.#unprovenAnswer];
-    if (answer === '404') {
-      return configError(`The service knows no export under base_url (404) for ${days}: is base_url right?`);
-    }
     return transientError(
-      `${days}: answered with ${answer}, and the service exports no other day as CSV. So it is not known whether there ` +
+      `${nameDays(this.#unproven)}: answered with ${this.#unprovenAnswer}, and the service exports no other day as CSV. So it is not known whether there ` +
         'are no events: nothing was stored of them, run again later.',
     );
   }

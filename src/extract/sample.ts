@@ -2,8 +2,8 @@ import { addDays, type Day } from '../base/days.ts';
 import { configError, transientError } from '../base/errors.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { discard, fetchExport, newEffort } from './download/export.ts';
-import { Run } from './download/run.ts';
+import { fetchExport } from './download/day.ts';
+import { discard, Run } from './download/run.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import { planRun } from './plan/which-days.ts';
 import { NO_PRIOR_LOADS } from './receipt.ts';
@@ -30,7 +30,7 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
     deps,
   );
   const request = async (from: Day) => {
-    const answer = await fetchExport(run, { ...run.plan.filters, from, to, effort: newEffort() });
+    const answer = await fetchExport(run, { ...run.plan.filters, from, to });
     await discard(answer);
     return answer;
   };
@@ -43,6 +43,6 @@ export async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Pr
     throw failure(`The service does not export ${first} to ${last}: ${answer.message}`);
   } finally {
     run.abort();
-    await run.close();
+    await run.folder.remove();
   }
 }

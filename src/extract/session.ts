@@ -52,10 +52,12 @@ export function editsOf({
 
 /** Counts of an extraction, which fills them while it runs. */
 export const newExtractCounts = () => ({
-  /** Number of requests sent. */
+  /** Number of exports that the service answered. */
   exports: 0,
-  /** Bytes of CSV received, also by requests that failed. */
+  /** Bytes of CSV received, also by exports that failed. */
   bytes: 0,
+  /** True once a warning has said that the clocks differ. */
+  isWarnedOfClock: false,
   /** Whether an export contains its `to_date`, if the run has proved it. */
   toDateInclusive: undefined as boolean | undefined,
   /** Days that are lost at the service, in order. */

@@ -17,6 +17,7 @@ export class RunFolder {
   readonly path: string;
   readonly #lease: Lease;
   readonly #errorOf: (error: unknown) => unknown;
+  #files = 0;
 
   private constructor(path: string, lease: Lease, errorOf: (error: unknown) => unknown) {
     this.path = path;
@@ -42,6 +43,11 @@ export class RunFolder {
     } catch (error) {
       throw errorOf(error, root);
     }
+  }
+
+  /** Begins a file. */
+  newFile(): Promise<FileOutput> {
+    return openFile(this.path, join(this.path, `${++this.#files}.csv`));
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
@@ -114,20 +120,30 @@ const spoolError = (error: unknown, folder: string): unknown =>
     consequence: 'what was stored before is complete, the next run goes on from there',
   });
 
-/** Begins a file in the folder of a run. */
-export async function openSpoolFile(folder: string, path: string): Promise<Required<CheckedOutput>> {
+/** A file in the folder of a run, while it is written. */
+export interface FileOutput extends Required<CheckedOutput> {
+  readonly path: string;
+}
+
+async function openFile(folder: string, path: string): Promise<FileOutput> {
   const onDisk = <T>(work: Promise<T>) =>
     work.catch((error: unknown) => {
       throw spoolError(error, folder);
     });
   const file = await onDisk(open(path, 'wx', OWNER_FILE));
   return {
+    path,
     write: (bytes) => onDisk(writeFile(file, bytes)),
     // A network disk may tell only now that it is full.
     close: () => onDisk(file.close()),
     async discard() {
       await file.close().catch(() => {});
-      await unlink(path).catch(() => {});
+      await removeFiles([{ path }]);
     },
   };
+}
+
+/** Removes files that nobody needs any more. Their folder is removed with the run in any case. */
+export async function removeFiles(files: readonly { readonly path: string }[]): Promise<void> {
+  for (const { path } of files) await unlink(path).catch(() => {});
 }

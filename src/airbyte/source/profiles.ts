@@ -40,7 +40,7 @@ export async function profileColumns(
         scan: { timezone, edits, idColumn: UNIFIED_ID },
       }),
     );
-    if (result.kind === 'snapshot') {
+    if (result.kind === 'checked') {
       const columns = result.scan.columns.map(({ source, type = 'string' }) => ({
         source,
         type: columnTypes.get(source) ?? type,

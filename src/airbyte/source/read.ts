@@ -4,11 +4,11 @@ import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayResult } from '../../extract/download/day.ts';
-import { DayDownloads } from '../../extract/download/downloads.ts';
-import { logPlan } from '../../extract/extract.ts';
+import { DayDownloads, logPlan } from '../../extract/extract.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { editsOf, extractDeps, newExtractCounts, openExportClient } from '../../extract/session.ts';
+import { removeFiles } from '../../extract/spool.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
 import type { ConfiguredStream } from '../protocol/input.ts';
 import { RESCUED, USER_PROFILES } from '../records/property-names.ts';
@@ -105,7 +105,7 @@ class Reader {
     const takers = await this.#those(day, (stream) => stream.take(result, this.#downloads.run));
     if ('download' in result) {
       await this.#write(result.download, takers);
-      await this.#downloads.remove(result.download);
+      await removeFiles(result.download.files);
     }
     for (const stream of await this.#those(day, (reader) => reader.endsWith(day))) await stream.close('COMPLETE');
   }

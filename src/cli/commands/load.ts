@@ -85,7 +85,7 @@ async function loadDay(sink: Sink, loading: Loading, context: Context): Promise<
   const folder = await RunFolder.open(config.spoolDir, clock, 'spool');
   try {
     const download = await dayFromFile(file, named, {
-      folder: folder.path,
+      folder,
       filters: hashes.filters,
       timezone: config.timezone,
       edits: editsOf(config),

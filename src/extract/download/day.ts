@@ -1,13 +1,16 @@
+// This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day, `end-day.ts`
+// finds out whether an export includes its end, and `parts.ts` divides a day that is too large.
+
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import type { ExportRefusal } from '../../service/export/protocol.ts';
+import { downloadChecked } from '../../service/export/download.ts';
+import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../plan/calendar.ts';
 import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
-import { discard, type ExportResult, fetchExport, newEffort } from './export.ts';
 import { fetchParts } from './parts.ts';
-import type { Run } from './run.ts';
+import { discard, type ExportDay, type ExportResult, type Run, sendCounted } from './run.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
@@ -24,6 +27,28 @@ export type DayResult =
 /** Codes of bodies that no other download makes readable. */
 const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
 
+/**
+ * Sends an export until its answer is final. `onAttempt` is called for each request. Throws what is no answer of the
+ * service: a failure of the quota, of the clocks or of the disk.
+ */
+export async function fetchExport(run: Run, request: ExportRequest, onAttempt = () => {}): Promise<ExportResult> {
+  const { service, timezone, suppression, edits } = run.deps;
+  const result = await downloadChecked({
+    ...run.deps,
+    signal: run.signal,
+    label: request.from,
+    finalNewline: run.finalNewline,
+    send: (signal) => {
+      onAttempt();
+      return sendCounted(run.deps, () => service.exportEvents(request, signal));
+    },
+    open: () => run.folder.newFile(),
+    scan: { timezone, requireSystem: true, dropRows: suppression, edits },
+  });
+  if (result.kind === 'checked') run.recordExported(result);
+  return result;
+}
+
 /** Downloads one day and checks it. Throws a failure that ends the run. */
 export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
   if (run.goneThrough !== undefined && day <= run.goneThrough) return { kind: 'gone', day };
@@ -35,10 +60,11 @@ export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
 class DayDownloader {
   readonly #run: Run;
   readonly #day: Day;
-  readonly #effort = newEffort();
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
+  /** Requests that were sent. */
+  #exports = 0;
 
   constructor(run: Run, day: Day) {
     this.#run = run;
@@ -47,21 +73,16 @@ class DayDownloader {
     this.#isOver = day <= lastDayOver(this.#began);
   }
 
+  readonly #export: ExportDay = (changes) => {
+    const request = { ...this.#run.plan.filters, from: this.#day, to: this.#run.toDateOf(this.#day), ...changes };
+    return fetchExport(this.#run, request, () => this.#exports++);
+  };
+
   async download(): Promise<DayResult> {
-    const day = this.#day;
-    const isFirst = day === this.#run.plan.endDayOn;
-    const answer = isFirst ? await findEndDay(this.#run, day, this.#effort) : await this.#request();
+    const findsEnd = this.#day === this.#run.plan.endDayOn;
+    const answer = findsEnd ? await findEndDay(this.#run, this.#day, this.#export) : await this.#export();
     const result = await this.#resultOf(answer);
     return Array.isArray(result) ? this.#unlessFewer(result) : result;
-  }
-
-  #request(): Promise<ExportResult> {
-    return fetchExport(this.#run, this.#dayRequest());
-  }
-
-  #dayRequest() {
-    const { plan } = this.#run;
-    return { ...plan.filters, from: this.#day, to: this.#run.toDateOf(this.#day), effort: this.#effort };
   }
 
   /**
@@ -103,7 +124,7 @@ class DayDownloader {
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
   async #confirmEmpty(answeredWith: string): Promise<CheckedFile[] | DayResult> {
     const day = this.#day;
-    const second = await this.#request();
+    const second = await this.#export();
     if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
     if (second.emptyAs !== answeredWith) {
       return this.#failed(transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`));
@@ -119,7 +140,7 @@ class DayDownloader {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#run.deps.logger.warn('day.parts', message, { day });
-    const parts = await fetchParts(this.#run, this.#dayRequest());
+    const parts = await fetchParts(this.#run, day, this.#export);
     return parts instanceof UserError ? this.#failed(parts) : [...parts];
   }
 
@@ -131,7 +152,7 @@ class DayDownloader {
     const rows = rowCount(files);
     const isEnough = (count: number) => count >= stored.rows || (count > 0 && !stored.isSameRequest);
     if (isEnough(rows)) return this.#loaded(files);
-    const again = await this.#resultOf(await this.#request());
+    const again = await this.#resultOf(await this.#export());
     await discard(...files);
     if (!Array.isArray(again)) return again;
     const rowsAgain = rowCount(again);
@@ -170,27 +191,15 @@ class DayDownloader {
 
   #downloadOf(files: readonly CheckedFile[]): DayDownload {
     const { plan, deps } = this.#run;
-    this.#warnOfInvalidUtf8(files);
     return dayDownload(files, {
       day: this.#day,
       to_date: this.#run.toDateOf(this.#day),
       requested_at: new Date(this.#began).toISOString(),
       is_over: this.#isOver,
       filters: plan.hashes.filters,
-      exports: this.#effort.exports,
+      exports: this.#exports,
       verified_at: new Date(deps.clock.now()).toISOString(),
     });
-  }
-
-  #warnOfInvalidUtf8(files: readonly CheckedFile[]): void {
-    for (const { scan } of files) {
-      const { cells, first } = scan.invalidUtf8;
-      if (first === undefined) continue;
-      const message =
-        `${this.#day}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
-        `first in row ${first.row}, column ${first.column}.`;
-      this.#run.deps.logger.warn('day.invalid_utf8', message, { day: this.#day, cells, ...first });
-    }
   }
 }
 

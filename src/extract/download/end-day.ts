@@ -3,8 +3,7 @@ import { HOUR_MS } from '../../base/durations.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { rowCount } from '../receipt.ts';
-import { type DayRequest, discard, type ExportResult, fetchExport } from './export.ts';
-import type { Run } from './run.ts';
+import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
 
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
@@ -17,18 +16,17 @@ const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(run: Run, day: Day, effort: DayRequest['effort']): Promise<ExportResult> {
-  const request = (from: Day, to: Day) => fetchExport(run, { ...run.plan.filters, from, to, effort });
+export async function findEndDay(run: Run, day: Day, exportDay: ExportDay): Promise<ExportResult> {
   const next = addDays(day, 1);
-  const single = await request(day, day);
+  const single = await exportDay({ to: day });
   if (isFailure(single)) return single;
   if (single.kind === 'checked' && canProve(run) && spansAnHour(single.scan.columns)) {
     run.recordEndDay(true, day);
     return single;
   }
-  const both = await request(day, next);
+  const both = await exportDay({ to: next });
   if (hasNoRows(single) && both.kind === 'checked' && rowCount([both]) > 0) {
-    const nextAlone = await request(next, next);
+    const nextAlone = await exportDay({ from: next, to: next });
     if (hasNoRows(nextAlone)) run.recordEndDay(false, day);
     await discard(nextAlone);
   }

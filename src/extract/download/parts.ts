@@ -1,9 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { Filters } from '../../service/export/protocol.ts';
+import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
 import type { CheckedFile } from '../receipt.ts';
-import { type DayRequest, discard, type ExportResult, fetchExport } from './export.ts';
-import type { Run } from './run.ts';
+import { discard, type ExportDay, type Run } from './run.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -33,17 +32,20 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
  * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
  * user's own filter. Returns the failure if a part cannot be exported.
  */
-export async function fetchParts(run: Run, request: DayRequest): Promise<readonly CheckedFile[] | UserError> {
-  const { events, eventsCondition } = request;
+export async function fetchParts(
+  { plan, eventNames }: Run,
+  day: Day,
+  exportDay: ExportDay,
+): Promise<readonly CheckedFile[] | UserError> {
+  const { events, eventsCondition } = plan.filters;
   const files: CheckedFile[] = [];
   const included: string[] = [];
-  const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>) => fetchExport(run, { ...request, ...part });
-  const fail = async (which: string, answer: ExportResult) => {
+  const fail = async (which: string, part: ExportRefusal) => {
     await discard(...files);
-    return tooLarge(request.from, which, answer);
+    return tooLarge(day, which, part);
   };
-  for (const name of namesWithin(request, [...KNOWN_NAMES, ...run.eventNames])) {
-    const part = await fetchPart({ events: [name], eventsCondition: 'include' });
+  for (const name of namesWithin(plan.filters, [...KNOWN_NAMES, ...eventNames])) {
+    const part = await exportDay({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') continue;
     if (part.kind === 'checked') files.push(part);
@@ -52,7 +54,7 @@ export async function fetchParts(run: Run, request: DayRequest): Promise<readonl
   }
   if (eventsCondition === 'include' && events.length > 0) return files;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
-  const rest = await fetchPart({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  const rest = await exportDay({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (rest.kind === 'checked') return [...files, rest];
   return rest.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, rest) : files;
 }
@@ -64,10 +66,9 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !HASHED_NAME.test(name) && !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, answer: ExportResult): UserError {
-  const why = 'message' in answer ? ` (${answer.message})` : '';
+function tooLarge(day: Day, which: string, { message }: ExportRefusal): UserError {
   return transientError(
-    `The events ${which} of ${day} cannot be exported by themselves${why}: nothing of the day was stored. Run again later; ` +
+    `The events ${which} of ${day} cannot be exported by themselves (${message}): nothing of the day was stored. Run again later; ` +
       `if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
     { where: { day } },
   );

@@ -1,41 +1,31 @@
-import { join } from 'node:path';
 import { type Day, laterOf } from '../../base/days.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
-import type { ExportAnswer } from '../../service/export/protocol.ts';
+import type { ExportAnswer, ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { toDateOf } from '../export-request.ts';
 import type { Plan } from '../plan/which-days.ts';
+import type { CheckedFile } from '../receipt.ts';
 import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool.ts';
 
-/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
-const CLOCK_WARNING_MS = HOUR_MS;
-const CLOCK_LIMIT_MS = 12 * HOUR_MS;
+/** What one export came to, after all attempts: a file in the folder of the run, or a refusal. */
+export type ExportResult = CheckedFile | ExportRefusal;
 
-/**
- * Compares the clock of this machine (ms) with that of the service. A sentence if they are more than an hour apart; throws
- * a configuration failure above twelve.
- */
-export function clockWarning(machine: number, { serverTime: service }: ExportAnswer): string | undefined {
-  if (service === undefined) return undefined;
-  const apart = Math.abs(machine - service);
-  if (apart <= CLOCK_WARNING_MS) return undefined;
-  const [here, there] = [new Date(machine).toISOString(), new Date(service).toISOString()];
-  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
-  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-  return `${message}.`;
+/** Exports the day at hand, or with these changes to its request. */
+export type ExportDay = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
+
+/** Removes the files of results. */
+export async function discard(...results: readonly ExportResult[]): Promise<void> {
+  for (const result of results) if (result.kind === 'checked') await result.output.discard();
 }
 
 /** What the downloads of one run share: its plan, its folder, and what answers have shown of the service. */
 export class Run {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
+  readonly folder: RunFolder;
   /** The caller's signal combined with the end of the run. */
   readonly signal: AbortSignal;
-  /** Whether an export includes its `to_date`; undefined while it is not known. */
-  toDateInclusive: boolean | undefined;
-  /** True if this run has found that out. */
-  isEndDayProved = false;
   /** False if files end without a line end; undefined while it is not known. */
   finalNewline: boolean | undefined;
   /** The newest day that the service no longer exports: it exports none before it. */
@@ -44,38 +34,24 @@ export class Run {
   readonly eventNames = new Set<string>();
   /** True once the service has exported a day as CSV, in this run or an earlier one. */
   exportsDays: boolean;
-  /** True once the service has answered in any way. */
-  hasAnswered = false;
-  readonly #folder: RunFolder;
-  readonly #end: AbortController;
-  /** Number of requests that the service object had sent before all that is counted. */
-  readonly #sentBefore: number;
-  #files = 0;
-  #isWarnedOfClock = false;
+  readonly #end = new AbortController();
 
   private constructor(plan: Plan, deps: ExtractDeps, folder: RunFolder) {
     this.plan = plan;
     this.deps = deps;
-    this.#folder = folder;
-    this.#end = new AbortController();
+    this.folder = folder;
     this.signal = AbortSignal.any([deps.signal, this.#end.signal]);
-    this.toDateInclusive = plan.toDateInclusive;
     this.finalNewline = plan.state?.final_newline;
     this.exportsDays = plan.receipts.size > 0;
-    this.#sentBefore = deps.service.sent - deps.counts.exports;
   }
 
   static async open(plan: Plan, deps: ExtractDeps): Promise<Run> {
     return new Run(plan, deps, await RunFolder.open(deps.spoolDir, deps.clock, 'spool'));
   }
 
-  /** Path of the private folder of the run. */
-  get folder(): string {
-    return this.#folder.path;
-  }
-
-  newPath(): string {
-    return join(this.#folder.path, `${++this.#files}.csv`);
+  /** Whether an export includes its `to_date`; undefined while it is not known. */
+  get toDateInclusive(): boolean | undefined {
+    return this.deps.counts.toDateInclusive ?? this.plan.toDateInclusive;
   }
 
   /** The `to_date` with which a day is requested. */
@@ -85,8 +61,6 @@ export class Run {
 
   /** Records what one day proves about the end of an export. */
   recordEndDay(isIncluded: boolean, day: Day): void {
-    this.toDateInclusive = isIncluded;
-    this.isEndDayProved = true;
     this.deps.counts.toDateInclusive = isIncluded;
     const message = `The export of ${day} proves that to_date is ${isIncluded ? 'included' : 'not included'}.`;
     this.deps.logger.info('end_day.proved', message, { day, to_date_inclusive: isIncluded });
@@ -97,35 +71,42 @@ export class Run {
   }
 
   /** Records that a day was exported as CSV. */
-  recordExported(eventNames: readonly string[]): void {
-    for (const name of eventNames) this.eventNames.add(name);
+  recordExported({ scan }: CheckedFile): void {
+    for (const name of scan.eventNames) this.eventNames.add(name);
+    this.finalNewline = scan.finalNewline;
     this.exportsDays = true;
-  }
-
-  /** Counts the requests that were sent. */
-  countExports(): void {
-    this.deps.counts.exports = this.deps.service.sent - this.#sentBefore;
-  }
-
-  /**
-   * Records that the service answered, and compares its clock with that of this machine. Warns once above an hour; throws
-   * a configuration failure above twelve, since the wrong days would be read.
-   */
-  recordAnswer(answer: ExportAnswer): void {
-    this.hasAnswered ||= answer.kind === 'data' || answer.status !== undefined;
-    const warning = clockWarning(this.deps.clock.now(), answer);
-    if (warning === undefined || this.#isWarnedOfClock) return;
-    this.#isWarnedOfClock = true;
-    this.deps.logger.warn('clock.apart', warning);
   }
 
   /** Ends all requests. */
   abort(): void {
     this.#end.abort(new Error('the run has ended'));
   }
+}
 
-  /** Removes the folder, once all requests have ended. */
-  close(): Promise<void> {
-    return this.#folder.remove();
+/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
+const CLOCK_WARNING_MS = HOUR_MS;
+const CLOCK_LIMIT_MS = 12 * HOUR_MS;
+
+/**
+ * Sends one export. Counts it once it is answered, and compares the clock of the service with that of this machine. Warns
+ * once if they are more than an hour apart; throws a configuration failure above twelve, since the wrong days would be read.
+ */
+export async function sendCounted(
+  { counts, clock, logger }: Pick<ExtractDeps, 'counts' | 'clock' | 'logger'>,
+  send: () => Promise<ExportAnswer>,
+): Promise<ExportAnswer> {
+  const answer = await send();
+  if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
+  const { serverTime = clock.now() } = answer;
+  const apart = Math.abs(clock.now() - serverTime);
+  if (apart <= CLOCK_WARNING_MS) return answer;
+  const [here, there] = [clock.now(), serverTime].map((time) => new Date(time).toISOString());
+  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+  if (apart > CLOCK_LIMIT_MS) {
+    if (answer.kind === 'data') await answer.close();
+    throw configError(`${message}: set this clock right, nothing was stored with it.`);
   }
+  if (!counts.isWarnedOfClock) logger.warn('clock.apart', `${message}.`);
+  counts.isWarnedOfClock = true;
+  return answer;
 }

@@ -50,16 +50,11 @@ interface Exchange {
 export class ExportClient implements ExportService, ProfileService {
   readonly #options: ExportClientOptions;
   readonly #transport: Transport;
-  sent = 0;
 
   constructor(options: ExportClientOptions) {
     const { baseUrl, clock, onConnect, env = systemEnv } = options;
     this.#options = options;
-    const countSent = () => {
-      this.sent++;
-      onConnect?.();
-    };
-    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect: countSent });
+    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
   }
 
   async close(): Promise<void> {

@@ -1,19 +1,11 @@
 import { createHash } from 'node:crypto';
 import { formatDuration } from '../../base/durations.ts';
-import { type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
+import { plainCount } from '../../base/quantities.ts';
+import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type ExportAnswer, type ExportRefusal, UnreadableBody } from './protocol.ts';
-
-/** A body that was received and checked to its last byte. */
-export interface CheckedBody {
-  readonly kind: 'checked';
-  readonly scan: Omit<ScanResult, 'tail'>;
-  /** Number of bytes received, and their SHA-256 (hex). */
-  readonly bytes: number;
-  readonly sha256: string;
-}
 
 /** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
 export interface CheckedOutput {
@@ -21,20 +13,33 @@ export interface CheckedOutput {
   write(bytes: Uint8Array): void | Promise<void>;
   /** Called once behind the last byte. */
   close?(): Promise<void>;
-  /** Called instead if the body is not whole: nothing of the attempt counts. */
+  /** Called if nothing of the attempt counts. */
   discard?(): Promise<void>;
 }
 
-export interface Download extends Omit<Runtime, 'env'> {
+/** A body that was received and checked to its last byte. */
+export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
+  readonly kind: 'checked';
+  readonly scan: Omit<ScanResult, 'tail'>;
+  /** Number of bytes received, and their SHA-256 (hex). */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** What has its checked bytes. */
+  readonly output: Output;
+}
+
+export interface Download<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
   /** Sends the request once. */
   readonly send: (signal: AbortSignal) => Promise<ExportAnswer>;
   /** Begins an attempt. */
-  readonly open: () => CheckedOutput | Promise<CheckedOutput>;
+  readonly open: () => Output | Promise<Output>;
   readonly scan: ScannerOptions;
-  /** Called with the number of bytes received, also of an attempt that fails. */
-  readonly onBytes?: (count: number) => void;
+  /** Whether the files of the service end with a line end, as far as that is known; default true. */
+  readonly finalNewline?: boolean | undefined;
+  /** Counts the bytes received, also those of an attempt that fails. */
+  readonly counts?: { bytes: number };
 }
 
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
@@ -51,35 +56,46 @@ const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. The message of a refusal is a sentence then, but for
- * `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that all attempts failed. Throws what `open`
- * and its output throw, and UserErrors of the quota.
+ * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is downloaded once more, and
+ * then believed. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be requested.
+ * `retry` and `wait` mean that all attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
  */
-export async function downloadChecked(download: Download): Promise<CheckedBody | ExportRefusal> {
+export async function downloadChecked<Output extends CheckedOutput>(
+  download: Download<Output>,
+): Promise<CheckedBody<Output> | ExportRefusal> {
   const { label, clock, random, logger, signal } = download;
   const faults = new Set<string>();
-  let maybeTooLarge = 0;
-  const attempt = async ({ number, pause }: Attempt): Promise<CheckedBody | ExportRefusal | undefined> => {
-    const answer = await attemptWithinQuota(download);
-    if (answer.kind === 'checked' || answer.emptyAs !== undefined) return answer;
+  let [refusals, maybeTooLarge, isMaybeCut] = [0, 0, false];
+  const attempt = async ({ number, pause }: Attempt) => {
+    let answer = await attemptOnce(download);
+    if (answer.kind === 'checked') {
+      const endsAsUsual = answer.scan.finalNewline === (download.finalNewline ?? true);
+      if (endsAsUsual || isMaybeCut) return answer;
+      isMaybeCut = true;
+      await answer.output.discard?.();
+      answer = { kind: 'retry', code: 'last_line', message: 'its last line may be cut', status: 200 };
+    }
+    if (answer.emptyAs !== undefined) return answer;
+    if (answer.kind === 'wait') {
+      if (++refusals < MAX_QUOTA_REFUSALS) return AGAIN;
+      return { ...answer, message: `${label}: ${answer.message} Asked ${refusals} times; run again later.` };
+    }
     if (answer.kind !== 'retry' && answer.kind !== 'retry_or_split') return answer;
     if (isFinal(answer, faults)) {
       const message = `The export of ${label} is broken, and would be again: ${answer.message}. Nothing of it was stored.`;
-      return { ...answer, kind: 'retry', message };
+      return { ...answer, kind: 'retry' as const, message };
     }
     const { code: cause } = answer;
     // The user can search for the code.
     const why = answer.message.endsWith(')') ? answer.message : `${answer.message} (${cause})`;
     if (answer.kind === 'retry_or_split' && ++maybeTooLarge >= TOO_LARGE_AFTER) {
-      logger.warn('export.given_up', `${label}, attempt ${number}: ${why} again and again.`, {
-        attempt: number,
-        cause,
-      });
+      const message = `${label}, attempt ${number}: ${why} again and again.`;
+      logger.warn('export.given_up', message, { attempt: number, cause });
       return answer;
     }
     if (pause === undefined) {
       const message = `The export of ${label} failed ${number} times, at last because ${why}; nothing of it was stored, run again later.`;
-      return { ...answer, kind: 'retry', message };
+      return { ...answer, kind: 'retry' as const, message };
     }
     const message = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
     logger.warn('export.retry', message, { attempt: number, cause, pause_ms: pause });
@@ -87,59 +103,66 @@ export async function downloadChecked(download: Download): Promise<CheckedBody |
   };
   const answer = await retry({ pauses: jittered(BACKOFF, random), clock, signal }, attempt);
   if (answer === undefined) throw new Error('the last attempt gives an answer');
+  if (answer.kind === 'checked') warnOfInvalidUtf8(answer, download);
   return answer;
 }
 
-/** One attempt; a 429 does not count, since the quota delays the next request. */
-async function attemptWithinQuota(download: Download): Promise<CheckedBody | ExportRefusal> {
-  for (let refusals = 1; ; refusals++) {
-    download.signal.throwIfAborted();
-    const answer = await attemptOnce(download);
-    if (answer.kind !== 'wait') return answer;
-    if (refusals < MAX_QUOTA_REFUSALS) continue;
-    return { ...answer, message: `${download.label}: ${answer.message} Asked ${refusals} times; run again later.` };
-  }
-}
-
 /** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
-async function attemptOnce({ send, open, signal, ...how }: Download): Promise<CheckedBody | ExportRefusal> {
+async function attemptOnce<Output extends CheckedOutput>(
+  download: Download<Output>,
+): Promise<CheckedBody<Output> | ExportRefusal> {
+  const { send, open, signal } = download;
+  signal.throwIfAborted();
   const answer = await send(signal);
   if (answer.kind !== 'data') return answer;
   try {
     const output = await open();
-    try {
-      const body = await checkBody(answer.bytes, output, { ...how, signal });
-      await output.close?.();
-      return body;
-    } catch (error) {
-      await output.discard?.();
+    return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
       signal.throwIfAborted();
       return refusalFor(error);
-    }
+    });
   } finally {
     await answer.close();
   }
 }
 
 /** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
-export async function checkBody(
+export async function checkBody<Output extends CheckedOutput>(
   body: AsyncIterable<Uint8Array>,
-  output: Pick<CheckedOutput, 'write'>,
-  { scan: options, onBytes, signal }: Pick<Download, 'scan' | 'onBytes' | 'signal'>,
-): Promise<CheckedBody> {
+  output: Output,
+  { scan: options, counts, signal }: Pick<Download<Output>, 'scan' | 'counts' | 'signal'>,
+): Promise<CheckedBody<Output>> {
   const scanner = new Scanner(options);
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const chunk of body) {
-    signal.throwIfAborted();
-    bytes += chunk.length;
-    onBytes?.(chunk.length);
-    hash.update(chunk);
-    for (const part of scanner.push(chunk)) await output.write(part);
+  try {
+    for await (const chunk of body) {
+      signal.throwIfAborted();
+      bytes += chunk.length;
+      if (counts !== undefined) counts.bytes += chunk.length;
+      hash.update(chunk);
+      for (const part of scanner.push(chunk)) await output.write(part);
+    }
+    const { tail, ...scan } = scanner.finish();
+    for (const part of tail) await output.write(part);
+    await output.close?.();
+    return { kind: 'checked', scan, bytes, sha256: hash.digest('hex'), output };
+  } catch (error) {
+    await output.discard?.();
+    throw error;
   }
-  const { tail, ...scan } = scanner.finish();
-  for (const part of tail) await output.write(part);
-  return { kind: 'checked', scan, bytes, sha256: hash.digest('hex') };
+}
+
+function warnOfInvalidUtf8(
+  { scan }: CheckedBody,
+  { label, logger }: Pick<Download<CheckedOutput>, 'label' | 'logger'>,
+) {
+  const { cells, first } = scan.invalidUtf8;
+  if (first === undefined) return;
+  const message =
+    `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+    `first in row ${first.row}, column ${first.column}.`;
+  logger.warn('export.invalid_utf8', message, { cells, ...first });
 }
 
 function refusalFor(error: unknown): ExportRefusal {

@@ -3,7 +3,7 @@ import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import type { NameCondition } from '../../config/source.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
-import { type CheckedBody, type Download, downloadChecked } from './download.ts';
+import { type CheckedBody, type CheckedOutput, type Download, downloadChecked } from './download.ts';
 import { type ExportAnswer, type ExportRefusal, exportHeaders } from './protocol.ts';
 
 /** The attributes that are wanted; the ids come with every profile. */
@@ -39,13 +39,6 @@ export function profilePost(
   };
 }
 
-/** A snapshot of all profiles that was received and checked to its last byte. */
-export interface ProfileSnapshot extends Omit<CheckedBody, 'kind'> {
-  readonly kind: 'snapshot';
-  /** Instant before the first request (ms since 1970). */
-  readonly sentAt: number;
-}
-
 /**
  * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the user
  * must act, on the token for instance. `unavailable`: the service does not have this export, or not in this form.
@@ -56,52 +49,35 @@ export interface NoSnapshot {
   readonly message: string;
 }
 
-export interface ProfileDeps extends Pick<Download, 'clock' | 'random' | 'logger' | 'signal' | 'open' | 'onBytes'> {
+export interface ProfileDeps<Output extends CheckedOutput>
+  extends Omit<Download<Output>, 'label' | 'send' | 'scan' | 'finalNewline'> {
   readonly service: ProfileService;
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }
 
 /**
- * Downloads all profiles, and repeats a request that may succeed later. A snapshot whose last line may be cut is
- * downloaded once more, and then believed. Throws what `open` and its output throw, UserErrors of the quota, and the
- * signal's reason.
+ * Downloads all profiles, and repeats a request that may succeed later. Throws what `open` and its output throw,
+ * UserErrors of the quota, and the signal's reason.
  */
-export async function downloadProfiles(
+export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
-  { service, scan, ...more }: ProfileDeps,
-): Promise<ProfileSnapshot | NoSnapshot> {
-  const sentAt = more.clock.now();
-  const download = () =>
-    downloadChecked({
-      ...more,
-      label: 'profiles',
-      send: (signal) => service.exportProfiles(request, signal),
-      scan: { ...scan, requireSystem: false },
-    });
-  let body = await download();
-  if (body.kind === 'checked' && !body.scan.finalNewline) {
-    more.logger.info('profiles.last_line', 'The last line of the profiles may be cut; they are downloaded once more.');
-    body = await download();
-  }
-  if (body.kind !== 'checked') return noSnapshot(body);
-  if (body.scan.header.includes(UNIFIED_ID)) return { ...body, kind: 'snapshot', sentAt };
+  { service, scan, ...download }: ProfileDeps<Output>,
+): Promise<CheckedBody<Output> | NoSnapshot> {
+  const result = await downloadChecked({
+    ...download,
+    label: 'profiles',
+    send: (signal) => service.exportProfiles(request, signal),
+    scan: { ...scan, requireSystem: false },
+  });
+  if (result.kind !== 'checked') return noSnapshot(result);
+  if (result.scan.header.includes(UNIFIED_ID)) return result;
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
 function noSnapshot({ kind, message, status, emptyAs }: ExportRefusal): NoSnapshot {
-  switch (kind) {
-    case 'retry':
-      if (emptyAs !== undefined)
-        return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
-      return { kind: 'busy', message };
-    case 'wait':
-      return { kind: 'busy', message };
-    case 'retry_or_split':
-      return { kind: 'busy', message: `The export of profiles failed again and again: ${message}.` };
-    case 'gone':
-    case 'invalid':
-      return { kind: 'unavailable', message };
-    case 'config':
-      return { kind: status === 404 ? 'unavailable' : 'refused', message };
-  }
+  if (kind === 'config') return { kind: status === 404 ? 'unavailable' : 'refused', message };
+  if (kind === 'gone' || kind === 'invalid') return { kind: 'unavailable', message };
+  if (emptyAs !== undefined) return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
+  if (kind !== 'retry_or_split') return { kind: 'busy', message };
+  return { kind: 'busy', message: `The export of profiles failed again and again: ${message}.` };
 }

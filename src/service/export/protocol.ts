@@ -54,8 +54,6 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 export interface ExportService {
   /** Sends one export, without any retry, under a permit of the quota. */
   exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer>;
-  /** Requests sent so far by this object. */
-  readonly sent: number;
 }
 
 /** The filters of an export, without the days. */

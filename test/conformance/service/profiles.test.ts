@@ -72,7 +72,7 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
 describe('the export of profiles', () => {
   it('gives every checked byte of a snapshot, and asks for little', async () => {
     const { result, text, seen } = await download([{}]);
-    expect(result).toMatchObject({ kind: 'snapshot', bytes: CSV.length, scan: { rows: 2 } });
+    expect(result).toMatchObject({ kind: 'checked', bytes: CSV.length, scan: { rows: 2 } });
     expect(text).toBe(CSV);
     expect(seen).toEqual([
       { properties: ['df_unified_id'], properties_condition_type: 'include', identities_condition_type: 'all' },
@@ -87,7 +87,7 @@ describe('the export of profiles', () => {
     ['a last line without its end', [{ body: CSV.trimEnd() }], 2],
   ])('asks again after %s', async (_what, answers, requests) => {
     const { result, text, seen } = await download(answers);
-    expect(result.kind).toBe('snapshot');
+    expect(result.kind).toBe('checked');
     expect(text.trimEnd()).toBe(CSV.trimEnd());
     expect(seen).toHaveLength(requests);
   });
@@ -120,7 +120,7 @@ describe('the profiles of the embedded service', () => {
     expect(before.text.split('\n')[0]).toBe(
       'df_birth,df_external_id,df_gender,df_membership,df_name,df_unified_id,favourite_colour',
     );
-    expect(before.result).toMatchObject({ kind: 'snapshot', scan: { rows: 2_000 } });
+    expect(before.result).toMatchObject({ kind: 'checked', scan: { rows: 2_000 } });
     const alone = await downloadFrom(sim.url, IDS_ALONE);
     expect(alone.text.split('\n')[0]).toBe('df_external_id,df_unified_id');
     const body = { identity: { external_id: '00000017' }, request_datetime: '2026-01-20T03:00:00.000Z' };
@@ -130,7 +130,7 @@ describe('the profiles of the embedded service', () => {
       body: JSON.stringify(body),
     });
     const after = await downloadFrom(sim.url);
-    expect(after.result).toMatchObject({ kind: 'snapshot', scan: { rows: 1_999 } });
+    expect(after.result).toMatchObject({ kind: 'checked', scan: { rows: 1_999 } });
     expect(before.text).toContain('00000017');
     expect(after.text).not.toContain('00000017');
     expect(idsIn(after.text)).toHaveLength(idsIn(before.text).length - 1);

@@ -93,6 +93,12 @@ describe('a day without rows', () => {
     expect(fixture.target.state).toBeUndefined();
   });
 
+  it('ends a first run whose newest seven days are answered with 404, without another export', async () => {
+    const failure = await start({ rows: [], noRows: '404' }).failure({ ...SETTINGS, startDate: '2025-12-25' });
+    expect(failure.message).toMatch(/404.*2026-01-13 to 2026-01-19.*base_url/);
+    expect(fixture.service.sent).toBe(14);
+  });
+
   it('has its rows if only the first of two answers was empty', async () => {
     const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: () => '' } : undefined));
     await start({ fault }).run(SETTINGS);

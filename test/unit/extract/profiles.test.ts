@@ -50,7 +50,7 @@ describe('the snapshot of user profiles', () => {
       sent++;
       return answer();
     };
-    const service = { sent: 0, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
+    const service = { exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
     const deps = {
       ...runtime,
       counts,
