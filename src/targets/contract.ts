@@ -144,15 +144,6 @@ export interface Pruned {
   readonly rows: number;
 }
 
-/** The result of rewriting a place. */
-export interface RewriteResult {
-  /** Rows of `events` after the rewrite. */
-  readonly rows: number;
-  readonly rowsRemoved: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
-
 /**
  * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
  * `engine/people/find.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
@@ -197,8 +188,11 @@ export interface PurgeOptions extends PlaceOptions {
   readonly onFound: (found: PeopleFound) => Promise<number>;
 }
 
-export interface PurgeResult extends RewriteResult {
+export interface PurgeResult {
   readonly found: PeopleFound;
+  readonly rowsRemoved: number;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
   /** Sentences about what may still hold the people and could not be reached: the case ends with 3. */
   readonly unreached: readonly string[];
   /** Folders of the place in which other runs have rows that are alive, or may be; absent if none can have any. */

@@ -10,8 +10,8 @@ export const command = defineCommand({
   page: 'operations.md',
   async run(values, context) {
     const { configuration, place } = openPlace('compact', values, [duckdb], context);
-    const { rewriteDuckDb } = await import('../../targets/duckdb/rewrite.ts');
-    const work = rewriteDuckDb({ ...configuration.placeOptions(), file: place });
+    const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
+    const work = compactDuckDb(place, configuration.placeOptions());
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

@@ -1,13 +1,13 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import type { Env } from '../../base/env.ts';
 import { EXIT } from '../../base/errors.ts';
-import { parseLocalConfig } from '../../config/local.ts';
+import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
-import type { QueryResult } from '../../targets/duckdb/read.ts';
+import type { QueryResult } from '../../targets/duckdb/file-maintenance.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -70,14 +70,15 @@ export const command = defineCommand({
     };
     say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
     terminal.result('');
-    const summary = await loadDemo(file, context);
+    const { config: local } = parseLocalConfig({}, new Map());
+    const summary = await loadDemo(file, local, context);
     say(describeSummary(summary, file));
     terminal.result('');
-    const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-    const { queryDuckDb, reportDuckDb } = await import('../../targets/duckdb/read.ts');
-    const report = await reportDuckDb(place);
+    const place = { ...local, ...context };
+    const { MAINTENANCE, queryDuckDb } = await import('../../targets/duckdb/file-maintenance.ts');
+    const report = await MAINTENANCE.report(file, place);
     const sqls = DEMO_QUERIES.map(({ sql }) => sql);
-    const answers = await queryDuckDb(place, sqls);
+    const answers = await queryDuckDb(file, place, sqls);
     for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
@@ -90,7 +91,7 @@ export const command = defineCommand({
   },
 });
 
-async function loadDemo(file: string, context: Context): Promise<Summary> {
+async function loadDemo(file: string, local: LocalConfig, context: Context): Promise<Summary> {
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
@@ -104,7 +105,6 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       user_profiles: true,
     };
     const { config: source } = parseSourceConfig(given, () => undefined);
-    const { config: local } = parseLocalConfig({}, new Map());
     const config = { ...source, ...local };
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined };

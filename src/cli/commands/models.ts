@@ -9,10 +9,8 @@ export const command = defineCommand({
   page: 'look-at-the-data.md',
   async run(values, context) {
     const { configuration, target, place } = openPlace('models', values, [duckdb], context);
-    const { clock, signal } = context;
-    const { lockWaitMs } = configuration.placeOptions();
-    const { writeModels } = await import('../../targets/duckdb/models/write.ts');
-    const names = await writeModels({ file: place, lockWaitMs, clock, signal });
+    const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
+    const names = await writeModels(place, configuration.placeOptions());
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );

@@ -14,7 +14,7 @@ import { damagedWarning } from '../../table/differences.ts';
 import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import type { People, PurgeOptions, PurgePreview, PurgeResult, RewriteResult } from '../contract.ts';
+import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import {
   type Change,
   type DayFile,
@@ -116,11 +116,10 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
   }
 }
 
-function resultOf(before: Snapshot, after: Snapshot): RewriteResult {
+function resultOf(before: Snapshot, after: Snapshot) {
   const sum = ({ files, profiles }: Snapshot, key: 'rows' | 'bytes') =>
     [...files.values()].reduce((total, file) => total + file[key], profiles?.[key] ?? 0);
   return {
-    rows: sum(after, 'rows'),
     rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
     bytesBefore: sum(before, 'bytes'),
     bytesAfter: sum(after, 'bytes'),

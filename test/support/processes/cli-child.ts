@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
-import { verifyDuckDb } from '../../../src/targets/duckdb/read.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { query } from '../targets/query.ts';
@@ -139,7 +138,7 @@ export class CliFixture {
   }
 
   async verify(file = this.file) {
-    return (await verifyDuckDb({ file, lockWaitMs: 0, memoryLimit: '300MB', clock: systemClock })).differences;
+    return summaryIn(await this.run(['verify', 'duckdb', file, '--json'])).differences;
   }
 
   async rows(file = this.file): Promise<number> {

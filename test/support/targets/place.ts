@@ -6,7 +6,7 @@ import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { DayDownload } from '../../../src/extract/receipt.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
-import { rewriteDuckDb } from '../../../src/targets/duckdb/rewrite.ts';
+import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { envOf } from '../env.ts';
 import { Days } from './days.ts';
@@ -123,8 +123,8 @@ export class Place extends Days {
     return (await this.target.maintenance()).verify(this.place, this.options());
   }
 
-  async compact() {
-    return rewriteDuckDb({ ...this.options(), file: this.place });
+  compact() {
+    return compactDuckDb(this.place, this.options());
   }
 
   async report() {

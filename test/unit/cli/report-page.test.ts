@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/page.ts';
 import { newState } from '../../../src/table/place-state.ts';
 import { receiptsOf } from '../../../src/table/receipts.ts';
-import { openDuckDbSink } from '../../../src/targets/duckdb/sink.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { Days } from '../../support/targets/days.ts';
+import { Place } from '../../support/targets/place.ts';
 import { exampleReport, HOSTILE, receiptOf } from '../../support/targets/report.ts';
 
 const OPTIONS = {
@@ -103,15 +101,12 @@ describe('the page of a target', () => {
 
 /** A DuckDB file with one day. */
 async function withFile(work: (file: string, dir: string) => Promise<void>): Promise<void> {
-  const days = new Days();
-  const file = join(days.dir, 'events.duckdb');
+  const place = new Place('duckdb');
   try {
-    const sink = await openDuckDbSink({ ...days.options(), file });
-    await sink.commit([days.of('2026-01-06', [{ id: 'a' }])], days.facts('2026-01-06'), days.signal);
-    await sink.close();
-    await work(file, days.dir);
+    await place.load([[place.of('2026-01-06', [{ id: 'a' }])]]);
+    await work(place.place, place.dir);
   } finally {
-    days.close();
+    place.close();
   }
 }
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
-import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -72,7 +71,7 @@ beforeEach(() => {
 });
 afterEach(() => fixture.close());
 
-const models = () => writeModels({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
+const models = () => writeModels(fixture.file, fixture.options());
 
 /** An event as a row of an export; `at`: `HH:mm` on the day. */
 const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({

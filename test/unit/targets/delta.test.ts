@@ -231,7 +231,7 @@ describe('a Delta table in a bucket', () => {
     expect((await place.verify()).differences).toEqual([]);
     const report = await (await place.target.maintenance()).report(place.place, place.options());
     expect(report).toMatchObject({ rows: 3 });
-    expect(await place.purge(['SECRET'])).toMatchObject({ rowsRemoved: 2, rows: 1 });
+    expect(await place.purge(['SECRET'])).toMatchObject({ rowsRemoved: 2 });
     expect(await place.keys()).toEqual([`${D1} b`]);
     const naming = s3.versions.filter(({ bytes }) => bytes?.includes('SECRET'));
     expect(naming).toEqual([]);

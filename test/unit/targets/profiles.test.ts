@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EXTERNAL_ID } from '../../../src/cells/columns/groups.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
-import { writeModels } from '../../../src/targets/duckdb/models/write.ts';
+import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { record } from '../../support/recorder.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
@@ -62,7 +62,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
   it('gives the model users the attributes of the first profile of a person', async () => {
     if (name !== 'duckdb') return;
     await place.load([[place.of(D1, EVENTS)]]);
-    await writeModels({ ...place.options(), file: place.place });
+    await writeModels(place.place, place.options());
     await place.loadProfiles(place.snapshot(csv('df_unified_id,plan,events', 'u1,gold,x', 'u1,basic,y')));
     expect(await query(place.place, 'SELECT df_unified_id AS u, events, plan FROM analytics.users ORDER BY 1')).toEqual(
       [

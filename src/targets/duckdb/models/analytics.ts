@@ -4,14 +4,13 @@ import { identifier, literal } from '../../../cells/types/sql.ts';
 import type { ColumnType } from '../../../cells/types/type.ts';
 import { TYPES } from '../../../cells/types/types.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
-import type { Engine, EngineOptions } from '../../../engine/session/engine.ts';
-import { withFile } from '../../../engine/session/open.ts';
+import type { Engine } from '../../../engine/session/engine.ts';
 import { localTime, occurredAt } from '../../../engine/views.ts';
 import { foldName } from '../../../table/names.ts';
 import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
 import { isItem, isTyped, type StoredColumn, typedColumns } from '../../../table/tables.ts';
-import { noTableError } from '../../failures.ts';
-import { readOnly, readStored } from '../store.ts';
+import type { PlaceOptions } from '../../contract.ts';
+import { writing } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
@@ -26,13 +25,8 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
  * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
  * for any other file, and if something else has one of the names.
  */
-export async function writeModels(options: EngineOptions): Promise<string[]> {
-  readOnly(options);
-  await withFile(options, async (engine) => {
-    const stored = await readStored(engine);
-    if (stored === undefined) throw noTableError(engine.file);
-    await engine.transaction(() => createModels(engine, stored.state));
-  });
+export async function writeModels(file: string, options: PlaceOptions): Promise<string[]> {
+  await writing(file, options, (engine, state) => engine.transaction(() => createModels(engine, state)));
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
@@ -66,8 +60,8 @@ async function foreignNames(engine: Engine): Promise<string[]> {
     SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}
     UNION
     SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
-  const found = new Set(rows.map(({ name }) => String(name)));
-  return MODELS.map(({ name }) => name).filter((name) => found.has(name));
+  const taken = new Set(rows.map(({ name }) => String(name)));
+  return MODELS.map(({ name }) => name).filter((name) => taken.has(name));
 }
 
 /** The columns of profiles that `users` shows, but for those whose names it has already. */
@@ -141,7 +135,7 @@ function relationsOf(columns: readonly StoredColumn[], timezone: string | null):
   const zone = zoneOf(timezone);
   const value = (source: string, type: ColumnType, name: 'name' | 'itemName') => {
     const sqlType = TYPES[type].duckdb(zone !== undefined);
-    const column = typed.find((one) => one.source === source && one.occurrence === 1);
+    const column = typed.find((stored) => stored.source === source && stored.occurrence === 1);
     if (column === undefined) return `CAST(NULL AS ${sqlType})`;
     const stored = identifier(column[name] ?? column.name);
     return column.type === type ? stored : `TRY_CAST(${stored} AS ${sqlType})`;

@@ -1,7 +1,7 @@
-import { identifier } from '../../cells/types/sql.ts';
-import type { Engine, SqlValue } from '../../engine/session/engine.ts';
+import { identifier, literal } from '../../cells/types/sql.ts';
+import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
 
-// The tables beside `events` with a row for each record: which they are, and how records are read and stored.
+// The tables beside `events` with a row for each record of the state: which they are, and how records are read and stored.
 
 /** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
 const READ_AS = {
@@ -17,15 +17,15 @@ const READ_AS = {
 export interface RecordTable {
   readonly name: string;
   readonly comment: string;
-  /** The columns by which rows are ordered; the first one identifies a row that may be replaced. */
-  readonly key: string;
+  /** The column by which records are ordered. */
+  readonly order: string;
   readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof READ_AS]>>;
 }
 
 export const DAYS = {
   name: '_dfinery_days',
   comment: 'A receipt of each day: the verified download that its rows come from.',
-  key: 'event_date',
+  order: 'event_date',
   columns: {
     event_date: ['day', 'DATE'],
     to_date: ['to_date', 'DATE'],
@@ -49,7 +49,7 @@ export const DAYS = {
 export const COLUMNS = {
   name: '_dfinery_columns',
   comment: 'The columns of events: their names in the export, groups and types.',
-  key: 'position',
+  order: 'position',
   columns: {
     source_name: ['source', 'VARCHAR'],
     occurrence: ['occurrence', 'INTEGER'],
@@ -66,7 +66,7 @@ export const COLUMNS = {
 export const CHANGES = {
   name: '_dfinery_changes',
   comment: 'When a column was added, changed its type, or was missing for the first time.',
-  key: 'changed_at',
+  order: 'changed_at',
   columns: {
     changed_at: ['changedAt', 'TIMESTAMPTZ'],
     source_name: ['sourceName', 'VARCHAR'],
@@ -81,7 +81,7 @@ export const CHANGES = {
 export const RUNS = {
   name: '_dfinery_runs',
   comment: 'A row for each run that loaded this file.',
-  key: 'began',
+  order: 'began',
   columns: {
     began: ['began', 'TIMESTAMPTZ'],
     ended: ['ended', 'TIMESTAMPTZ'],
@@ -95,53 +95,43 @@ export const RUNS = {
   },
 } satisfies RecordTable;
 
-export const RECORDS = [DAYS, COLUMNS, CHANGES, RUNS];
+export const RECORD_TABLES = [DAYS, COLUMNS, CHANGES, RUNS];
 
-export const createRecords = ({ name, columns }: RecordTable): string =>
-  `CREATE TABLE ${name} (${Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`)})`;
+export async function makeRecordTable(engine: Engine, { name, comment, columns }: RecordTable): Promise<void> {
+  const typed = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
+  await engine.run(`CREATE TABLE ${name} (${typed})`);
+  await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);
+}
 
-/** Reads all records of a table in the order of its key. */
-export async function readRecords<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
+/** Reads all records of a table in their order. */
+export async function readRecords<T extends object>(engine: Engine, table: RecordTable): Promise<T[]> {
+  return (await readRows(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
+}
+
+async function readRows(engine: Engine, { name, order, columns }: RecordTable): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const stored = identifier(column);
     return `${READ_AS[type]?.(stored) ?? stored} AS ${identifier(member)}`;
   });
-  const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${key}, rowid`);
+  const rows = await engine.rows(`SELECT rowid, ${select.join(', ')} FROM ${name} ORDER BY ${order}, rowid`);
   const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)])) as T);
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, plain(value)])));
 }
 
 export async function addRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {
-  if (records.length > 0)
-    await engine.append(
-      table.name,
-      records.map((record) => valuesOf(table, record)),
-    );
+  const rows = records.map((record) => valuesOf(table, record));
+  if (rows.length > 0) await engine.append(table.name, rows);
 }
 
-/** Stores what differs between the records before and after. */
-export async function replaceRecords(
-  engine: Engine,
-  table: RecordTable,
-  before: readonly object[],
-  after: readonly object[],
-): Promise<void> {
+/** Makes these the records of a table. Those that it has already stay as they are. */
+export async function replaceRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {
   const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
-  const { name, key, columns } = table;
-  const [stored, wanted] = [new Set(before.map(textOf)), new Set(after.map(textOf))];
-  const keyAt = Object.keys(columns).indexOf(key);
-  const removed = before
-    .filter((record) => !wanted.has(textOf(record)))
-    .map((record) => valuesOf(table, record)[keyAt]);
-  if (removed.length > 0) {
-    const keys = `from_json($1, '["${columns[key][1]}"]')`;
-    await engine.run(`DELETE FROM ${name} WHERE ${key} IN (SELECT unnest(${keys}))`, [JSON.stringify(removed)]);
-  }
-  await addRecords(
-    engine,
-    table,
-    after.filter((record) => !stored.has(textOf(record))),
-  );
+  const stored = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));
+  const texts = new Set(records.map(textOf));
+  const removed = [...stored].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
+  if (removed.length > 0) await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removed})`);
+  const added = records.filter((record) => !stored.has(textOf(record)));
+  await addRecords(engine, table, added);
 }
 
 function valuesOf({ columns }: RecordTable, record: object): SqlValue[] {

@@ -1,0 +1,163 @@
+import { statSync } from 'node:fs';
+import type { Day } from '../../base/days.ts';
+import { messageOf } from '../../base/errors.ts';
+import { identifier } from '../../cells/types/sql.ts';
+import { TYPES } from '../../cells/types/types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { shortName } from '../../engine/conversions.ts';
+import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
+import { fileExists } from '../../engine/session/database-file.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { withFile } from '../../engine/session/open.ts';
+import {
+  checkKeys,
+  checkProfiles,
+  checkRows,
+  type Difference,
+  dayWarnings,
+  difference,
+  sharedKeysWarning,
+} from '../../table/differences.ts';
+import type { RunRecord, TableState } from '../../table/place-state.ts';
+import { profilesOf } from '../../table/place-state.ts';
+import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
+import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
+import type { Maintenance, PlaceOptions, Pruned, Verified } from '../contract.ts';
+import { readFileState, reading, writeState, writing } from './file-state.ts';
+import { RUNS, readRecords } from './record-tables.ts';
+import { OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
+import { inDays } from './store-batch.ts';
+
+export const MAINTENANCE: Maintenance = {
+  async readState(file, options) {
+    // Before the first run there is no file, and this does not create one.
+    if (!fileExists(file)) return undefined;
+    return (await withFile({ ...options, file, readOnly: true }, readFileState))?.state;
+  },
+  verify: (file, options) => reading(file, options, verify),
+  report: (file, options) => reading(file, options, report),
+  prune(file, before, options) {
+    if (!options.execute) return reading(file, options, async (_engine, state) => prunedBefore(state.receipts, before));
+    return writing(file, options, (engine, state) => prune(engine, state, before));
+  },
+};
+
+/** A small result as texts for a person. */
+export interface QueryResult {
+  readonly header: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Runs queries on a file that was loaded. */
+export function queryDuckDb(file: string, options: PlaceOptions, queries: readonly string[]): Promise<QueryResult[]> {
+  return reading(file, options, async (engine) => {
+    const results: QueryResult[] = [];
+    for (const sql of queries) {
+      const rows = await engine.rows(sql);
+      const texts = rows.map((row) => Object.values(row).map((value) => (value === null ? '' : String(value))));
+      results.push({ header: Object.keys(rows[0] ?? {}), rows: texts });
+    }
+    return results;
+  });
+}
+
+async function report(engine: Engine, state: TableState): Promise<TargetReport> {
+  const { columns, timezone } = state;
+  return {
+    state,
+    ...(await countForReport(engine, { events: 'events', columns, zone: zoneOf(timezone) })),
+    sizeBytes: statSync(engine.file).size,
+    runs: await readRecords<RunRecord>(engine, RUNS),
+  };
+}
+
+async function prune(engine: Engine, state: TableState, before: Day): Promise<Pruned> {
+  const pruned = prunedBefore(state.receipts, before);
+  const { days } = pruned;
+  if (days.length === 0) return pruned;
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  await engine.transaction(async () => {
+    await engine.run(`DELETE FROM ${inDays(days)}`);
+    await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
+  });
+  await engine.joinRowGroups();
+  return pruned;
+}
+
+async function verify(engine: Engine, state: TableState): Promise<Verified> {
+  const columns = await columnDifferences(engine, EVENTS, state);
+  const damaged = await damagedTables(engine);
+  const canCount = damaged.length === 0 && EVENTS.ownColumns.every((name) => !columns.has(name));
+  const faults = canCount ? await countKeyFaults(engine, 'events') : { absent: 0, repeated: 0, shared: 0 };
+  return {
+    differences: [
+      ...damaged,
+      ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, 'events')) : []),
+      ...checkKeys(faults),
+      ...columns.values(),
+      ...(await profileDifferences(engine, state, damaged.length === 0)),
+    ],
+    warnings: [...dayWarnings(state), ...sharedKeysWarning(faults)],
+  };
+}
+
+/** The differences of the table of profiles. */
+async function profileDifferences(engine: Engine, state: TableState, isReadable: boolean): Promise<Difference[]> {
+  const profiles = profilesOf(state);
+  if (profiles === undefined) return [];
+  const columns = await columnDifferences(engine, USER_PROFILES, profiles);
+  if (!isReadable || columns.size > 0) return [...columns.values()];
+  const { name } = USER_PROFILES;
+  return checkProfiles(profiles, {
+    rows: await engine.count(name),
+    keys: await engine.count(`(SELECT DISTINCT _key FROM ${name} WHERE _key IS NOT NULL)`),
+  });
+}
+
+/** Number of columns that are read at once: blocks of all of them are in memory. */
+const READ_AT_ONCE = 200;
+
+/** Reads every column of every table to its last block; a difference for each table that cannot be read. */
+async function damagedTables(engine: Engine): Promise<Difference[]> {
+  const tables = await engine.rows(`
+    SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
+    FROM duckdb_columns()
+    JOIN duckdb_tables() USING (database_name, schema_name, table_name)
+    WHERE database_name = current_database() AND NOT duckdb_columns.internal
+    GROUP BY ALL`);
+  const damaged: Difference[] = [];
+  for (const { schema, name, columns } of tables) {
+    const hashes = (columns as readonly string[]).map((column) => `bit_xor(hash(${identifier(column)}))`);
+    try {
+      for (let i = 0; i < hashes.length; i += READ_AT_ONCE) {
+        const select = hashes.slice(i, i + READ_AT_ONCE).join(', ');
+        await engine.rows(`SELECT ${select} FROM ${identifier(String(schema))}.${identifier(String(name))}`);
+      }
+    } catch (error) {
+      if (!/checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(error))) throw error;
+      damaged.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
+    }
+  }
+  return damaged;
+}
+
+/** The columns of a table that the state does not have, or lacks, or has with another type: a difference each, by name. */
+async function columnDifferences(
+  engine: Engine,
+  { name: table, ownColumns }: Table,
+  { columns, timezone }: TableState,
+): Promise<ReadonlyMap<string, Difference>> {
+  const rows = await engine.rows(`DESCRIBE ${table}`);
+  const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
+  const expected = new Map<string, string>([
+    ...ownColumns.map((name): [string, string] => [name, OWN_TYPES_IN_DUCKDB[name]]),
+    ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
+  ]);
+  const differences = new Map<string, Difference>();
+  for (const name of [...expected.keys(), ...actual.keys()]) {
+    const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
+    if (should === is) continue;
+    differences.set(name, difference('columns', `column ${name} of ${table} should be ${should} and is ${is}`));
+  }
+  return differences;
+}

@@ -1,0 +1,90 @@
+import { statSync } from 'node:fs';
+import { UserError } from '../../base/errors.ts';
+import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
+import type { PeopleQuery } from '../../engine/people/query.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { openEngine } from '../../engine/session/open.ts';
+import { checkReplaceable } from '../../fs/atomic-file.ts';
+import { profilesOf, profilesWithout, type TableState } from '../../table/place-state.ts';
+import { nextChange, withRows } from '../../table/receipts.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
+import { compactDuckDb, withCopy } from './file-copy.ts';
+import { checkExists, foreignTables, loadedState, reading, writeState, writing } from './file-state.ts';
+
+export const PEOPLE: People = {
+  find: (file, query, options) =>
+    reading(file, options, async (engine, state) => (await findPeople(tablesOf(engine, state), query)).found),
+  rows: rowsOfPeople,
+  previewPurge: (file, query, options) =>
+    withCopy(file, options, async ({ engine, state }) => {
+      const { found } = await findPeople(tablesOf(engine, state), query);
+      checkReplaceable(engine.file);
+      return { found, foreign: await foreignTables(engine, state) };
+    }),
+  purge,
+};
+
+/** The tables of a file in which people are looked for. */
+function tablesOf(engine: Engine, state: TableState): SearchedPlace {
+  const place = engine.file;
+  const profiles = profilesOf(state);
+  return {
+    events: { engine, table: EVENTS.name, from: EVENTS.name, state, place },
+    profiles: profiles && { engine, table: USER_PROFILES.name, from: USER_PROFILES.name, state: profiles, place },
+  };
+}
+
+async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOptions): AsyncGenerator<string> {
+  checkExists(file);
+  const engine = await openEngine({ ...options, file, readOnly: true });
+  try {
+    const { tables, conditions } = await engine.guarded(async () => {
+      const place = tablesOf(engine, await loadedState(engine));
+      return { tables: place, conditions: (await findPeople(place, query)).conditions };
+    });
+    yield* jsonOfRows(tables, conditions);
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * Looks the people up while the file is locked, and removes their rows. Then it writes the file anew, so that no byte
+ * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
+ */
+async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
+  const { found, rowsRemoved } = await writing(file, options, async (engine, state) => {
+    const lookup = await findPeople(tablesOf(engine, state), query);
+    const suppressionLength = await options.onFound(lookup.found);
+    const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);
+    return { found: lookup.found, rowsRemoved: await engine.transaction(remove) };
+  });
+  try {
+    const { bytesBefore, bytesAfter } = await compactDuckDb(file, options);
+    return { found, rowsRemoved, bytesBefore, bytesAfter, unreached: [] };
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    const { size } = statSync(file);
+    const unreached = [`${error.message} The rows are removed; bytes of them stay in ${file}: purge again.`];
+    return { found, rowsRemoved, bytesBefore: size, bytesAfter: size, unreached };
+  }
+}
+
+/** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
+async function removeRows(engine: Engine, state: TableState, conditions: PlaceLookup['conditions']): Promise<number> {
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const lost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
+  const left = new Map([...lost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]));
+  const removed = await engine.run(`DELETE FROM events WHERE ${conditions.events}`);
+  let { profiles } = state;
+  let removedProfiles = 0;
+  if (profiles !== undefined) {
+    removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.profiles}`);
+    if (removedProfiles > 0) profiles = profilesWithout(profiles, removedProfiles, changedAt);
+  }
+  await writeState(engine, { ...state, receipts: withRows(state.receipts, left, changedAt), profiles });
+  return removed + removedProfiles;
+}

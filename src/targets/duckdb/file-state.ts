@@ -1,0 +1,176 @@
+import type { Day } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
+import { jsonOf } from '../../base/json.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
+import { fileExists } from '../../engine/session/database-file.ts';
+import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
+import { withFile } from '../../engine/session/open.ts';
+import { parseState } from '../../extract/export-state.ts';
+import type { ColumnChange } from '../../table/changes.ts';
+import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
+import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import type { StoredColumn } from '../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import type { PlaceOptions } from '../contract.ts';
+import { noTableError } from '../failures.ts';
+import {
+  CHANGES,
+  COLUMNS,
+  DAYS,
+  makeRecordTable,
+  RECORD_TABLES,
+  RUNS,
+  readRecords,
+  replaceRecords,
+} from './record-tables.ts';
+import { createViews, makeTable, VIEWS } from './row-tables.ts';
+
+// What a file holds beside its rows: whether it was loaded, its state, and the tables that are not this program's.
+
+const STORE_VERSION = 3;
+const STATE = '_dfinery_state';
+/** The names that the program gives to tables and views of every file. */
+const OWN_NAMES: readonly string[] = [
+  EVENTS.name,
+  STATE,
+  ...RECORD_TABLES.map(({ name }) => name),
+  ...Object.keys(VIEWS),
+];
+
+type Work<T> = (engine: Engine, state: TableState) => Promise<T>;
+
+/**
+ * Works on a file that was loaded, and its state; the file is opened for reading alone, and nothing that others left in
+ * it can reach another file. Throws UserError for a file that was never loaded.
+ */
+export const reading = <T>(file: string, options: PlaceOptions, work: Work<T>): Promise<T> =>
+  withLoaded({ ...options, file, readOnly: true }, work);
+
+/** The same for a file that is opened for writing. */
+export const writing = <T>(file: string, options: PlaceOptions, work: Work<T>): Promise<T> =>
+  withLoaded({ ...options, file }, work);
+
+async function withLoaded<T>(options: EngineOptions, work: Work<T>): Promise<T> {
+  checkExists(options.file);
+  return withFile(options, async (engine) => work(engine, await loadedState(engine)));
+}
+
+/** Throws UserError where no file is; to open one for writing would make it. */
+export function checkExists(file: string): void {
+  if (!fileExists(file)) throw noTableError(file);
+}
+
+/** The state of a file. Throws UserError if it was never loaded. */
+export async function loadedState(engine: Engine): Promise<TableState> {
+  const stored = await readFileState(engine);
+  if (stored === undefined) throw noTableError(engine.file);
+  return stored.state;
+}
+
+export interface FileState {
+  /** Days whose rows are gone are marked as pruned. */
+  readonly state: TableState;
+  /** Days whose rows a user removed since the last commit. */
+  readonly removed: readonly Day[];
+}
+
+/** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
+export async function readFileState(engine: Engine): Promise<FileState | undefined> {
+  const tables = await tableNames(engine);
+  if (!(await isLoaded(engine, tables))) return undefined;
+  const { timezone, state, suppression_length, profiles } = await engine.row(
+    `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE}`,
+  );
+  const receipts = receiptsOf(
+    (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, source, ...receipt }) => ({
+      ...receipt,
+      v: 1,
+      ...(pruned && { pruned }),
+      ...(source && { source }),
+    })),
+  );
+  const removed = removedDays(receipts, await rowsByDay(engine, 'events'));
+  // Somebody may have dropped the table of profiles.
+  const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
+  const read: TableState = {
+    timezone: timezone === null ? null : String(timezone),
+    columns: await readRecords<StoredColumn>(engine, COLUMNS),
+    receipts: withPruned(receipts, removed, nextChange(receipts, engine.options.clock.now())),
+    exportState: parseState(jsonOf(String(state))),
+    changes: await readRecords<ColumnChange>(engine, CHANGES),
+    lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
+    suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
+    profiles: hasProfiles ? (jsonOf(String(profiles)) as StoredProfiles) : undefined,
+  };
+  return { state: read, removed };
+}
+
+/** The names of tables and views, in lower case. */
+async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
+  const rows = await engine.rows(`
+    SELECT lower(table_name) AS name
+    FROM information_schema.tables
+    WHERE table_catalog = current_database() AND table_schema = 'main'`);
+  return new Set(rows.map(({ name }) => String(name)));
+}
+
+/** True for a file that was loaded, false for one that may be. Throws UserError for any other. */
+async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<boolean> {
+  const { file } = engine;
+  const present = OWN_NAMES.filter((name) => tables.has(name));
+  if (present.length === 0) return false;
+  if (!tables.has(STATE)) throw configError(`${file} has a table "${present[0]}" that is not ours: give another file.`);
+  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
+  if (Number(v) !== STORE_VERSION) {
+    const [which, advice] =
+      Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+    throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
+  }
+  const missing = OWN_NAMES.filter((name) => !tables.has(name));
+  if (missing.length === 0) return true;
+  throw configError(`${file} lacks ${missing.join(', ')}: restore it from a copy, or load into another file.`);
+}
+
+/** Throws UserError for a file with a table of profiles that is not this program's. */
+export async function refuseForeignProfiles(engine: Engine, state: TableState | undefined): Promise<void> {
+  const { name } = USER_PROFILES;
+  if (state?.profiles !== undefined || !(await tableNames(engine)).has(name)) return;
+  throw configError(
+    `${engine.file} has a table "${name}" that is not ours: rename it, set user_profiles to false, or give another file.`,
+  );
+}
+
+/** The tables of a file that this program did not make. */
+export async function foreignTables(engine: Engine, { profiles }: TableState): Promise<string[]> {
+  const own = new Set([...OWN_NAMES, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
+  const rows = await engine.rows(`
+    SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
+    FROM duckdb_tables()
+    WHERE database_name = current_database() AND NOT internal
+    ORDER BY 1`);
+  return rows.map(({ name }) => String(name)).filter((name) => !own.has(name));
+}
+
+/** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
+export async function makeTables(engine: Engine, { columns, timezone }: TableState): Promise<void> {
+  await makeTable(engine, EVENTS, columns, timezone);
+  await createViews(engine, columns);
+  await engine.run(
+    `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
+  );
+  await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
+  await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($1, $2)`, [STORE_VERSION, timezone]);
+  for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
+}
+
+/** Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a commit. */
+export async function writeState(engine: Engine, state: TableState): Promise<void> {
+  await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2, profiles = $3`, [
+    JSON.stringify(state.exportState ?? null),
+    state.suppressionLength ?? null,
+    state.profiles === undefined ? null : JSON.stringify(state.profiles),
+  ]);
+  await replaceRecords(engine, COLUMNS, state.columns);
+  await replaceRecords(engine, DAYS, [...state.receipts.values()]);
+  await replaceRecords(engine, CHANGES, state.changes);
+}

@@ -1,0 +1,119 @@
+import { identifier, literal } from '../../cells/types/sql.ts';
+import { TYPES } from '../../cells/types/types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { valueAfter } from '../../engine/conversions.ts';
+import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { eventItems, eventLogs } from '../../engine/views.ts';
+import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
+import type { OWN_COLUMNS } from '../../table/names.ts';
+import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
+
+// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments, and the views over them.
+
+/** The types of this program's own columns in a DuckDB file. */
+export const OWN_TYPES_IN_DUCKDB = {
+  _key: 'VARCHAR',
+  event_date: 'DATE',
+  _rescued: 'JSON',
+  _loaded_at: 'TIMESTAMP',
+} as const satisfies Record<(typeof OWN_COLUMNS)[number], string>;
+
+const TABLE_COMMENTS = {
+  events: 'A row for each row of the export.',
+  user_profiles: 'A profile each, as the last snapshot had them.',
+};
+const OWN_COMMENTS = {
+  _key: 'Identifies the row in its day: df_event_detail_log_id (of a profile df_unified_id), #2, #3… if that repeats, or a hash of the row without one.',
+  event_date: 'The day under which the service exported the row.',
+  _rescued: 'Cells that did not fit the type of their column, by column name.',
+  _loaded_at: 'When the export that brought the row was requested, in UTC.',
+};
+/** With more columns, comments take seconds: each costs as much as the table is wide. */
+const COMMENTED_COLUMNS = 500;
+
+export const VIEWS = {
+  event_logs: 'An event each, without item columns: of its rows the one of the lowest item position.',
+  event_items: 'An item each, with the short names of item columns.',
+};
+
+const typeSql = ({ type }: Typed, timezone: string | null): string => TYPES[type].duckdb(timezone !== null);
+
+/** Makes a table for these columns. */
+export async function makeTable(
+  engine: Engine,
+  { name, ownColumns }: Table,
+  columns: readonly StoredColumn[],
+  timezone: string | null,
+): Promise<void> {
+  const own = ownColumns.map((column) => `${column} ${OWN_TYPES_IN_DUCKDB[column]}`);
+  const typed = typedColumns(columns).map((column) => `${identifier(column.name)} ${typeSql(column, timezone)}`);
+  await engine.run(`CREATE TABLE ${name} (${[...own, ...typed].join(', ')})`);
+  await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
+  for (const column of ownColumns) await commentColumn(engine, name, column, OWN_COMMENTS[column]);
+  await commentColumns(engine, name, columns);
+}
+
+/**
+ * Adds and alters the columns of `events` as planned. Called first of all in a transaction: DuckDB refuses it after a
+ * DELETE.
+ */
+export async function alterEvents(
+  engine: Engine,
+  plan: readonly PlannedColumn[],
+  timezone: string | null,
+): Promise<void> {
+  for (const column of typedColumns(plan)) {
+    const name = identifier(column.name);
+    const type = typeSql(column, timezone);
+    if (column.before === null) await engine.run(`ALTER TABLE events ADD COLUMN ${name} ${type}`);
+    if (!isRetyped(column)) continue;
+    const value = valueAfter(column, zoneOf(timezone));
+    await engine.run(`ALTER TABLE events ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
+  }
+  await commentColumns(engine, EVENTS.name, plan, isAltered);
+  await createViews(engine, plan);
+}
+
+/** True for a column that a batch adds or re-types. */
+export const isAltered = ({ before, type }: PlannedColumn): boolean => type !== before;
+
+async function commentColumns<C extends StoredColumn>(
+  engine: Engine,
+  table: Table['name'],
+  columns: readonly C[],
+  isCommented: (column: C) => boolean = () => true,
+): Promise<void> {
+  const typed = typedColumns(columns);
+  if (typed.length > COMMENTED_COLUMNS) return;
+  for (const column of typed.filter(isCommented)) {
+    const { name, source, group, type } = column;
+    const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
+    await commentColumn(engine, table, name, text);
+  }
+}
+
+async function commentColumn(engine: Engine, table: Table['name'], column: string, text: string): Promise<void> {
+  await engine.run(`COMMENT ON COLUMN ${table}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
+}
+
+/** Inserts typed rows into a table. Throws unless it takes all of them. */
+export async function insertRows(engine: Engine, { name, ownColumns }: Table, rows: TypedRows): Promise<void> {
+  const { own, columns, values, from, days } = rows;
+  const names = [...ownColumns, ...columns.map((column) => column.name)].map(identifier).join(', ');
+  const inserted = await engine.run(`
+    INSERT INTO ${name} (${names})
+    SELECT ${[...ownColumns.map((column) => own[column]), ...values].join(', ')}
+    FROM ${from}`);
+  checkRowCount(days, inserted, engine.file);
+}
+
+/** Makes `event_logs` and `event_items` anew over these columns. */
+export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const typed = typedColumns(columns);
+  const queries = { event_logs: eventLogs(typed), event_items: eventItems(typed) };
+  for (const view of ['event_logs', 'event_items'] as const) {
+    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queries[view]}`);
+    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(VIEWS[view])}`);
+  }
+}
