@@ -3,15 +3,37 @@ import { join } from 'node:path';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';
-import { filesTarget } from './files/files-target.ts';
+import type { FilesFormat } from './files/format.ts';
+
+/** Makes a target of one Parquet file a day. */
+function filesTarget(
+  descriptor: Pick<StatefulTarget, 'name' | 'placeKind'>,
+  load: () => Promise<FilesFormat>,
+): StatefulTarget {
+  return {
+    ...descriptor,
+    async open(place, options) {
+      const [format, { openFilesSink }] = await Promise.all([load(), import('./files/files-sink.ts')]);
+      return openFilesSink(format, { ...options, place });
+    },
+    async maintenance() {
+      const [format, { maintenanceOf }] = await Promise.all([load(), import('./files/maintenance.ts')]);
+      return maintenanceOf(format);
+    },
+    async people() {
+      const [format, { peopleIn }] = await Promise.all([load(), import('./files/people-in-files.ts')]);
+      return peopleIn(format);
+    },
+  };
+}
 
 const parquet = filesTarget(
   { name: 'parquet', placeKind: 'dir' },
-  async () => (await import('./files/parquet/folder.ts')).PARQUET,
+  async () => (await import('./files/parquet/folder-log.ts')).PARQUET,
 );
 const delta = filesTarget(
   { name: 'delta', placeKind: 'url' },
-  async () => (await import('./files/delta/log.ts')).DELTA,
+  async () => (await import('./files/delta/delta-place.ts')).DELTA,
 );
 
 // A new target is a folder of its own and a line here, in the order of help.

@@ -1,17 +1,21 @@
+// This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
+// adds how a place is opened, and a log: which files are live, and how a change becomes visible. `files-place.ts` is an
+// open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` are what is done with it, for both formats.
+
 import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
 import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { PlannedColumn } from '../../table/column-plan.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { RunRecord, TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
-import type { PlaceOptions } from '../contract.ts';
+import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
 
-/** The file with all rows of a day. */
+/** The file with all rows of a day, or of the profiles. */
 export interface DayFile {
+  /** Of the profiles: the day of their receipt. */
   readonly day: Day;
   /** Path from the root of the storage, with `/`. */
   readonly path: string;
@@ -24,14 +28,21 @@ export interface DayFile {
 }
 
 /** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt'> & { readonly facts: WrittenFile['columns'] };
+export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
 
-/** A version of a place. */
-export interface Snapshot {
+/** A place at one moment. */
+export interface Version {
   readonly state: TableState;
+  /** The live files of `events`. */
   readonly files: ReadonlyMap<Day, DayFile>;
   /** The file of `state.profiles`; undefined if that has no row. */
   readonly profiles?: DayFile | undefined;
+  /** Days whose file is damaged, or older than their receipt, with what is known of the right one. The file stays. */
+  readonly damaged: ReadonlyMap<Day, DayFile | undefined>;
+  /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
+  readonly unfinished: ReadonlySet<Day>;
+  /** True if `state` marks days as pruned that are not stored as such yet. */
+  readonly isAhead: boolean;
 }
 
 /** A change of the table, and the state after it. A day whose file leaves has either a new one, or no rows any more. */
@@ -43,8 +54,8 @@ export interface Change {
   readonly added: readonly NewFile[];
   /** The table of profiles has another file, or none; `state.profiles` is what it then holds. */
   readonly profiles?: { readonly removed: DayFile | undefined; readonly added: NewFile | undefined };
-  /** Of a purge: a local file of the keys that leave, JSON lines of `day` and `key`. */
-  readonly keys?: string;
+  /** Of a purge: a query of `day` and `key` of the rows of `events` that leave. */
+  readonly leaving?: string;
 }
 
 /**
@@ -56,43 +67,57 @@ export type CommitChange = (change: Change) => Promise<void>;
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
-  readonly snapshot: Snapshot | undefined;
-  /** Days whose file is damaged, or older than their receipt: it stays, and is not in the snapshot. */
-  readonly damaged: readonly Day[];
-  /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
-  readonly unfinished: ReadonlySet<Day>;
-  /** True if the snapshot marks days as pruned that are not stored as such yet. */
-  readonly isAhead: boolean;
-  /** Makes the latest version the snapshot. */
-  read(): Promise<void>;
+  readonly version: Version | undefined;
+  /** Reads the latest version; false if it is the one that was known. */
+  read(): Promise<boolean>;
   /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T>;
-  /** All columns that a file can have, in their order, with their types. */
-  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
-  /** True if a purge must hand over the keys that leave, so that it can be finished after a kill. */
-  readonly notesKeys: boolean;
-  /** The path of a new file. */
-  pathOf(day: Day, table: Table['name']): string;
   /** Throws a configuration failure if others' files lie where the table of profiles would. */
   refuseForeignProfiles(): Promise<void>;
-  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
-  readonly isUniform: boolean;
-  /** The files that must be written anew in the commit of a plan, since the types of their columns change. */
-  outdated(columns: readonly PlannedColumn[]): readonly DayFile[];
-  /** Throws unless a purge could remove every byte of these files. Changes nothing. */
-  tryErase(removed: Change['removed']): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
-  erase(): Promise<void>;
-  recordRun(run: RunRecord): Promise<void>;
-  /** Removes what no reader needs any more; called after a load. */
+  erase?(): Promise<void>;
+  /** Called at the end of a load: removes what no reader needs any more, and names what is damaged. */
   tidy(): Promise<void>;
+  /** Stores how a run ended, if something was loaded before. */
+  recordRun(run: RunRecord): Promise<void>;
   /** Files among those of the table that this program did not write: they stay. */
   foreign(): Promise<string[]>;
   /** Differences in the log itself. */
   check(): Promise<Difference[]>;
-  /** False if files of the snapshot may have changed since it was read. */
-  isUnchanged(): Promise<boolean>;
 }
+
+/** One kind of place with Parquet files. */
+export interface FilesFormat {
+  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
+  readonly isUniform: boolean;
+  storageOf(options: FilesOptions): Promise<Storage>;
+  /** Throws a configuration failure if others' files lie where those of the table would. */
+  refuseForeign(storage: Storage): Promise<void>;
+  logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
+  /** All columns that a file can have, in their order, with their types. */
+  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
+  /** The path of a new file, from the root of the storage. */
+  pathOf(day: Day, table: Table['name']): string;
+  /** Derives the name of a column from that in the export; absent: the same. */
+  columnName?(source: string): string;
+}
+
+export interface LogParts {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** A local folder of this run. */
+  readonly folder: string;
+}
+
+export interface FilesOptions
+  extends PlaceOptions,
+    Partial<Pick<OpenOptions, 'timezone' | 'userProfiles' | 'retentionMs'>> {
+  /** The place as it was given: a folder or an address. */
+  readonly place: string;
+}
+
+/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
+export type OpenMode = 'read' | 'rewrite' | 'load';
 
 /** Thrown by `commit` if another writer committed first. */
 export class LostRace extends UserError {
@@ -109,34 +134,3 @@ export const foreignError = (place: string, table: Table['name'] = 'events'): Us
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,
     { where: { file: place } },
   );
-
-export interface FilesOptions extends PlaceOptions {
-  /** The place as it was given: a folder or an address. */
-  readonly place: string;
-  /** Time zone of the configuration; undefined where only the stored one counts. */
-  readonly timezone?: string | undefined;
-  /** False where the table of profiles is not looked at. */
-  readonly userProfiles?: boolean | undefined;
-  /** Time that files which left the table stay for its readers (ms); undefined: as the last load set it. */
-  readonly retentionMs?: number | undefined;
-}
-
-/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
-export type OpenMode = 'read' | 'rewrite' | 'load';
-
-/** One kind of place with Parquet files. */
-export interface FilesFormat {
-  storageOf(options: FilesOptions): Promise<Storage>;
-  /** Throws a configuration failure if others' files lie where those of the table would. */
-  refuseForeign(storage: Storage): Promise<void>;
-  logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
-  /** Derives the name of a column from that in the export; absent: the same. */
-  columnName?(source: string): string;
-}
-
-export interface LogParts {
-  readonly storage: Storage;
-  readonly engine: Engine;
-  /** A local folder of this run. */
-  readonly folder: string;
-}

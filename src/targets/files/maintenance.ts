@@ -7,7 +7,6 @@ import {
   checkProfiles,
   checkRows,
   type Difference,
-  damagedWarning,
   dayWarnings,
   difference,
   sharedKeysWarning,
@@ -16,13 +15,12 @@ import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
+import { type FilesPlace, reading, withPlace } from './files-place.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
-import { fingerprint } from './parquet-file.ts';
-import { type FilesPlace, reading, withPlace } from './place.ts';
-import { describeFile } from './rows.ts';
+import { describeFile, fingerprint } from './parquet-file.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.snapshot?.state),
+  readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.version?.state),
   verify: (place, options) =>
     reading(
       format,
@@ -36,22 +34,22 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
 
 /** Compares every file with the log, and all rows with the receipts. */
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
-  const { state, files } = place.snapshot;
-  const differences = [...(await place.log.check()), ...damagedFiles(place)];
+  const { state, files } = place.version;
+  const differences = [...(await place.log.check())];
   for (const file of files.values()) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file, state)));
   }
   differences.push(...(await checkProfilesFile(place)));
   const warnings = dayWarnings(state);
-  const { size } = place.log.unfinished;
+  const { size } = place.version.unfinished;
   if (size > 0) {
     warnings.push(
       `${plainCount(size, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
     );
   }
   if (differences.length > 0) return { differences, warnings };
-  const from = await place.rowsOf(files.values());
+  const from = await place.rows();
   const counted = from === undefined ? new Map<Day, number>() : await rowsByDay(place.engine, from);
   differences.push(...checkRows(state.receipts, counted));
   if (from !== undefined) {
@@ -61,9 +59,6 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   }
   return { differences, warnings };
 }
-
-const damagedFiles = ({ log: { damaged } }: FilesPlace): Difference[] =>
-  damaged.length === 0 ? [] : [difference('files', damagedWarning(damaged))];
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
 async function checkFile(
@@ -76,8 +71,8 @@ async function checkFile(
   const found = await fingerprint(local).catch(() => undefined);
   if (found === undefined) return [difference('files', `${path} is missing`)];
   if (found !== sha256) return [difference('files', `${path} is not the file that was written`)];
-  if (place.log.unfinished.has(file.day)) return [];
-  const expected = new Map(place.log.columnsOf(state).map(({ name, type }) => [name, type]));
+  if (place.version.unfinished.has(file.day)) return [];
+  const expected = new Map(place.format.columnsOf(state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
   const odd = described.find(({ name, type }) => expected.get(name) !== type);
   const message = `${path} has ${plainCount(rows, 'row')} and the column ${odd?.name} of type ${odd?.type}`;
@@ -86,7 +81,7 @@ async function checkFile(
 
 /** Checks the file of profiles, and its rows. */
 async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
-  const { state, profiles: file } = place.snapshot;
+  const { state, profiles: file } = place.version;
   const table = profilesOf(state);
   if (table === undefined) return [];
   const differences = file === undefined ? [] : await checkFile(place, file, table);
@@ -98,9 +93,9 @@ async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
 }
 
 async function report(place: FilesPlace): Promise<TargetReport> {
-  const { state, files, profiles } = place.snapshot;
+  const { state, files, profiles } = place.version;
   const { columns, timezone } = state;
-  const events = await place.rowsOf(files.values());
+  const events = await place.rows();
   const counted = await countForReport(place.engine, { events, columns, zone: zoneOf(timezone) });
   const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
   return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
@@ -108,9 +103,9 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
-  const planned = ({ snapshot: { state, files }, log }: FilesPlace) => {
+  const planned = ({ version: { state, files }, format: { pathOf } }: FilesPlace) => {
     const { days, rows } = prunedBefore(state.receipts, before);
-    const removed = days.map((day) => files.get(day) ?? { day, path: log.pathOf(day, EVENTS.name) });
+    const removed = days.map((day) => files.get(day) ?? { day, path: pathOf(day, EVENTS.name) });
     return { days, removed, rows };
   };
   if (!execute) {
@@ -122,7 +117,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
   return withPlace(format, options, 'rewrite', (place) =>
     place.exclusively(async (commit) => {
       const { days, removed, rows } = planned(place);
-      const { state } = place.snapshot;
+      const { state } = place.version;
       const changedAt = nextChange(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
       if (days.length > 0) await commit({ kind: 'prune', state: after, removed, added: [] });

@@ -1,13 +1,18 @@
-// This folder: what `parquet` and `delta` share: a table `events` of one Parquet file a day. A format adds how a place is
-// opened, and a log: which files are live, and how a change becomes visible.
-
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import type { Day } from '../../base/days.ts';
 import { VERSION } from '../../base/version.ts';
 import { identifier, literal, pathLiteral } from '../../cells/types/sql.ts';
+import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/type.ts';
+import { sqlWiden, TYPES } from '../../cells/types/types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { castToColumn, type DescribedColumn, describe } from '../../engine/conversions.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
-import type { StoredProfiles } from '../../table/place-state.ts';
+import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import { typedColumns } from '../../table/tables.ts';
+
+// A Parquet file of a day: its columns, and how it is written, read, and written anew.
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 const ROW_GROUP_ROWS = 61_440;
@@ -18,15 +23,39 @@ const ZSTD_LEVEL = 1;
 /** Different values at which a large file gives up a dictionary, which takes time: ids never repeat. */
 const DICTIONARY_VALUES = 4_096;
 const READ_BYTES = 1 << 20;
+/** The keys of a file's metadata: its receipt as JSON, and the instant at which it was written (ISO, UTC). */
+const RECEIPT_KEY = 'dfinery.receipt';
+const WRITTEN_KEY = 'dfinery.written_at';
 /** The key of the metadata of the file of profiles with what the place holds of them, as JSON. */
-export const PROFILES_KEY = 'dfinery.profiles';
-/** The key of a file's metadata with its receipt, as JSON. */
-export const RECEIPT_KEY = 'dfinery.receipt';
-/** The key of a file's metadata with the instant at which it was written (ISO, UTC). */
-export const WRITTEN_KEY = 'dfinery.written_at';
+const PROFILES_KEY = 'dfinery.profiles';
+
+export const PARTITION_COLUMN = 'event_date';
+/** The columns of this program that a file has; `event_date` is its partition. */
+const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
+
+/** What decides the columns of a file. */
+type Columns = Pick<TableState, 'columns' | 'timezone'>;
+
+/** The folder of a day, from the root of the storage. */
+export const dayFolder = (day: Day): string => `events/${PARTITION_COLUMN}=${day}`;
+
+/** All columns that a file can have, in their order, with their types. `loadedAt`: the type of `_loaded_at`. */
+export const columnsOfFiles = (
+  { columns, timezone }: Columns,
+  loadedAt: DuckDbType = 'TIMESTAMP',
+): DescribedColumn[] => [
+  { name: '_key', type: 'VARCHAR' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: loadedAt },
+  ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(timezone !== null) })),
+];
+
+/** The columns of a Parquet file, as they are in it. */
+export const describeFile = (engine: Engine, path: string): Promise<DescribedColumn[]> =>
+  describe(engine, `SELECT * FROM ${readParquet([path])}`);
 
 /** DuckDB's statistics of a column of a file that it wrote. */
-interface ColumnFacts {
+interface ColumnStatistics {
   /** Rows without a value. */
   readonly nulls: number;
   /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
@@ -42,10 +71,12 @@ export interface WrittenFile {
   readonly sha256: string;
   /** Instant (ISO, UTC). */
   readonly writtenAt: string;
-  readonly columns: ReadonlyMap<string, ColumnFacts>;
+  /** By the name of the column. */
+  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
-export interface ParquetToWrite {
+/** The rows of a file that is to be written, and what it says of them. */
+interface FileSource {
   readonly query: string;
   /** Number of its rows. */
   readonly rows: number;
@@ -57,7 +88,7 @@ export interface ParquetToWrite {
 /** Writes a query into a Parquet file that does not exist yet. */
 export async function writeParquet(
   engine: Engine,
-  { query, rows, receipt, profiles }: ParquetToWrite,
+  { query, rows, receipt, profiles }: FileSource,
   path: string,
 ): Promise<WrittenFile> {
   const writtenAt = new Date(engine.options.clock.now()).toISOString();
@@ -76,12 +107,12 @@ export async function writeParquet(
     'RETURN_STATS, USE_TMP_FILE false',
   ];
   const [row] = await engine.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
-  const { columns, lists } = statisticsOf(row);
+  const { statistics, lists } = statisticsOf(row);
   for (const [name, nulls] of await countAbsent(engine, path, lists)) {
-    columns.set(name, { nulls, least: null, greatest: null });
+    statistics.set(name, { nulls, least: null, greatest: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
-  return { local: path, rows: count, bytes, columns, writtenAt, sha256: await fingerprint(path) };
+  return { local: path, rows: count, bytes, statistics, writtenAt, sha256: await fingerprint(path) };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
@@ -90,20 +121,20 @@ const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
 function statisticsOf(row: ResultRow) {
-  const columns = new Map<string, ColumnFacts>();
+  const statistics = new Map<string, ColumnStatistics>();
   const lists: string[] = [];
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
     const [, quoted = '', element] = COLUMN.exec(key) ?? [];
     const name = quoted.replaceAll('""', '"');
-    const facts = new Map(value.map((one) => [one.key, one.value]));
+    const values = new Map(value.map((entry) => [entry.key, entry.value]));
     if (element !== undefined) lists.push(name);
-    columns.set(name, {
-      nulls: Number(facts.get('null_count')),
-      least: facts.get('min') ?? null,
-      greatest: facts.get('max') ?? null,
+    statistics.set(name, {
+      nulls: Number(values.get('null_count')),
+      least: values.get('min') ?? null,
+      greatest: values.get('max') ?? null,
     });
   }
-  return { columns, lists };
+  return { statistics, lists };
 }
 
 /** Counts rows without a list: of a list, DuckDB's statistics are those of its elements. */
@@ -112,6 +143,61 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
   const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquet([path])}`);
   return lists.map((name, i) => [name, Number(row[`n${i}`])]);
+}
+
+/** A file that is written anew. `local` is where it is, `rows` are those that stay. */
+interface Rewriting extends Omit<FileSource, 'query'> {
+  readonly local: string;
+  /** What decides its columns. */
+  readonly table: Columns;
+  /** True if it gets the columns that it lacks, without a value. */
+  readonly isUniform: boolean;
+  /** SQL, TRUE for the rows that leave, else FALSE. */
+  readonly without?: string | undefined;
+}
+
+/** Writes a file anew, with the columns of a table in their types, without the rows that leave. */
+export async function rewriteParquet(engine: Engine, rewriting: Rewriting, path: string): Promise<WrittenFile> {
+  const { local, table, isUniform, without, rows } = rewriting;
+  const conformed = selectConformed(local, await describeFile(engine, local), table, isUniform);
+  const query = without === undefined ? conformed : `SELECT * FROM (${conformed}) WHERE NOT ${without}`;
+  const written = await writeParquet(engine, { ...rewriting, query }, path);
+  if (written.rows === rows) return written;
+  throw new RangeError(`${local} came to ${written.rows} rows instead of ${rows}`);
+}
+
+/**
+ * The SELECT of the rows of a file, with columns in the types of a table: a value of an earlier, narrower type is
+ * widened. A column that the file lacks is NULL, or left out unless `isUniform`. `inFile`: the columns in the file.
+ */
+export function selectConformed(
+  path: string,
+  inFile: readonly DescribedColumn[],
+  { columns, timezone }: Columns,
+  isUniform = true,
+): string {
+  const zone = zoneOf(timezone);
+  const stored = new Map(inFile.map(({ name, type }) => [name, columnTypeOf(type)]));
+  const kept = typedColumns(columns).filter(({ name }) => isUniform || stored.has(name));
+  const values = kept.map(({ name, type }) => {
+    const before = stored.get(name);
+    const value = before === undefined ? 'NULL' : sqlWiden(identifier(name), before, type, zone);
+    return `${castToColumn(value, type, zone)} AS ${identifier(name)}`;
+  });
+  return `SELECT ${[...FILE_COLUMNS, ...values].join(', ')} FROM ${readParquet([path])}`;
+}
+
+/** The type of a column by its type in a file. */
+const columnTypeOf = (inFile: DuckDbType): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => [true, false].some((asInstants) => TYPES[type].duckdb(asInstants) === inFile));
+
+/** What a file says of itself, as texts; undefined what it lacks. Throws for what is no Parquet file. */
+export async function readMetadata(engine: Engine, path: string) {
+  const rows = await engine.rows(
+    `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(path)})`,
+  );
+  const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
+  return { receipt: texts.get(RECEIPT_KEY), writtenAt: texts.get(WRITTEN_KEY), profiles: texts.get(PROFILES_KEY) };
 }
 
 /** The rows of a Parquet file, by its footer. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
@@ -35,7 +35,6 @@ describe('a Delta table on a disk', () => {
       `event_date=${D1}/part-ID.parquet`,
       `event_date=${D2}/part-ID.parquet`,
     ]);
-    expect(actions(0, 'txn')).toMatchObject([{ appId: 'dfinery-elt' }]);
     const [{ schemaString, partitionColumns }] = actions(0, 'metaData');
     expect([String(schemaString).includes('a_b_c'), partitionColumns]).toEqual([true, ['event_date']]);
   });
@@ -99,6 +98,28 @@ describe('a Delta table on a disk', () => {
     await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
     await expect(place.verify()).rejects.toMatchObject({ exitCode: 2 });
     expect(filesBelow(place.place)).toEqual(before);
+  });
+
+  it('leaves the log of an empty table of somebody else beside it as it is, also in a purge', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const foreign = join(place.place, 'user_profiles/_delta_log');
+    mkdirSync(foreign, { recursive: true });
+    const metaData = {
+      id: 'x',
+      format: { provider: 'parquet', options: {} },
+      schemaString: '{}',
+      partitionColumns: [],
+    };
+    const lines = [
+      { protocol: { minReaderVersion: 1, minWriterVersion: 2 } },
+      { metaData: { ...metaData, configuration: {} } },
+    ];
+    for (const [version, line] of lines.entries()) {
+      writeFileSync(join(foreign, `${String(version).padStart(20, '0')}.json`), JSON.stringify(line));
+    }
+    const before = filesBelow(foreign);
+    expect(await place.purge(['m1'])).toMatchObject({ rowsRemoved: 1, unreached: [] });
+    expect(filesBelow(foreign)).toEqual(before);
   });
 
   it('counts a day that another program deleted in the table as pruned', async () => {

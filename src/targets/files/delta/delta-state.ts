@@ -5,7 +5,7 @@ import { parseState } from '../../../extract/export-state.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { FIRST_COLUMNS } from '../../../table/tables.ts';
-import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../stored.ts';
+import { changesOf, checked, columnsOf, damagedError, parseJson, receiptOf, refuseNewer } from '../stored-parts.ts';
 import type { Action } from './protocol/entry.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
@@ -39,7 +39,7 @@ const domainsOf = ({ timezone, suppressionLength, columns, exportState, changes,
   return entries.map(([domain, value]) => ({ domain, configuration: JSON.stringify(value), removed: false }));
 };
 
-/** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */
+/** The actions that store what a change makes of the state. Profiles leave the receipt of those before. */
 export function stateActions(before: Domains, state: TableState): Action[] {
   const stored = domainsOf(state);
   const domains = new Set(stored.map(({ domain }) => domain));

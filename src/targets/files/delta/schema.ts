@@ -3,7 +3,7 @@ import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { columnsOfFiles, PARTITION_COLUMN } from '../rows.ts';
+import { columnsOfFiles, PARTITION_COLUMN } from '../parquet-file.ts';
 import type { Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */
@@ -19,7 +19,7 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
 export const columnsOfTable = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
   columnsOfFiles(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
-/** A snapshot has no partitions. */
+/** Profiles have no partitions. */
 export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */

@@ -4,115 +4,95 @@ import { join } from 'node:path';
 import { type Day, isDay } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
-import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import type { StoredProfiles } from '../../../table/place-state.ts';
-import type { StoredReceipt } from '../../../table/receipts.ts';
-import { fingerprint, PROFILES_KEY, RECEIPT_KEY, rowsOfFile, WRITTEN_KEY } from '../parquet-file.ts';
-import { describeFile, PARTITION_COLUMN } from '../rows.ts';
-import { profilesOf, receiptOf } from '../stored.ts';
+import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
+import { nextChange, receiptsOf, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import type { Version } from '../format.ts';
 import {
+  columnsOfFiles,
+  describeFile,
+  fingerprint,
+  PARTITION_COLUMN,
+  readMetadata,
+  rowsOfFile,
+} from '../parquet-file.ts';
+import { receiptOf, storedProfilesOf } from '../stored-parts.ts';
+import {
+  columnFacts,
+  dayFile,
   type FolderFile,
   type FolderState,
-  filePath,
-  PROFILES_PATH,
-  type ProfilesFile,
-  profilesFile,
+  folderFrom,
+  PROFILES_FILE,
+  STATE_FILE,
   schemaOf,
-} from './state-file.ts';
+} from './folder-state.ts';
 
-export const FILE = 'data.parquet';
 export const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
 
-/** The size and the time of a file on the disk. */
-type FileFacts = Pick<FolderFile, 'bytes' | 'modified'>;
-
-/** The files of a folder beside its state. */
-export interface FolderFiles {
-  /** The files that are as the state says, copies of them, and those that a killed run left. */
+/** A folder as it is on the disk: its state, completed by what its files say where they differ from it. */
+export interface FolderVersion extends FolderState, Version {
+  /** The text of `_dfinery.json`; undefined before the first commit. */
+  readonly text: string | undefined;
   readonly files: ReadonlyMap<Day, FolderFile>;
-  /** Receipts of the files that a killed run left. */
-  readonly receipts: readonly StoredReceipt[];
-  /** Days whose file is damaged or older, with what the state says of the file. */
+  readonly profiles?: FolderFile | undefined;
   readonly damaged: ReadonlyMap<Day, FolderFile | undefined>;
+  /** True if the file of profiles is there, and damaged. */
+  readonly hasDamagedProfiles: boolean;
 }
 
-/**
- * Compares the files of a folder with its state. A file of the known size and time is believed, any other is hashed:
- *
- *   the hash     written      the file
- *   is known                  was copied: the state's receipt holds
- *   is another   later        was left by a killed run: its own receipt holds
- *   is another   before       is damaged or older
- */
-export async function compareFiles(
+/** Reads a folder. `text`: that of its `_dfinery.json`. Calls `onRemoved` with days whose file somebody removed. */
+export async function readFolder(
   engine: Engine,
   root: string,
-  { state, files: stored }: FolderState,
-): Promise<FolderFiles> {
+  text: string,
+  onRemoved: (days: readonly Day[]) => void,
+): Promise<FolderVersion> {
+  const stored = folderFrom(text, join(root, STATE_FILE));
+  const { state } = stored;
   const files = new Map<Day, FolderFile>();
-  const receipts: StoredReceipt[] = [];
   const damaged = new Map<Day, FolderFile | undefined>();
-  for (const [day, facts] of await listFiles(root)) {
-    const known = stored.get(day);
-    if (known !== undefined && known.bytes === facts.bytes && known.modified === facts.modified) {
-      files.set(day, known);
-      continue;
+  const adopted: StoredReceipt[] = [];
+  for (const [day, onDisk] of await listDays(root)) {
+    const known = stored.files.get(day);
+    const knownAt = known?.writtenAt ?? state.receipts.get(day)?.changed_at;
+    const compared = await compareFile(engine, root, dayFile(day), { known, knownAt, onDisk });
+    if (compared === undefined || compared.file.day !== day) damaged.set(day, known);
+    else {
+      files.set(day, compared.file);
+      if (compared.receipt !== undefined) adopted.push(compared.receipt);
     }
-    const path = join(root, filePath(day));
-    const sha256 = await fingerprint(path);
-    if (known?.sha256 === sha256) {
-      files.set(day, { ...known, ...facts });
-      continue;
-    }
-    const own = await readOwnFacts(engine, day, path);
-    if (own !== undefined && own.writtenAt > (known?.writtenAt ?? state.receipts.get(day)?.changed_at ?? '')) {
-      const { receipt, ...file } = own;
-      files.set(day, { ...file, ...facts, day, path: filePath(day), rows: receipt.rows_stored, sha256 });
-      receipts.push(receipt);
-    } else damaged.set(day, known);
   }
-  return { files, receipts, damaged };
+  const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
+  const removed = [...receipts.values()]
+    .filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day) && !damaged.has(day))
+    .map(({ day }) => day);
+  if (removed.length > 0) onRemoved(removed);
+  const changedAt = nextChange(receipts, engine.options.clock.now());
+  const version = {
+    ...{ text, files, damaged, isAhead: false },
+    ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),
+  };
+  return { ...version, unfinished: new Set(outdatedFiles(version).map(({ day }) => day)) };
 }
 
-/**
- * The table of profiles as its file has it. A file that is not the known one says itself what it holds; undefined for one
- * that does not.
- */
-export async function readProfiles(
-  engine: Engine,
-  root: string,
-  { state, profiles: known }: FolderState,
-): Promise<{ readonly profiles: StoredProfiles; readonly file: ProfilesFile | undefined } | undefined> {
-  const path = join(root, PROFILES_PATH);
-  const facts = sizeOf(path);
-  if (facts === undefined)
-    return state.profiles?.receipt.rows_stored === 0 ? { profiles: state.profiles, file: undefined } : undefined;
-  if (state.profiles !== undefined && known?.bytes === facts.bytes && known.modified === facts.modified) {
-    return { profiles: state.profiles, file: known };
-  }
-  const sha256 = await fingerprint(path);
-  if (state.profiles !== undefined && known?.sha256 === sha256) {
-    return { profiles: state.profiles, file: { ...known, ...facts } };
-  }
-  try {
-    const { text } = await engine.row(`
-      SELECT any_value(decode(value)) FILTER (WHERE decode(key) = ${literal(PROFILES_KEY)}) AS text
-      FROM parquet_kv_metadata(${pathLiteral(path)})`);
-    const profiles = profilesOf(jsonOf(String(text)), path);
-    const rows = await rowsOfFile(engine, path);
-    if (profiles === undefined || rows !== profiles.receipt.rows_stored) return undefined;
-    return { profiles, file: profilesFile(profiles, state.timezone, { ...facts, rows, sha256 }) };
-  } catch (error) {
-    engine.options.signal?.throwIfAborted();
-    if (codeOf(error) === 'EACCES') throw error;
-    return undefined;
-  }
+/** The files that have other columns, or columns of other types, than the state. */
+export function outdatedFiles({ state, files }: FolderState): FolderFile[] {
+  const schema = schemaOf(columnsOfFiles(state));
+  return [...files.values()].filter((file) => file.schema !== schema);
 }
+
+/** The size and the time of a file on the disk; undefined if there is none. */
+export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat && { bytes: stat.size, modified: stat.mtimeMs };
+}
+
+type OnDisk = NonNullable<ReturnType<typeof sizeAndTime>>;
 
 /** The files of days, by day. Sizes and times of 1,000 files take 5 ms at once, and 100 one after the other. */
-async function listFiles(root: string): Promise<Map<Day, FileFacts>> {
-  const files = new Map<Day, FileFacts>();
+async function listDays(root: string): Promise<Map<Day, OnDisk>> {
+  const days = new Map<Day, OnDisk>();
   const names = await readdir(join(root, 'events')).catch((error) => {
     if (codeOf(error) === 'ENOENT') return [];
     throw error;
@@ -120,35 +100,70 @@ async function listFiles(root: string): Promise<Map<Day, FileFacts>> {
   for (const name of names.sort()) {
     const day = DAY_FOLDER.exec(name)?.[1];
     if (day === undefined || !isDay(day)) continue;
-    const facts = factsOf(root, day);
-    if (facts !== undefined) files.set(day, facts);
+    const onDisk = sizeAndTime(join(root, dayFile(day)));
+    if (onDisk !== undefined) days.set(day, onDisk);
   }
-  return files;
+  return days;
 }
 
-/** The size and the time of the file of a day; undefined if there is none. */
-export function factsOf(root: string, day: Day): FileFacts | undefined {
-  return sizeOf(join(root, filePath(day)));
+/** The profiles as their file has them: a file that a killed run left says itself what it holds. */
+async function readProfiles(engine: Engine, root: string, { profiles: known }: FolderState, state: TableState) {
+  const onDisk = sizeAndTime(join(root, PROFILES_FILE));
+  const knownReceipt = state.profiles?.receipt;
+  if (onDisk === undefined) {
+    // Without a row there is no file.
+    const profiles = knownReceipt?.rows_stored === 0 ? state.profiles : undefined;
+    return { state: { ...state, profiles }, hasDamagedProfiles: false };
+  }
+  const knownAt = known?.writtenAt ?? knownReceipt?.changed_at;
+  const compared = await compareFile(engine, root, PROFILES_FILE, { known, knownAt, onDisk });
+  const profiles = compared?.receipt === undefined ? state.profiles : compared.profiles;
+  if (compared === undefined || profiles === undefined) {
+    return { state: { ...state, profiles: undefined }, hasDamagedProfiles: knownReceipt !== undefined };
+  }
+  return { state: { ...state, profiles }, profiles: compared.file, hasDamagedProfiles: false };
 }
 
-export function sizeOf(path: string): FileFacts | undefined {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  return found && { bytes: found.size, modified: found.mtimeMs };
+interface Compared {
+  readonly file: FolderFile;
+  /** Of a file that a killed run left: what it says of itself. */
+  readonly receipt?: StoredReceipt;
+  readonly profiles?: StoredProfiles | undefined;
 }
 
-/** What a file says of itself; undefined if it cannot be read, or this program did not write it as a file of the day. */
-async function readOwnFacts(engine: Engine, day: Day, path: string) {
+/**
+ * Compares a file with what the state says of it. A file of the known size and time is believed, any other is hashed:
+ *
+ *   the hash     written      the file
+ *   is known                  was copied: the state's receipt holds
+ *   is another   later        was left by a killed run: its own receipt holds
+ *   is another   before       is damaged or older: undefined
+ */
+async function compareFile(
+  engine: Engine,
+  root: string,
+  path: string,
+  { known, knownAt = '', onDisk }: { known: FolderFile | undefined; knownAt: string | undefined; onDisk: OnDisk },
+): Promise<Compared | undefined> {
+  if (known !== undefined && known.bytes === onDisk.bytes && known.modified === onDisk.modified) return { file: known };
+  const local = join(root, path);
+  const sha256 = await fingerprint(local);
+  if (known?.sha256 === sha256) return { file: { ...known, ...onDisk } };
+  const said = await readOwnFacts(engine, local);
+  if (said === undefined || said.writtenAt <= knownAt) return undefined;
+  const { receipt, profiles, writtenAt, columns } = said;
+  const { day, rows_stored: rows } = receipt;
+  return { file: { ...onDisk, ...columnFacts(columns), day, path, rows, sha256, writtenAt }, receipt, profiles };
+}
+
+/** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
+async function readOwnFacts(engine: Engine, path: string) {
   try {
-    const { receipt: text, written } = await engine.row(`
-      SELECT
-        any_value(decode(value)) FILTER (WHERE decode(key) = ${literal(RECEIPT_KEY)}) AS receipt,
-        any_value(decode(value)) FILTER (WHERE decode(key) = ${literal(WRITTEN_KEY)}) AS written
-      FROM parquet_kv_metadata(${pathLiteral(path)})`);
-    const receipt = receiptOf(jsonOf(String(text)), path);
-    if (receipt.day !== day || (await rowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
+    const { receipt: text = '', profiles = '', writtenAt = '' } = await readMetadata(engine, path);
+    const receipt = receiptOf(jsonOf(text), path);
+    if ((await rowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
     const columns = await describeFile(engine, path);
-    const names = new Set(columns.map(({ name }) => name));
-    return { receipt, writtenAt: String(written), schema: schemaOf(columns), columns: names };
+    return { receipt, profiles: storedProfilesOf(jsonOf(profiles), path), writtenAt, columns };
   } catch (error) {
     engine.options.signal?.throwIfAborted();
     if (codeOf(error) === 'EACCES') throw error;

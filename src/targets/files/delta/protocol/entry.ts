@@ -4,8 +4,21 @@ import valid from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
-import { PARTITION_COLUMN } from '../../rows.ts';
-import { damagedError, parseJson } from '../../stored.ts';
+import type { Engine } from '../../../../engine/session/engine.ts';
+import type { Storage } from '../../../../storage/storage.ts';
+import type { Table } from '../../../../table/tables.ts';
+import { PARTITION_COLUMN } from '../../parquet-file.ts';
+import { damagedError, parseJson } from '../../stored-parts.ts';
+
+/** The log of a table in its store, with the means to work on it. */
+export interface LogFolder {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** Local folder for copies and for files that are not stored yet. */
+  readonly folder: string;
+  /** The folder of the table, from the root of the storage. */
+  readonly table: Table['name'];
+}
 
 /** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {
@@ -49,19 +62,12 @@ export interface Remove {
   readonly tags?: Readonly<Record<string, string | null>> | null;
 }
 
-export interface Txn {
-  readonly appId: string;
-  readonly version: number;
-  readonly lastUpdated?: number | null;
-}
-
 /** An action: one line of a log entry, or one row of a checkpoint. */
 export type Action =
   | { readonly protocol: Protocol }
   | { readonly metaData: MetaData }
   | { readonly add: Add }
   | { readonly remove: Remove }
-  | { readonly txn: Txn }
   | { readonly domainMetadata: { readonly domain: string; readonly configuration: string; readonly removed: boolean } }
   | { readonly commitInfo: Readonly<Record<string, unknown>> };
 
@@ -97,7 +103,8 @@ export function dayOfFile(path: string): Day | undefined {
   return day !== undefined && isDay(day) ? day : undefined;
 }
 
-const KNOWN_ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
+/** The actions that this program reads. */
+const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata', 'commitInfo'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, where: string): Action[] {
@@ -105,12 +112,12 @@ export function parseEntry(text: string, where: string): Action[] {
   return lines.flatMap((line) => parseAction(parseJson(line, where), where));
 }
 
-/** Parses an action; gives none for an action of a later protocol, which that protocol lets readers ignore. */
+/** Parses an action; gives none for one of another kind, which the protocol lets readers ignore. */
 export function parseAction(value: unknown, where: string): Action[] {
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
-  const known = KNOWN_ACTIONS.find((name) => Object.hasOwn(value, name) && value[name] !== null);
-  if (known === undefined) return [];
-  const action: unknown = { [known]: value[known] };
+  const name = ACTIONS.find((action) => Object.hasOwn(value, action) && value[action] !== null);
+  if (name === undefined) return [];
+  const action: unknown = { [name]: value[name] };
   if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(path))

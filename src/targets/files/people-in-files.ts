@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { attempted } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import { joinPeople, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
@@ -15,6 +15,7 @@ import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
+import { type FilesPlace, leavingFiles, reading, withPlace } from './files-place.ts';
 import {
   type Change,
   type DayFile,
@@ -22,9 +23,8 @@ import {
   type FilesOptions,
   LostRace,
   type NewFile,
-  type Snapshot,
+  type Version,
 } from './format.ts';
-import { type FilesPlace, reading, withPlace } from './place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;
@@ -63,7 +63,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
-    await place.log.tryErase(leavingOf(change));
+    await tryErase(place, change);
     return { found: lookup.found, foreign: await place.log.foreign() };
   });
 }
@@ -80,33 +80,33 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
   return withPlace(format, options, 'rewrite', async (place) => {
     // Whoever was found once is found in the next attempt, too: rows of one table may have left.
     let people = query.people;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const { before, found } = await place.exclusively(async (commit) => {
-          const { lookup, change } = await withoutPeople(place, { ...query, people }, options.signal);
-          people = joinPeople(people, lookup.found.peopleOf);
-          const { snapshot } = place;
-          await place.log.tryErase(leavingOf(change));
-          const suppressionLength = await options.onFound(lookup.found);
-          await commit({ ...change, state: { ...change.state, suppressionLength } });
-          return { before: snapshot, found: lookup.found };
-        });
-        const stays = await bytesThatStay(place, options.signal);
-        const { inUse, unreached } = await otherFolders(place);
-        const { damaged } = place.log;
-        const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
-        return { ...resultOf(before, place.snapshot), found, unreached: [...stays, ...unread, ...unreached], inUse };
-      } catch (error) {
-        if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
-      }
-    }
+    const removeRows = () =>
+      place.exclusively(async (commit) => {
+        const before = place.version;
+        const { lookup, change } = await withoutPeople(place, { ...query, people }, options.signal);
+        people = joinPeople(people, lookup.found.peopleOf);
+        await tryErase(place, change);
+        const suppressionLength = await options.onFound(lookup.found);
+        await commit({ ...change, state: { ...change.state, suppressionLength } });
+        return { before, found: lookup.found };
+      });
+    const { before, found } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
+    const stays = await bytesThatStay(place, options.signal);
+    const { inUse, unreached } = await otherFolders(place);
+    const damaged = [...place.version.damaged.keys()];
+    const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
+    return { ...resultOf(before, place.version), found, unreached: [...stays, ...unread, ...unreached], inUse };
   });
 }
+
+/** Throws unless every byte of the files that leave could be removed. Changes nothing. */
+const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
+  storage.tryErase(leavingFiles(change).map(({ path }) => path));
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
   try {
-    await place.log.erase();
+    await place.log.erase?.();
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();
@@ -116,8 +116,8 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
   }
 }
 
-function resultOf(before: Snapshot, after: Snapshot) {
-  const sum = ({ files, profiles }: Snapshot, key: 'rows' | 'bytes') =>
+function resultOf(before: Version, after: Version) {
+  const sum = ({ files, profiles }: Version, key: 'rows' | 'bytes') =>
     [...files.values()].reduce((total, file) => total + file[key], profiles?.[key] ?? 0);
   return {
     rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
@@ -151,8 +151,8 @@ interface Search {
 
 async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
   const { engine, name } = place;
-  const { state, files } = place.snapshot;
-  const from = await place.rowsOf(files.values());
+  const { state } = place.version;
+  const from = await place.rows();
   const profiles = profilesOf(state);
   const tables = {
     events: { engine, table: EVENTS.name, from, place: name, state },
@@ -174,15 +174,10 @@ async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: Abor
 /** Writes every file anew that has rows of these people. */
 async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
   const { engine } = place;
-  const { state, files } = place.snapshot;
+  const { state, files } = place.version;
   const { from } = tables.events;
   const { events: condition } = conditions;
   const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${condition}`);
-  const keys = place.newPath();
-  if (from !== undefined) {
-    const query = `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${from} WHERE ${condition}`;
-    if (place.log.notesKeys) await engine.run(`COPY (${query}) TO ${literal(keys)} (FORMAT json)`);
-  }
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
   const removed: DayFile[] = [];
   const added: NewFile[] = [];
@@ -201,13 +196,15 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     ...{ kind: 'purge', removed, added },
     state: { ...state, receipts, profiles: profiles?.state ?? state.profiles },
     ...(profiles !== undefined && { profiles: profiles.files }),
-    ...(place.log.notesKeys && lost.size > 0 && { keys }),
+    ...(lost.size > 0 && {
+      leaving: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${from} WHERE ${condition}`,
+    }),
   };
 }
 
 /** Writes the file of profiles anew without the rows that meet a condition; undefined if there is none of them. */
 async function profilesWithoutPeople(place: FilesPlace, from: string | undefined, without: string, changedAt: string) {
-  const { state, profiles: file } = place.snapshot;
+  const { state, profiles: file } = place.version;
   const table = profilesOf(state);
   if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
   const lost = await place.engine.count(`${from} WHERE ${without}`);
@@ -216,9 +213,3 @@ async function profilesWithoutPeople(place: FilesPlace, from: string | undefined
   const added = await place.rewrite(file, table, { without, lost, changedAt, profiles });
   return { state: profiles, files: { removed: file, added } };
 }
-
-/** The files that a change takes from their places. */
-const leavingOf = ({ removed, profiles }: Change): Change['removed'] => [
-  ...removed,
-  ...(profiles?.removed === undefined ? [] : [profiles.removed]),
-];

@@ -37,7 +37,7 @@ export function refuseNewer(value: unknown, known: number, where: string): void 
 }
 
 /** What a place holds of user profiles; undefined for anything else. */
-export function profilesOf(value: unknown, where: string): StoredProfiles | undefined {
+export function storedProfilesOf(value: unknown, where: string): StoredProfiles | undefined {
   if (!isObject(value)) return undefined;
   const { columns, receipt, hashing } = value as Partial<StoredProfiles>;
   if (hashing === undefined || !Array.isArray(hashing.columns))

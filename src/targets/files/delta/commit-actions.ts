@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import validStats from '../../../../schemas/delta-log.stats.validator';
+import validNote from '../../../../schemas/files-state.note.validator';
+import type { Day } from '../../../base/days.ts';
+import { DAY_MS } from '../../../base/durations.ts';
+import { VERSION } from '../../../base/version.ts';
+import type { TableState } from '../../../table/place-state.ts';
+import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
+import type { Change, DayFile, NewFile } from '../format.ts';
+import { PARTITION_COLUMN } from '../parquet-file.ts';
+import { checked, damagedError, parseJson } from '../stored-parts.ts';
+import { stateActions } from './delta-state.ts';
+import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
+import type { LogVersion } from './protocol/log-version.ts';
+import { partitionColumnsOf, protocolOf, schemaString } from './schema.ts';
+
+// The entry of a commit: what it says of a change, and how a file of it is read again.
+
+/** The operation that the history of the table shows for a change. */
+const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
+/** Default time that files which left the table stay for its readers (ms). */
+export const DEFAULT_RETENTION_MS = DAY_MS;
+const RETENTION = 'delta.deletedFileRetentionDuration';
+const SECONDS = /^interval (\d{1,9}) seconds$/;
+
+/** The time that files which left a table stay for its readers (ms), as its last load set it. */
+export function retentionMsOf(metaData: MetaData | undefined): number {
+  const seconds = SECONDS.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
+}
+
+interface CommitDetails {
+  /** Time of the commit (ms since 1970). */
+  readonly now: number;
+  readonly retentionMs: number;
+  /** Paths of live files, from the folder of the table, that somebody removed from the storage: they leave the log, too. */
+  readonly missing: ReadonlySet<string>;
+  readonly table: Table['name'];
+}
+
+/** The actions of the log entry that makes a change of the latest version. */
+export function commitActions(
+  log: LogVersion,
+  change: Change,
+  { now, retentionMs, missing, table }: CommitDetails,
+): Action[] {
+  const { kind, added, removed, state } = change;
+  const days = new Set([...added, ...removed].map(({ day }) => day));
+  const gone = new Set(removed.map(({ path }) => path));
+  const leaving = [...log.files.values()].filter(({ path }) => gone.has(`${table}/${path}`) || missing.has(path));
+  const commitInfo = {
+    timestamp: Math.floor(now),
+    operation: OPERATIONS[kind],
+    operationParameters: { days: String(days.size) },
+    readVersion: log.number,
+    isBlindAppend: false,
+    engineInfo: `dfinery-elt/${VERSION}`,
+    txnId: randomUUID(),
+  };
+  return [
+    { commitInfo },
+    ...tableActions(log.metaData, state, { now, retentionMs, table }),
+    ...stateActions(log.domains, state),
+    ...leaving.map((add) => removeOf(add, now)),
+    ...added.map((file) => addOf(file, state, now, table)),
+  ];
+}
+
+/** The actions that make the table, or change its columns; none if nothing changes. */
+function tableActions(
+  before: MetaData | undefined,
+  state: TableState,
+  { now, retentionMs, table }: Omit<CommitDetails, 'missing'>,
+): Action[] {
+  const schema = schemaString(state, table);
+  const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
+  if (before?.schemaString === schema && before.configuration[RETENTION] === retention) return [];
+  const metaData: MetaData = {
+    ...before,
+    id: before?.id ?? randomUUID(),
+    name: table,
+    format: { provider: 'parquet', options: {} },
+    schemaString: schema,
+    partitionColumns: partitionColumnsOf(table),
+    createdTime: before?.createdTime ?? Math.floor(now),
+    configuration: { ...before?.configuration, [RETENTION]: retention },
+  };
+  return [...(before === undefined ? [{ protocol: protocolOf(state.timezone !== null) }] : []), { metaData }];
+}
+
+/** The tag of this program on the files of the log. */
+const NOTE = 'dfinery';
+
+interface Stats {
+  readonly numRecords: number;
+  readonly nullCount: Readonly<Record<string, number>>;
+}
+
+/** The table of a file, and the day of its receipt if it has no partitions. */
+interface FilePlace {
+  readonly table: Table['name'];
+  readonly receiptDay: Day | undefined;
+}
+
+/** The file of a log entry. Throws a configuration failure for one that another program wrote. */
+export function dayFileOf(add: Add, place: string, { table, receiptDay }: FilePlace): DayFile {
+  const where = `${place}/${add.path}`;
+  const { [PARTITION_COLUMN]: partition } = add.partitionValues;
+  const day = table === EVENTS.name ? partition : receiptDay;
+  const note = add.tags?.[NOTE];
+  if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(add.path)) {
+    throw damagedError(where, 'another program wrote it into the table');
+  }
+  const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
+  const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
+  const columns = new Set(Object.keys(nullCount));
+  return { day, path: `${table}/${add.path}`, rows: numRecords, bytes: add.size, sha256, columns };
+}
+
+function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {
+  return {
+    add: {
+      path: file.path.slice(table.length + 1),
+      partitionValues: table === EVENTS.name ? { [PARTITION_COLUMN]: file.day } : {},
+      size: file.bytes,
+      modificationTime: Math.floor(now),
+      dataChange: true,
+      stats: statsOf(file, state),
+      tags: { [NOTE]: JSON.stringify({ sha256: file.sha256 }) },
+    },
+  };
+}
+
+const removeOf = (add: Add, now: number): Action => ({
+  remove: {
+    path: add.path,
+    deletionTimestamp: Math.floor(now),
+    dataChange: true,
+    extendedFileMetadata: true,
+    partitionValues: add.partitionValues,
+    size: add.size,
+    tags: add.tags ?? {},
+  },
+});
+
+/**
+ * Rows, and rows without a value of every column. Least and greatest values only of system datetimes: those of any other
+ * column would keep a person's value in the log.
+ */
+function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
+  const times = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
+  const rangeOf = (which: 'least' | 'greatest') =>
+    Object.fromEntries(
+      times.flatMap(({ name }) => {
+        const text = instant(statistics.get(name)?.[which] ?? '', timezone === null ? '' : 'Z');
+        return text === undefined ? [] : [[name, text]];
+      }),
+    );
+  const nullCount = Object.fromEntries([...statistics].map(([name, { nulls }]) => [name, nulls]));
+  return JSON.stringify({
+    numRecords: rows,
+    minValues: rangeOf('least'),
+    maxValues: rangeOf('greatest'),
+    nullCount,
+  });
+}
+
+const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(?:\+00)?$/;
+
+/** An instant with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
+function instant(text: string, zone: string): string | undefined {
+  const match = INSTANT.exec(text);
+  if (match === null) return undefined;
+  const [, date, time, fraction = ''] = match;
+  const digits = fraction.padEnd(6, '0');
+  return digits.endsWith('000') ? `${date}T${time}.${digits.slice(0, 3)}${zone}` : undefined;
+}

@@ -1,0 +1,159 @@
+// This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with one
+// file a day; and beside it a table `user_profiles`. `delta-log.ts` is the log of one table: a commit is the creation of
+// the next entry, which must not exist. `protocol/` has the files of a log.
+
+import { randomUUID } from 'node:crypto';
+import { UserError } from '../../../base/errors.ts';
+import { jsonOf } from '../../../base/json.ts';
+import type { HashedColumns } from '../../../extract/export-request.ts';
+import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
+import type { Storage } from '../../../storage/storage.ts';
+import type { Difference } from '../../../table/differences.ts';
+import { newState, profilesOf, type RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import {
+  type Change,
+  type CommitChange,
+  type FilesFormat,
+  type FilesLog,
+  type FilesOptions,
+  foreignError,
+  type LogParts,
+  type OpenMode,
+  type Version,
+} from '../format.ts';
+import { dayFolder } from '../parquet-file.ts';
+import { DeltaLog, isOurs, NO_FAULTS } from './delta-log.ts';
+import { LOG_FOLDER } from './protocol/entry.ts';
+import { columnsOfTable, readableName } from './schema.ts';
+
+const LAST_RUN = '_dfinery/last-run.json';
+const PLAIN: HashedColumns = { columns: [], key_check: null };
+
+export const DELTA: FilesFormat = {
+  isUniform: false,
+  columnName: readableName,
+  columnsOf: columnsOfTable,
+  pathOf: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
+  storageOf: (options) => openStorage(options.place, options),
+  async refuseForeign(storage) {
+    for await (const _ of storage.list(`${EVENTS.name}/${LOG_FOLDER}`)) return;
+    for await (const { path } of storage.list(EVENTS.name)) {
+      // Another process has made the first commit since.
+      if (path.startsWith(`${EVENTS.name}/${LOG_FOLDER}/`)) return;
+      if (!isOurs(path, EVENTS.name)) throw foreignError(storage.address);
+    }
+  },
+  logOf: (parts, options, mode) => new DeltaPlace(parts, options, mode),
+};
+
+/** The logs of both tables of a place as one. */
+class DeltaPlace implements FilesLog {
+  readonly #storage: Storage;
+  readonly #mode: OpenMode;
+  readonly #events: DeltaLog;
+  /** Undefined for a load of days alone, which costs no request for the other table. */
+  readonly #profiles: DeltaLog | undefined;
+  /** Why the table of profiles is that of somebody else: it is left alone. */
+  #foreign: UserError | undefined;
+  #lastRun: RunRecord | undefined;
+
+  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
+    this.#storage = parts.storage;
+    this.#mode = mode;
+    this.#events = new DeltaLog(parts, EVENTS.name, options, mode);
+    const hasProfiles = mode !== 'load' || options.userProfiles === true;
+    this.#profiles = hasProfiles ? new DeltaLog(parts, USER_PROFILES.name, options, mode) : undefined;
+  }
+
+  get version(): Version | undefined {
+    const events = this.#events.version;
+    const profiles = this.#profiles?.version;
+    const lastRun = this.#lastRun;
+    const [receipt] = profiles?.state.receipts.values() ?? [];
+    // Somebody may have removed the file of profiles.
+    if (profiles === undefined || receipt === undefined || receipt.pruned === true) {
+      return events && { ...events, state: { ...events.state, lastRun } };
+    }
+    const { columns, exportState, timezone } = profiles.state;
+    const { state, ...version } = events ?? { ...NO_FAULTS, state: newState(timezone), files: new Map() };
+    const stored = { columns, receipt, hashing: exportState?.hashed?.[0] ?? PLAIN };
+    return { ...version, state: { ...state, lastRun, profiles: stored }, profiles: profiles.files.get(receipt.day) };
+  }
+
+  async read(): Promise<boolean> {
+    let isNew = await this.#events.read();
+    if (this.#events.version === undefined && this.#mode === 'load') {
+      if (this.#storage.workFolder === undefined) await DELTA.refuseForeign(this.#storage);
+      await checkConditionalWrites(this.#storage);
+    }
+    if (this.#mode === 'read' && this.#events.version !== undefined) {
+      this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
+    }
+    try {
+      isNew = (await this.#profiles?.read()) || isNew;
+    } catch (error) {
+      if (!(error instanceof UserError) || error.kind !== 'config') throw error;
+      this.#foreign = error;
+    }
+    return isNew;
+  }
+
+  async refuseForeignProfiles(): Promise<void> {
+    if (this.#foreign !== undefined) throw this.#foreign;
+    if (this.#profiles?.version !== undefined) return;
+    for await (const { path } of this.#storage.list(USER_PROFILES.name)) {
+      if (!isOurs(path, USER_PROFILES.name)) throw foreignError(this.#storage.address, USER_PROFILES.name);
+    }
+  }
+
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    const [profiles] = this.#ourProfiles;
+    return this.#events.exclusively((commitEvents) => {
+      if (profiles === undefined) return work(commitEvents);
+      return profiles.exclusively((commitProfiles) =>
+        work((change) => this.#commit(change, commitEvents, commitProfiles)),
+      );
+    });
+  }
+
+  /** Commits the events first. A purge commits to both, so that no run that began before can bring people back. */
+  async #commit(change: Change, commitEvents: CommitChange, commitProfiles: CommitChange): Promise<void> {
+    const { kind, state, profiles } = change;
+    if (kind !== 'load' || profiles === undefined) await commitEvents(change);
+    const table = profilesOf(state);
+    if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
+    const removed = profiles === undefined ? [] : [...(this.#profiles?.version?.files.values() ?? [])];
+    const added = profiles?.added === undefined ? [] : [profiles.added];
+    await commitProfiles({ kind, state: table, removed, added });
+  }
+
+  async erase(): Promise<void> {
+    for (const log of this.#logs) await log.erase();
+  }
+
+  async tidy(): Promise<void> {
+    for (const log of this.#logs) await log.tidy();
+  }
+
+  async recordRun(run: RunRecord): Promise<void> {
+    if (this.#events.version !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
+  }
+
+  async foreign(): Promise<string[]> {
+    return [this.#events, ...(this.#profiles === undefined ? [] : [this.#profiles])].flatMap((log) => log.foreign());
+  }
+
+  async check(): Promise<Difference[]> {
+    return this.#logs.flatMap((log) => log.check());
+  }
+
+  /** The log of the profiles, if it is looked at and ours. */
+  get #ourProfiles(): readonly DeltaLog[] {
+    return this.#profiles === undefined || this.#foreign !== undefined ? [] : [this.#profiles];
+  }
+
+  get #logs(): readonly DeltaLog[] {
+    return [this.#events, ...this.#ourProfiles];
+  }
+}

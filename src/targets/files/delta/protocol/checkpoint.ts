@@ -1,0 +1,73 @@
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
+import { OWNER_FILE } from '../../../../fs/atomic-file.ts';
+import { parseJson } from '../../stored-parts.ts';
+import { type Action, checkpointPath, LAST_CHECKPOINT, type LogFolder, parseAction } from './entry.ts';
+
+/** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
+const USUAL_LINE_BYTES = 16 * 1024 * 1024;
+
+/** The columns of a checkpoint, as the protocol's first kind has them. */
+const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
+  add:
+    'STRUCT("path" VARCHAR, "partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "modificationTime" BIGINT, ' +
+    '"dataChange" BOOLEAN, "stats" VARCHAR, "tags" MAP(VARCHAR, VARCHAR))',
+  remove:
+    'STRUCT("path" VARCHAR, "deletionTimestamp" BIGINT, "dataChange" BOOLEAN, "extendedFileMetadata" BOOLEAN, ' +
+    '"partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "tags" MAP(VARCHAR, VARCHAR))',
+  metaData:
+    'STRUCT("id" VARCHAR, "name" VARCHAR, "description" VARCHAR, "format" STRUCT("provider" VARCHAR, "options" ' +
+    'MAP(VARCHAR, VARCHAR)), "schemaString" VARCHAR, "partitionColumns" VARCHAR[], "configuration" MAP(VARCHAR, ' +
+    'VARCHAR), "createdTime" BIGINT)',
+  protocol:
+    'STRUCT("minReaderVersion" INTEGER, "minWriterVersion" INTEGER, "readerFeatures" VARCHAR[], "writerFeatures" VARCHAR[])',
+  domainMetadata: 'STRUCT("domain" VARCHAR, "configuration" VARCHAR, "removed" BOOLEAN)',
+};
+
+/** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
+export async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
+  const { storage, engine, folder, table } = logFolder;
+  const path = `${table}/${checkpointPath(version)}`;
+  const where = `${storage.address}/${path}`;
+  const copy = join(folder, 'read.checkpoint');
+  try {
+    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
+    const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
+    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), where));
+  } finally {
+    await rm(copy, { force: true });
+  }
+}
+
+/** Stores a checkpoint of a version, then the pointer to it. */
+export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
+  const { storage, engine, folder, table } = logFolder;
+  const lines = join(folder, 'checkpoint.json');
+  const file = join(folder, 'checkpoint.parquet');
+  let [count, longest] = [0, 0];
+  function* linesOf() {
+    for (const action of actions) {
+      const line = Buffer.from(`${JSON.stringify(action)}\n`);
+      count++;
+      longest = Math.max(longest, line.length);
+      yield line;
+    }
+  }
+  try {
+    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE }));
+    const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+    const size = Math.max(USUAL_LINE_BYTES, longest * 2);
+    await engine.run(
+      `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
+      columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    );
+    await storage.putFile(file, `${table}/${checkpointPath(version)}`);
+    const pointer = JSON.stringify({ version, size: count });
+    await storage.write(`${table}/${LAST_CHECKPOINT}`, pointer);
+  } finally {
+    for (const path of [lines, file]) await rm(path, { force: true });
+  }
+}

@@ -1,0 +1,145 @@
+import pLimit from 'p-limit';
+import { objectIn } from '../../../../base/json.ts';
+import { damagedError } from '../../stored-parts.ts';
+import { readCheckpoint } from './checkpoint.ts';
+import {
+  type Action,
+  type Add,
+  beforeVersion,
+  entryPath,
+  LAST_CHECKPOINT,
+  LOG_FOLDER,
+  type LogFolder,
+  logFileOf,
+  type MetaData,
+  type Protocol,
+  parseEntry,
+  type Remove,
+} from './entry.ts';
+
+/** Number of entries that are fetched at the same time. */
+const READ_CONCURRENCY = 16;
+
+/** A table at one version: what the actions of the log add up to. */
+export class LogVersion {
+  /** −1 before the first commit. */
+  number = -1;
+  protocol: Protocol | undefined;
+  metaData: MetaData | undefined;
+  /** Live files by their path from the table's folder. */
+  readonly files = new Map<string, Add>();
+  /** Files that left the table, by path, until their retention ends. */
+  readonly tombstones = new Map<string, Remove>();
+  readonly domains = new Map<string, string>();
+
+  /** Makes it the version `number`, by the actions of its entry, or of all entries up to it. */
+  apply(number: number, actions: readonly Action[]): void {
+    for (const action of actions) {
+      if ('add' in action) {
+        const { path } = action.add;
+        this.files.set(path, action.add);
+        this.tombstones.delete(path);
+      } else if ('remove' in action) {
+        const { path } = action.remove;
+        this.files.delete(path);
+        this.tombstones.set(path, action.remove);
+      } else if ('domainMetadata' in action) {
+        const { domain, configuration, removed } = action.domainMetadata;
+        if (removed) this.domains.delete(domain);
+        else this.domains.set(domain, configuration);
+      } else if ('metaData' in action) this.metaData = action.metaData;
+      else if ('protocol' in action) this.protocol = action.protocol;
+    }
+    this.number = number;
+  }
+
+  /** Yields the actions that a checkpoint of this version must hold, with the tombstones younger than `since` (ms). */
+  *actions(since: number): Generator<Action, void, undefined> {
+    if (this.protocol !== undefined) yield { protocol: this.protocol };
+    if (this.metaData !== undefined) yield { metaData: this.metaData };
+    for (const [domain, configuration] of this.domains) {
+      yield { domainMetadata: { domain, configuration, removed: false } };
+    }
+    for (const add of this.files.values()) yield { add };
+    for (const remove of this.tombstones.values()) {
+      if ((remove.deletionTimestamp ?? 0) >= since) yield { remove };
+    }
+  }
+}
+
+/**
+ * Reads the latest version of a table, only what is new since `before`; undefined before the first commit. Throws
+ * UserError for a log that is damaged.
+ */
+export async function readLatest(logFolder: LogFolder, before?: LogVersion): Promise<LogVersion | undefined> {
+  if (before !== undefined) {
+    const { checkpoint, entries } = await listLog(logFolder, before.number + 1);
+    if (checkpoint < 0 && entries.length === 0) return before;
+    if (entries.every((version, i) => version === before.number + 1 + i) && checkpoint <= (entries.at(-1) ?? 0)) {
+      return readEntries(logFolder, before, entries);
+    }
+  }
+  const files = await findLog(logFolder);
+  return readLog(logFolder, files).catch(async (error) => {
+    const latest = await findLog(logFolder);
+    // A purge removed a listed file before it was read; the purge's checkpoint has everything.
+    if (latest.checkpoint > files.checkpoint) return readLog(logFolder, latest);
+    throw error;
+  });
+}
+
+/** The files of a log. */
+interface LogFiles {
+  /** The version of the latest checkpoint; −1 if there is none. */
+  readonly checkpoint: number;
+  /** The versions of the entries, in order. */
+  readonly entries: readonly number[];
+}
+
+async function findLog(logFolder: LogFolder): Promise<LogFiles> {
+  const { storage, table } = logFolder;
+  // The pointer is only a hint: if it is wrong, the listing takes longer.
+  const text = (await storage.read(`${table}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
+  const { version } = objectIn(text);
+  if (typeof version !== 'number' || !(version > 0)) return listLog(logFolder, 0);
+  const files = await listLog(logFolder, version);
+  // The pointer may name a missing checkpoint, as in a copy made by hand.
+  return files.checkpoint < version ? listLog(logFolder, 0) : files;
+}
+
+async function listLog({ storage, table }: LogFolder, since: number): Promise<LogFiles> {
+  const entries: number[] = [];
+  let checkpoint = -1;
+  for await (const { path } of storage.list(`${table}/${LOG_FOLDER}`, `${table}/${beforeVersion(since)}`)) {
+    const file = logFileOf(path.slice(table.length + 1));
+    if (file?.isEntry === true) entries.push(file.version);
+    else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
+  }
+  return { checkpoint, entries };
+}
+
+async function readLog(logFolder: LogFolder, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
+  if (checkpoint < 0 && entries.length === 0) return undefined;
+  const latest = new LogVersion();
+  const { storage, table } = logFolder;
+  if (checkpoint >= 0) latest.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
+  const versions = entries.filter((version) => version > checkpoint);
+  // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
+  const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
+  if (hole >= 0) {
+    throw damagedError(`${storage.address}/${table}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+  }
+  return readEntries(logFolder, latest, versions);
+}
+
+/** Applies the entries after a version, in order. */
+async function readEntries({ storage, table }: LogFolder, latest: LogVersion, versions: readonly number[]) {
+  const paths = versions.map((version) => `${table}/${entryPath(version)}`);
+  const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
+  for (const [i, text] of texts.entries()) {
+    const where = `${storage.address}/${paths[i]}`;
+    if (text === undefined) throw damagedError(where, 'it is gone');
+    latest.apply(versions[i], parseEntry(text.toString('utf8'), where));
+  }
+  return latest;
+}

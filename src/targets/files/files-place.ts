@@ -1,0 +1,296 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { transientError } from '../../base/errors.ts';
+import { retry } from '../../base/retry.ts';
+import { identifier, literal } from '../../cells/types/sql.ts';
+import { describe } from '../../engine/conversions.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { openEngine } from '../../engine/session/open.ts';
+import { RunFolder } from '../../extract/spool.ts';
+import type { Storage } from '../../storage/storage.ts';
+import { profilesOf, type StoredProfiles, type TableState } from '../../table/place-state.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { filesError, folderError, noTableError } from '../failures.ts';
+import { fetchColumns } from './fetch-columns.ts';
+import type {
+  Change,
+  CommitChange,
+  DayFile,
+  FilesFormat,
+  FilesLog,
+  FilesOptions,
+  NewFile,
+  OpenMode,
+  Version,
+} from './format.ts';
+import {
+  describeFile,
+  PARTITION_COLUMN,
+  readParquet,
+  rewriteParquet,
+  rowsOfFile,
+  selectConformed,
+  type WrittenFile,
+  writeParquet,
+} from './parquet-file.ts';
+
+/** Number of files that are copied at the same time. */
+const COPY_CONCURRENCY = 4;
+/** Pauses before a place is read again, since a writer has changed it meanwhile (ms). */
+const READ_PAUSES = [0, 0, 0, 0];
+/** The column with the path of a row's file. */
+const FILE = '_dfinery_file';
+
+/** What an open place holds on to, until it is closed. */
+interface Opened {
+  readonly storage: Storage;
+  readonly run: RunFolder;
+  readonly engine: Engine;
+}
+
+/** An open place: its log, and what can be read from its files and written into new ones. */
+export class FilesPlace {
+  readonly name: string;
+  readonly format: FilesFormat;
+  readonly storage: Storage;
+  readonly engine: Engine;
+  readonly log: FilesLog;
+  readonly #opened: Opened;
+  /** The local copies of files of a bucket, by the path of the file. */
+  readonly #copies = new Map<string, string>();
+
+  private constructor(name: string, format: FilesFormat, opened: Opened, log: FilesLog) {
+    this.name = name;
+    this.format = format;
+    this.storage = opened.storage;
+    this.engine = opened.engine;
+    this.log = log;
+    this.#opened = opened;
+  }
+
+  /** Opens a place, and reads its latest version. Throws UserError. */
+  static async open(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
+    const storage = await format.storageOf(options);
+    const opened: Partial<Opened> & Pick<Opened, 'storage'> = { storage };
+    const { workFolder } = storage;
+    try {
+      if (mode === 'rewrite' && workFolder !== undefined && !(await hasFiles(storage))) {
+        throw noTableError(options.place);
+      }
+      if (mode === 'load' && workFolder !== undefined) await format.refuseForeign(storage);
+      const run =
+        mode === 'read' || workFolder === undefined
+          ? await RunFolder.open(options.spoolDir, options.clock, 'files')
+          : await RunFolder.open(workFolder, options.clock, 'files', folderError);
+      Object.assign(opened, { run });
+      const engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      Object.assign(opened, { engine });
+      // Files are replaced under their names.
+      await engine.run('SET enable_external_file_cache = false');
+      const log = format.logOf({ storage, engine, folder: run.path }, options, mode);
+      await log.read();
+      if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.place);
+      return new FilesPlace(options.place, format, { storage, run, engine }, log);
+    } catch (error) {
+      await closeAll(opened);
+      throw error;
+    }
+  }
+
+  /** Runs work, and closes the place. */
+  async use<T>(signal: AbortSignal | undefined, work: (place: FilesPlace) => Promise<T>): Promise<T> {
+    try {
+      return await this.engine.withSignal(signal, () => work(this));
+    } finally {
+      await this.close();
+    }
+  }
+
+  close(): Promise<void> {
+    return closeAll(this.#opened);
+  }
+
+  /** The latest version. Throws UserError if nothing was loaded yet. */
+  get version(): Version {
+    const { version } = this.log;
+    if (version === undefined) throw noTableError(this.name);
+    return version;
+  }
+
+  /** The folder of this run. */
+  get folder(): string {
+    return this.#opened.run.path;
+  }
+
+  /** The local path of a file: on a disk the file itself, else a copy, made once. */
+  async fetch({ day, path }: DayFile): Promise<string> {
+    const copy = this.#copies.get(path);
+    if (copy !== undefined) return copy;
+    const local = await this.storage.localFile(path, join(this.folder, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+    this.#copies.set(path, local);
+    return local;
+  }
+
+  /** A local file of which only `columns` may be read: `fetchColumns`. */
+  async fetchColumns(file: DayFile, columns: readonly string[]): Promise<string> {
+    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#newPath());
+  }
+
+  /** A relation of all rows of `events`: `event_date`, and all columns of the state. Undefined if there is no file. */
+  async rows(files: Iterable<DayFile> = this.version.files.values()): Promise<string | undefined> {
+    const { state, unfinished } = this.version;
+    const dayFiles = [...files];
+    if (dayFiles.length === 0) return undefined;
+    const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.fetch(file));
+    const inFiles =
+      unfinished.size > 0
+        ? (await describe(this.engine, `SELECT * FROM ${readParquet(paths)}`)).map(({ name }) => name)
+        : dayFiles.flatMap(({ columns }) => [...columns]);
+    const names = new Set(inFiles);
+    const values = this.format.columnsOf(state).map(({ name, type }) => {
+      const value = names.has(name) ? identifier(name) : 'NULL';
+      return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
+    });
+    // Not as a Hive partition: a folder above may be named like one, too.
+    const day = `CAST(regexp_extract(${FILE}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+    const from = readParquet(paths, `hive_partitioning = false, filename = ${literal(FILE)}`);
+    return `(SELECT ${[day, ...values].join(', ')} FROM ${from})`;
+  }
+
+  /** A relation of the rows of profiles, with all columns of their state; undefined if there are none. */
+  async rowsOfProfiles(): Promise<string | undefined> {
+    const { state, profiles: file } = this.version;
+    const table = profilesOf(state);
+    if (table === undefined || file === undefined) return undefined;
+    const local = await this.fetch(file);
+    return `(${selectConformed(local, await describeFile(this.engine, local), table)})`;
+  }
+
+  /** The rows of days by the footers of their files; a day without a file is left out. */
+  async countRows(days: readonly Day[]): Promise<Map<Day, number>> {
+    const counted = new Map<Day, number>();
+    for (const day of days) {
+      const file = this.version.files.get(day);
+      if (file !== undefined) counted.set(day, await rowsOfFile(this.engine, await this.fetchColumns(file, [])));
+    }
+    return counted;
+  }
+
+  /** Writes a query into a local file, which the next commit may store. `profiles`: it is that of the profiles. */
+  async write(query: string, rows: number, receipt: StoredReceipt, profiles?: StoredProfiles): Promise<NewFile> {
+    const written = await writeParquet(this.engine, { query, rows, receipt, profiles }, this.#newPath());
+    return this.#newFile(written, receipt.day, profiles);
+  }
+
+  /** Writes a file anew, with the columns of `table` in their types. Undefined if no row is left. */
+  async rewrite(
+    file: DayFile,
+    table: Pick<TableState, 'columns' | 'timezone' | 'receipts'>,
+    { without, lost = 0, changedAt, profiles }: Rewrite = {},
+  ): Promise<NewFile | undefined> {
+    const receipt = table.receipts.get(file.day);
+    const rows = file.rows - lost;
+    if (rows === 0 || receipt === undefined) return undefined;
+    const after = { ...receipt, rows_stored: rows, ...(changedAt !== undefined && { changed_at: changedAt }) };
+    const { isUniform } = this.format;
+    const local = await this.fetch(file);
+    const rewriting = { local, table, isUniform, without, rows, receipt: after, profiles };
+    return this.#newFile(await rewriteParquet(this.engine, rewriting, this.#newPath()), file.day, profiles);
+  }
+
+  /** As `exclusively` of the log; a commit then removes local files that were written for it. */
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.log.exclusively((commit) => work((change) => this.#commit(change, commit)));
+  }
+
+  async #commit(change: Change, commit: CommitChange): Promise<void> {
+    this.#opened.run.checkHeld();
+    await commit(change);
+    for (const { path } of leavingFiles(change)) this.#copies.delete(path);
+    const { added, profiles } = change;
+    for (const { local } of [...added, ...(profiles?.added ? [profiles.added] : [])]) await rm(local, { force: true });
+  }
+
+  /** A free path in the folder of this run. */
+  #newPath(): string {
+    return join(this.folder, randomUUID());
+  }
+
+  #newFile(written: WrittenFile, day: Day, profiles: StoredProfiles | undefined): NewFile {
+    const path = this.format.pathOf(day, profiles === undefined ? EVENTS.name : USER_PROFILES.name);
+    return { ...written, day, path, columns: new Set(written.statistics.keys()) };
+  }
+}
+
+/** What a file loses when it is written anew, and what it says then. */
+interface Rewrite {
+  /** SQL, TRUE for the rows that leave, else FALSE. */
+  readonly without?: string;
+  /** Number of these rows. */
+  readonly lost?: number;
+  readonly changedAt?: string;
+  /** Of the file of profiles: what the place then holds of them. */
+  readonly profiles?: StoredProfiles;
+}
+
+/** The files that a change takes from their places. */
+export const leavingFiles = ({ removed, profiles }: Change): Change['removed'] => [
+  ...removed,
+  ...(profiles?.removed === undefined ? [] : [profiles.removed]),
+];
+
+async function closeAll({ engine, storage, run }: Partial<Opened>): Promise<void> {
+  await engine?.close();
+  storage?.close();
+  await run?.remove();
+}
+
+async function hasFiles(storage: Storage): Promise<boolean> {
+  for await (const _ of storage.list(EVENTS.name)) return true;
+  return (await storage.read('_dfinery.json')) !== undefined;
+}
+
+/** Opens a place, runs work and closes it. Throws UserError. */
+export async function withPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  mode: OpenMode,
+  work: (place: FilesPlace) => Promise<T>,
+): Promise<T> {
+  try {
+    const place = await FilesPlace.open(format, options, mode);
+    return await place.use(options.signal, work);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw filesError(error, options.place);
+  }
+}
+
+/**
+ * Opens a place and reads it. If the work fails, or its result is not `isCertain`, and a writer changed the place
+ * meanwhile, the work runs again. Throws UserError.
+ */
+export function reading<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  work: (place: FilesPlace) => Promise<T>,
+  isCertain: (result: T) => boolean = () => true,
+): Promise<T> {
+  const { clock, signal } = options;
+  return withPlace(format, options, 'read', async (place) => {
+    const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
+      const [outcome] = await Promise.allSettled([work(place)]);
+      signal?.throwIfAborted();
+      const isDone = outcome.status === 'fulfilled' && isCertain(outcome.value);
+      return isDone || !(await place.log.read()) ? outcome : undefined;
+    });
+    if (read?.status === 'fulfilled') return read.value;
+    throw (
+      read?.reason ?? transientError(`${options.place} is written all the time: try again once its writer is done.`)
+    );
+  });
+}

@@ -1,0 +1,168 @@
+import { isDeepStrictEqual } from 'node:util';
+import { rescuedCells } from '../../engine/rows/counts.ts';
+import { rowsIn } from '../../engine/rows/typed-rows.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
+import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
+import {
+  type Commit,
+  finishBatch,
+  finishUnchanged,
+  planBatch,
+  planSnapshot,
+  profilesAfter,
+} from '../../table/batch.ts';
+import { logChanges } from '../../table/changes.ts';
+import type { ColumnRules } from '../../table/column-plan.ts';
+import { newState, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
+import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
+import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
+import { BatchFiles } from './batch-files.ts';
+import { FilesPlace } from './files-place.ts';
+import type { CommitChange, FilesFormat } from './format.ts';
+import { readParquet } from './parquet-file.ts';
+
+type SinkOptions = OpenOptions & { readonly place: string };
+
+/** Opens a place for loading. Throws UserError. */
+export async function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
+  let place: FilesPlace | undefined;
+  try {
+    place = await FilesPlace.open(format, options, 'load');
+    const stored = place.log.version?.state;
+    if (options.userProfiles) await place.log.refuseForeignProfiles();
+    if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
+      return new FilesSink(place, { ...options, columnName: format.columnName });
+    }
+    throw otherTimezone(options.place, 'folder', options.timezone ?? null, stored.timezone);
+  } catch (error) {
+    await place?.close();
+    options.signal.throwIfAborted();
+    throw filesError(error, options.place);
+  }
+}
+
+/** A place that is open for loading. */
+class FilesSink implements Sink {
+  readonly #place: FilesPlace;
+  readonly #options: SinkOptions & ColumnRules;
+  /** The state when the place was opened. */
+  readonly #opened: TableState | undefined;
+
+  constructor(place: FilesPlace, options: SinkOptions & ColumnRules) {
+    this.#place = place;
+    this.#options = options;
+    this.#opened = this.state;
+  }
+
+  get state(): TableState | undefined {
+    return this.#place.log.version?.state;
+  }
+
+  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
+    return this.#exclusively(signal, (commit) => this.#commit(batch, progress, signal, commit));
+  }
+
+  get profiles(): ProfilesSink | undefined {
+    if (!this.#options.userProfiles) return undefined;
+    return {
+      replace: (snapshot, hashing, signal) =>
+        this.#exclusively(signal, (commit) => this.#replaceProfiles(snapshot, hashing, signal, commit)),
+    };
+  }
+
+  recordRun(run: RunRecord): Promise<void> {
+    return this.#guarded(() => this.#place.log.recordRun(run));
+  }
+
+  async close(): Promise<void> {
+    const { logger, place, signal } = this.#options;
+    try {
+      if (this.state !== undefined && !signal.aborted) await this.#place.log.tidy();
+    } catch (error) {
+      const message = `${place}: old files could not be removed; the next run tries again.`;
+      logger.warn('files.expired', message, { error: String(error) });
+    } finally {
+      await this.#place.close();
+    }
+  }
+
+  /** The state to which a commit adds. Throws if people were purged since the place was opened. */
+  #latestState(): TableState {
+    const { timezone = null, place } = this.#options;
+    const stored = this.state ?? newState(timezone);
+    checkNotPurged(place, this.#opened, stored);
+    return stored;
+  }
+
+  async #commit(
+    batch: readonly DayDownload[],
+    progress: RunProgress,
+    signal: AbortSignal,
+    commit: CommitChange,
+  ): Promise<Commit> {
+    const { timezone = null, clock, logger } = this.#options;
+    const place = this.#place;
+    const stored = this.#latestState();
+    // A first run that died may have had another time zone.
+    const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
+    const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, (days) => place.countRows(days));
+    if (changed.length === 0) {
+      const { state, commit: report } = finishUnchanged(before, unchanged, progress);
+      const isAhead = place.log.version?.isAhead === true;
+      const isStored = unchanged.length === 0 || (!isAhead && isDeepStrictEqual(state, stored));
+      if (!isStored) await commit({ kind: 'load', state, removed: [], added: [] });
+      return report;
+    }
+    const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
+    const changedAt = nextChange(before.receipts, clock.now());
+    const files = new BatchFiles(place, planned, changedAt);
+    const written = await place.engine.transaction(() => files.write(before.receipts), signal);
+    const { state, commit: report } = finishBatch(before, planned, {
+      ...written,
+      unchanged,
+      progress,
+      changedAt,
+    });
+    await commit({ kind: 'load', state, added: written.added, removed: written.removed });
+    logChanges(logger, planned.columns, report.rescued);
+    return report;
+  }
+
+  async #replaceProfiles(
+    snapshot: DayDownload,
+    hashing: HashedColumns,
+    signal: AbortSignal,
+    commit: CommitChange,
+  ): Promise<SnapshotCommit> {
+    const { clock, logger } = this.#options;
+    const { engine, log } = this.#place;
+    const before = this.#latestState();
+    if (isLater(before.profiles, snapshot)) return { rows: undefined };
+    const planned = planSnapshot(before.profiles, snapshot, this.#options);
+    const [plannedDay] = planned.days;
+    const rows = rowsIn([plannedDay]);
+    const changedAt = nextChange(before.receipts, clock.now());
+    const profiles = profilesAfter(planned, { rows, changedAt, hashing });
+    const files = new BatchFiles(this.#place, planned, changedAt);
+    const added = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
+    const rescued = added === undefined ? new Map() : await rescuedCells(engine, readParquet([added.local]));
+    const change = { removed: log.version?.profiles, added };
+    await commit({ kind: 'load', state: { ...before, profiles }, removed: [], added: [], profiles: change });
+    logChanges(logger, planned.columns, rescued);
+    return { rows };
+  }
+
+  #exclusively<T>(signal: AbortSignal, work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.#guarded(() => this.#place.exclusively(work), signal);
+  }
+
+  async #guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw filesError(error, this.#options.place);
+    }
+  }
+}

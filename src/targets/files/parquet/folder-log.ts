@@ -1,0 +1,180 @@
+// This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
+// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so that no journal is
+// needed: `folder-files.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
+
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { type Day, nameDays } from '../../../base/days.ts';
+import { plainCount } from '../../../base/quantities.ts';
+import { doubling, retry } from '../../../base/retry.ts';
+import { checkLocalPath } from '../../../fs/local-path.ts';
+import { withLockFile } from '../../../fs/lock.ts';
+import { makeFolders } from '../../../fs/permissions.ts';
+import { DiskStorage } from '../../../storage/disk.ts';
+import type { Storage } from '../../../storage/storage.ts';
+import { type Difference, damagedWarning, difference } from '../../../table/differences.ts';
+import type { RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import {
+  type CommitChange,
+  type FilesFormat,
+  type FilesLog,
+  type FilesOptions,
+  foreignError,
+  type LogParts,
+  type OpenMode,
+} from '../format.ts';
+import { columnsOfFiles } from '../parquet-file.ts';
+import { DAY_FOLDER, type FolderVersion, readFolder } from './folder-files.ts';
+import { DATA_FILE, dayFile, folderFrom, LOCK_FILE, PROFILES_FILE, PURGE_NOTE, STATE_FILE } from './folder-state.ts';
+import { FolderWriter } from './folder-writer.ts';
+
+const TEMPORARY = /^\.[^/]+\.tmp$/;
+/** Pauses between two looks at a lock that a writer holds (ms). */
+const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
+
+export const PARQUET: FilesFormat = {
+  isUniform: true,
+  columnsOf: (state) => columnsOfFiles(state),
+  pathOf: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayFile(day)),
+  async storageOf({ place }) {
+    checkLocalPath(place);
+    return new DiskStorage(place);
+  },
+  async refuseForeign(storage) {
+    if ((await readText(storage)) !== undefined) return;
+    for await (const _ of storage.list(EVENTS.name)) {
+      // Another process may have made the first commit since.
+      if ((await readText(storage)) !== undefined) return;
+      throw foreignError(storage.address);
+    }
+  },
+  logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
+};
+
+/** The text of `_dfinery.json`; undefined before the first commit. */
+const readText = async (storage: Storage): Promise<string | undefined> =>
+  (await storage.read(STATE_FILE))?.toString('utf8');
+
+class FolderLog implements FilesLog {
+  version: FolderVersion | undefined;
+  readonly #parts: LogParts;
+  readonly #options: FilesOptions;
+  readonly #mode: OpenMode;
+  readonly #root: string;
+
+  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#mode = mode;
+    this.#root = resolve(options.place);
+  }
+
+  async read(): Promise<boolean> {
+    const before = this.version;
+    if (before !== undefined) await this.#awaitWriter();
+    // Whoever may write mends the folder, and everybody finishes a purge.
+    if (this.#mode !== 'read' || existsSync(this.#path(PURGE_NOTE))) await this.#locked(async () => {});
+    else this.version = await this.#read();
+    if (this.#mode === 'rewrite') this.#warnOfDamage();
+    return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
+  }
+
+  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+    return this.#locked((writer) => work((change) => writer.commit(change)));
+  }
+
+  async refuseForeignProfiles(): Promise<void> {
+    if (this.version?.state.profiles !== undefined) return;
+    const { storage } = this.#parts;
+    // A file of ours that is damaged is replaced.
+    const text = await readText(storage);
+    if (text !== undefined && folderFrom(text, this.#path(STATE_FILE)).state.profiles !== undefined) return;
+    for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
+  }
+
+  /** A commit replaces files under their names: nothing is left to remove. */
+  async tidy(): Promise<void> {
+    this.#warnOfDamage();
+  }
+
+  recordRun(run: RunRecord): Promise<void> {
+    return this.#locked((writer) => writer.recordRun(run));
+  }
+
+  async foreign(): Promise<string[]> {
+    const events = this.#path(EVENTS.name);
+    const entries = await readdir(events, { recursive: true, withFileTypes: true }).catch(() => []);
+    const names = entries
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => relative(events, join(entry.parentPath, entry.name)));
+    const foreign = names.filter((name) => {
+      const [folder = '', file = '', ...rest] = name.split(/[\\/]/);
+      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== DATA_FILE && !TEMPORARY.test(file));
+    });
+    return foreign.sort().map((name) => `${EVENTS.name}/${name}`);
+  }
+
+  /** Finds files that readers see although they are of no day, and those that are damaged. */
+  async check(): Promise<Difference[]> {
+    const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
+    const damaged = [...(this.version?.damaged.keys() ?? [])];
+    const damagedProfiles = `${PROFILES_FILE} is not a file that was written: the next sync replaces it`;
+    return [
+      ...seen.map((name) => difference('files', `${name} is of no day, and readers see it`)),
+      ...(this.version?.hasDamagedProfiles === true ? [difference('files', damagedProfiles)] : []),
+      ...(damaged.length === 0 ? [] : [difference('files', damagedWarning(damaged))]),
+    ];
+  }
+
+  #path(path: string): string {
+    return join(this.#root, path);
+  }
+
+  /** Runs work under the lock, on a folder that is read anew and mended. */
+  #locked<T>(work: (writer: FolderWriter) => Promise<T>): Promise<T> {
+    const { clock, lockWaitMs: waitMs, logger, signal, place } = this.#options;
+    makeFolders(this.#path('_dfinery'));
+    const lock = { what: `the folder ${place}`, clock, waitMs, signal };
+    return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
+      const writer = new FolderWriter(this.#parts, this.#root, await this.#read(), checkHeld);
+      const hasPurged = await writer.mend();
+      if (hasPurged) logger.warn('parquet.purged', `${place}: a purge that was killed is finished now.`);
+      this.version = writer.version;
+      const result = await work(writer);
+      this.version = writer.version;
+      return result;
+    });
+  }
+
+  async #read(): Promise<FolderVersion | undefined> {
+    const text = await readText(this.#parts.storage);
+    if (text === undefined) return undefined;
+    return readFolder(this.#parts.engine, this.#root, text, (days) => this.#warnOfRemoved(days));
+  }
+
+  /** Waits, within bounds, for a writer that is at work. */
+  async #awaitWriter(): Promise<void> {
+    const { clock, lockWaitMs: waitMs, signal } = this.#options;
+    const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
+    await retry({ pauses: doubling({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+  }
+
+  #warnOfRemoved(days: readonly Day[]): void {
+    if (this.#mode === 'read') return;
+    const { place, logger } = this.#options;
+    const message = `${place}: the files of ${plainCount(days.length, 'day')} were removed (${nameDays(days)}): they count as pruned.`;
+    logger.warn('days.removed', message, { days: days.length });
+  }
+
+  #warnOfDamage(): void {
+    const days = [...(this.version?.damaged.keys() ?? [])];
+    const { place, logger } = this.#options;
+    if (days.length > 0) logger.warn('days.damaged', `${place}: ${damagedWarning(days)}`, { days: days.length });
+  }
+}
+
+/** What tells one version of the files from another. */
+const filesIn = (version: FolderVersion | undefined): string =>
+  JSON.stringify([...(version?.files.values() ?? [])].map(({ day, bytes, modified }) => [day, bytes, modified]));

@@ -1,0 +1,199 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Day } from '../../../base/days.ts';
+import { literal, pathLiteral } from '../../../cells/types/sql.ts';
+import type { DescribedColumn } from '../../../engine/conversions.ts';
+import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
+import { nextChange, receiptsOf, withRows } from '../../../table/receipts.ts';
+import type { Change, LogParts } from '../format.ts';
+import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
+import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
+import {
+  columnFacts,
+  dayFile,
+  type FolderFile,
+  folderText,
+  PROFILES_FILE,
+  PURGE_NOTE,
+  STATE_FILE,
+  schemaOf,
+} from './folder-state.ts';
+
+/**
+ * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
+ * `readFolder` understands, so that a kill after any step loses nothing.
+ */
+export class FolderWriter {
+  /** The version that was read or committed last; undefined before the first commit. */
+  version: FolderVersion | undefined;
+  readonly #parts: LogParts;
+  readonly #root: string;
+  /** Asked before each step that others see: this process may have been suspended for long. */
+  readonly #checkHeld: () => void;
+
+  constructor(parts: LogParts, root: string, version: FolderVersion | undefined, checkHeld: () => void) {
+    this.#parts = parts;
+    this.#root = root;
+    this.version = version;
+    this.#checkHeld = checkHeld;
+  }
+
+  /** Finishes what a killed run left half-way, and stores what differs from the state. True if it finished a purge. */
+  async mend(): Promise<boolean> {
+    if (this.version === undefined) return false;
+    const isPurging = existsSync(this.#path(PURGE_NOTE));
+    const purged = isPurging ? await this.#finishPurge(this.version) : this.version;
+    const version = await this.#conform(purged);
+    this.version = textOf(version) === version.text ? version : await this.#store(version);
+    return isPurging;
+  }
+
+  async commit(change: Change): Promise<void> {
+    const { kind, state, added, removed } = change;
+    let version = this.version ?? emptyVersion(state.timezone);
+    const leaving = new Set([...removed, ...added].map(({ day }) => day));
+    // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
+    const columns = columnsOfFiles(state);
+    const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
+    if (version.text === undefined || kind === 'purge' || isOtherSchema)
+      version = await this.#announce(version, change);
+    // 2. The keys that a purge removes are noted: whoever finds the note finishes the purge.
+    if (change.leaving !== undefined) await this.#noteKeys(change.leaving);
+    // 3. The files that stay get the new columns.
+    version = await this.#conform(version, leaving);
+    // 4. The files of the change replace the others. Days without rows lose theirs.
+    const without = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !leaving.has(day)));
+    const [files, damaged] = [without(version.files), without(version.damaged)];
+    for (const file of added) files.set(file.day, await this.#put(file.local, file, columns));
+    await this.#removeDays([...leaving].filter((day) => !files.has(day)));
+    const profiles = change.profiles === undefined ? version.profiles : await this.#putProfiles(change);
+    // 5. The state says what is there now, and the purge is done.
+    this.version = await this.#store({ ...version, state, files, damaged, profiles });
+    if (kind === 'purge') await this.#parts.storage.remove([PURGE_NOTE]);
+  }
+
+  async recordRun(lastRun: RunRecord): Promise<void> {
+    if (this.version === undefined) return;
+    this.version = await this.#store({ ...this.version, state: { ...this.version.state, lastRun } });
+  }
+
+  /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
+  #announce(version: FolderVersion, { state, added, removed }: Change): Promise<FolderVersion> {
+    const { columns, timezone, suppressionLength } = state;
+    const leaving = new Set([...removed, ...added].map(({ day }) => day));
+    const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
+    const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
+    return this.#store({ ...version, state: { ...version.state, columns, timezone, suppressionLength, receipts } });
+  }
+
+  async #store(version: FolderVersion): Promise<FolderVersion> {
+    const text = textOf(version);
+    this.#checkHeld();
+    await this.#parts.storage.write(STATE_FILE, text);
+    return { ...version, text };
+  }
+
+  /** Writes the files anew that lack a column, or have one of another type; not those of days that leave anyway. */
+  async #conform(version: FolderVersion, leaving: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
+    const files = new Map(version.files);
+    for (const file of outdatedFiles(version)) {
+      if (!leaving.has(file.day)) files.set(file.day, await this.#rewrite(file, version.state));
+    }
+    return { ...version, files, unfinished: new Set() };
+  }
+
+  async #noteKeys(query: string): Promise<void> {
+    const { engine, folder, storage } = this.#parts;
+    const note = join(folder, 'purge.jsonl');
+    await engine.run(`COPY (${query}) TO ${literal(note)} (FORMAT json)`);
+    await storage.putFile(note, PURGE_NOTE);
+  }
+
+  /** Removes the rows that a killed purge has noted. */
+  async #finishPurge(version: FolderVersion): Promise<FolderVersion> {
+    const { engine, storage } = this.#parts;
+    const rowsLeft = new Map<Day, number>();
+    for (const { day, path, rows } of version.files.values()) {
+      const lost = await engine.count(`${readParquet([this.#path(path)])} WHERE ${this.#isNoted(day)}`);
+      if (lost > 0) rowsLeft.set(day, rows - lost);
+    }
+    const { receipts } = version.state;
+    const changedAt = nextChange(receipts, engine.options.clock.now());
+    const state = { ...version.state, receipts: withRows(receipts, rowsLeft, changedAt) };
+    const files = new Map(version.files);
+    for (const file of version.files.values()) {
+      const rows = rowsLeft.get(file.day);
+      if (rows === 0) {
+        files.delete(file.day);
+        await storage.remove([file.path]);
+      } else if (rows !== undefined) {
+        files.set(file.day, await this.#rewrite({ ...file, rows }, state, this.#isNoted(file.day)));
+      }
+    }
+    const purged = await this.#store({ ...version, state, files });
+    await storage.remove([PURGE_NOTE]);
+    return purged;
+  }
+
+  /** SQL, TRUE for a row of a day whose key is in the note of a purge, else FALSE. */
+  #isNoted(day: Day): string {
+    const path = pathLiteral(this.#path(PURGE_NOTE));
+    const lines = `read_json(${path}, format = 'newline_delimited', columns = {day: 'VARCHAR', key: 'VARCHAR'})`;
+    return `coalesce(_key IN (SELECT key FROM ${lines} WHERE day = ${literal(day)}), false)`;
+  }
+
+  /** Replaces a file by its rows that stay, `file.rows`, with the columns of the state. */
+  async #rewrite(file: FolderFile, state: TableState, without?: string): Promise<FolderFile> {
+    const { engine, folder } = this.#parts;
+    const { day, path, rows } = file;
+    const receipt = state.receipts.get(day);
+    if (receipt === undefined) throw new RangeError(`${day} has no receipt`);
+    const rewriting = { local: this.#path(path), table: state, isUniform: true, without, rows, receipt };
+    const written = await rewriteParquet(engine, rewriting, join(folder, `${day}.part`));
+    return this.#put(written.local, { ...file, ...written }, columnsOfFiles(state));
+  }
+
+  #path(path: string): string {
+    return join(this.#root, path);
+  }
+
+  /** Moves a new file into its place. */
+  async #put(
+    local: string,
+    { day, path, rows, sha256, writtenAt }: Pick<FolderFile, 'day' | 'path' | 'rows' | 'sha256' | 'writtenAt'>,
+    columns: readonly DescribedColumn[],
+  ): Promise<FolderFile> {
+    this.#checkHeld();
+    await this.#parts.storage.putFile(local, path);
+    const onDisk = sizeAndTime(this.#path(path));
+    if (onDisk === undefined) throw new RangeError(`${path} is gone`);
+    return { ...{ day, path, rows, sha256, writtenAt }, ...onDisk, ...columnFacts(columns) };
+  }
+
+  async #removeDays(days: readonly Day[]): Promise<void> {
+    this.#checkHeld();
+    await this.#parts.storage.remove(days.map(dayFile));
+    for (const day of days) await rm(dirname(this.#path(dayFile(day))), { recursive: true, force: true });
+  }
+
+  /** Replaces the file of profiles, or removes it if none is left. */
+  async #putProfiles({ state, profiles }: Change): Promise<FolderFile | undefined> {
+    const [table, file] = [profilesOf(state), profiles?.added];
+    if (table !== undefined && file !== undefined) return this.#put(file.local, file, columnsOfFiles(table));
+    this.#checkHeld();
+    await this.#parts.storage.remove([PROFILES_FILE]);
+    return undefined;
+  }
+}
+
+const emptyVersion = (timezone: string | null): FolderVersion => ({
+  ...{ text: undefined, state: newState(timezone), files: new Map(), damaged: new Map(), unfinished: new Set() },
+  ...{ isAhead: false, hasDamagedProfiles: false },
+});
+
+/** The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy. */
+function textOf({ state, files, damaged, profiles }: FolderVersion): string {
+  const lost = [...damaged].flatMap(([day, file]): [Day, FolderFile][] => (file === undefined ? [] : [[day, file]]));
+  return folderText({ state, files: new Map([...files, ...lost]), profiles });
+}
