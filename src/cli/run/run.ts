@@ -14,14 +14,13 @@ import { load, loadProfiles, newLoadCounts } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
-import { createProgress } from './progress.ts';
+import { progressOf, showing } from './progress.ts';
 import { type RunResult, summaryOf } from './summary.ts';
-
-const TICK_MS = 500;
 
 export interface SyncRun {
   readonly config: SourceConfig & { readonly ledgerDir?: string | undefined };
-  readonly days: WantedDays;
+  /** The days given on the command line, which take precedence over the configuration. */
+  readonly days: { readonly from: Day | undefined; readonly to: Day | undefined; readonly fullRefresh: boolean };
   readonly maxWaitMs: number | undefined;
 }
 
@@ -54,59 +53,45 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
 }
 
 async function execute(
-  run: SyncRun & { readonly suppression: Suppression | undefined },
+  { config, maxWaitMs, suppression }: SyncRun & { readonly suppression: Suppression | undefined },
   plan: Plan,
   context: Context,
   sink: Sink | StreamSink,
 ): Promise<RunResult> {
-  const began = context.clock.now();
-  const progress = createProgress(context);
-  const planned = plan.days.length;
+  const { clock, logger } = context;
+  const began = clock.now();
   let waitingUntil: number | undefined;
-  const { maxWaitMs } = run;
   const onWait = (until: number | undefined) => {
     waitingUntil = until;
   };
-  const service = openExportClient(run.config, context, { maxWaitMs, onWait });
+  const service = openExportClient(config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, service, context, run.suppression), counts };
-  const ticker = setInterval(() => {
-    const { days, daysUnchanged, rows } = counts.stored;
-    const stored = days.length + daysUnchanged.length;
-    progress.update({
-      days: stored,
-      planned: Math.max(planned, stored),
-      exports: counts.exports,
-      rows,
-      bytes: counts.bytes,
-      waitingUntil,
-    });
-  }, TICK_MS);
+  const deps = { ...extractDeps(config, service, context, suppression), counts };
+  const progress = () => {
+    const { exports, bytes, stored } = counts;
+    const days = stored.days.length + stored.daysUnchanged.length;
+    const planned = Math.max(plan.days.length, days);
+    const state = { days, planned, exports, rows: stored.rows, bytes, waitingUntil };
+    return progressOf(state, clock.now() - began, clock.now());
+  };
   let error: unknown;
-  try {
+  const loading = async () => {
     if ('commit' in sink && sink.profiles !== undefined)
-      error = await loadProfiles(sink, run.config, { ...deps, profiles: service });
-    else if (run.config.userProfiles)
-      context.logger.warn('profiles.none', 'This target has no table of user profiles.');
+      error = await loadProfiles(sink, config, { ...deps, profiles: service });
+    else if (config.userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
     await load(plan, sink, deps);
+  };
+  try {
+    await showing(progress, loading(), context);
   } catch (failure) {
-    if (error !== undefined) context.logger.error('profiles.failed', messageOf(error));
+    if (error !== undefined) logger.error('profiles.failed', messageOf(error));
     error = failure;
   } finally {
-    clearInterval(ticker);
-    progress.stop();
     await service.close();
   }
-  const summary = summaryOf(plan, counts, (context.clock.now() - began) / 1_000);
+  const summary = summaryOf(plan, counts, (clock.now() - began) / 1_000);
   // An Arrow stream has no cursor.
   return { summary: 'commit' in sink ? summary : { ...summary, next_from_date: null }, error };
-}
-
-/** The days given on the command line, which take precedence over the configuration. */
-interface WantedDays {
-  readonly from: Day | undefined;
-  readonly to: Day | undefined;
-  readonly fullRefresh: boolean;
 }
 
 /** Records a run in its place. Of a run that failed, a record that cannot be written is a warning only. */

@@ -1,34 +1,19 @@
 import { expect, it } from 'vitest';
-import { createLogger } from '../../../src/base/log.ts';
-import type { Context } from '../../../src/cli/context.ts';
-import { createProgress } from '../../../src/cli/run/progress.ts';
+import { progressOf } from '../../../src/cli/run/progress.ts';
 import { columnsOf, StatusLine } from '../../../src/cli/terminal.ts';
 
-/** What is told 100 s after the begin of a run of 31 days. */
-function toldOf(days: number, { waitingUntil, interactive = false }: { waitingUntil?: number; interactive?: boolean }) {
-  const told: string[] = [];
-  const say = (text?: string) => void (text !== undefined && told.push(text));
-  const logger = createLogger(
-    ({ message }) => say(message),
-    'info',
-    (text) => text,
-  );
-  let now = 0;
-  const terminal = { interactive, status: interactive ? say : () => {} };
-  const progress = createProgress({ terminal, clock: { now: () => now }, logger } as Context);
-  now = 100_000;
-  progress.update({ planned: 31, rows: 191_666, bytes: 914_600_000, exports: 20, days, waitingUntil });
-  return told;
-}
+/** How far a run of 31 days is 100 s after its begin. */
+const told = (days: number, waitingUntil?: number) =>
+  progressOf({ planned: 31, rows: 191_666, bytes: 914_600_000, exports: 20, days, waitingUntil }, 100_000, 100_000);
 
-it('tells of stored days and of exports, in a log and below it', () => {
-  const facts = '13 of 31 days stored · 2 min 18 s left · 20 exports, 914.6 MB · 191,666 rows · 9.1 MB/s';
-  expect(toldOf(13, {})).toEqual([facts]);
-  expect(toldOf(13, { interactive: true })).toEqual([`█████▒▒▒░░░░ ▒ requested · ${facts}`]);
+it('tells of stored days and of exports, and shows both in a bar', () => {
+  const { text, bar } = told(13);
+  expect(text).toBe('13 of 31 days stored · 2 min 18 s left · 20 exports, 914.6 MB · 191,666 rows · 9.1 MB/s');
+  expect(bar).toBe('█████▒▒▒░░░░ ▒ requested ·');
 });
 
 it('says how long it waits for the service', () => {
-  expect(toldOf(13, { waitingUntil: 160_000 })[0]).toMatch(/^13 of 31 days stored · waiting 1 min for the service · /);
+  expect(told(13, 160_000).text).toMatch(/^13 of 31 days stored · waiting 1 min for the service · /);
 });
 
 it('a bar leaves room for ^C, and goes whole from a window that was made narrower', () => {
