@@ -46,18 +46,17 @@ export class CliConfiguration {
    * Reads a file (default: dfinery.json here) and the environment; or takes an object as it is, without the environment.
    * Throws for unknown keys.
    */
-  constructor(given: string | object | undefined, context: Context) {
-    const { redactor } = context;
-    const isObjectGiven = typeof given === 'object';
-    const env = isObjectGiven ? () => undefined : context.env;
-    const isThere = given !== undefined || existsSync(CONFIG_FILE);
-    const file = isObjectGiven ? 'config' : (given ?? CONFIG_FILE);
-    const read = () => objectOf(isObjectGiven ? given : readJsonFile(file, 'the configuration file'));
+  constructor(pathOrObject: string | object | undefined, context: Context) {
+    const isObjectItself = typeof pathOrObject === 'object';
+    const env = isObjectItself ? () => undefined : context.env;
+    const isThere = pathOrObject !== undefined || existsSync(CONFIG_FILE);
+    const file = isObjectItself ? 'config' : (pathOrObject ?? CONFIG_FILE);
+    const read = () => objectOf(isObjectItself ? pathOrObject : readJsonFile(file, 'the configuration file'));
     const { erasure: inner = {}, ...outer } = isThere ? read() : {};
     if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
     const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
-    const all = [outer, inner, source.values, local.values, erasure.values];
-    for (const schema of CONFIG_SCHEMAS) for (const secret of secretsIn(schema, all)) redactor.add(secret);
+    for (const secret of secretsIn([outer, inner, source.values, local.values, erasure.values]))
+      context.redactor.add(secret);
     const unknown = [
       ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), outer),
       ...unknownKeys(
@@ -123,10 +122,10 @@ export class CliConfiguration {
 }
 
 /** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
-const secretsIn = ({ properties }: ConfigSchema, given: readonly JsonObject[]): Secret[] =>
-  Object.entries(properties)
+const secretsIn = (parts: readonly JsonObject[]): Secret[] =>
+  CONFIG_SCHEMAS.flatMap(({ properties }) => Object.entries(properties))
     .filter(([, { airbyte_secret }]) => airbyte_secret)
-    .flatMap(([key]) => given.map((values) => values[key]))
+    .flatMap(([key]) => parts.map((values) => values[key]))
     .flatMap((value) => (typeof value === 'string' ? [new Secret(value)] : []));
 
 /** The service of `erasure` is that of the file. */
@@ -135,27 +134,23 @@ const PATHS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 const STDOUT = '-';
 
 /** Paths in a file are relative to its folder. */
-function withPaths(given: JsonObject, folder: string): JsonObject {
+function withPaths(values: JsonObject, folder: string): JsonObject {
   const inFolder = (path: unknown) =>
     typeof path === 'string' && path !== '' && path !== STDOUT && !isAddress(path) && !isAbsolute(path)
       ? join(folder, path)
       : path;
-  const paths = Object.fromEntries(PATHS.filter((key) => key in given).map((key) => [key, inFolder(given[key])]));
-  const { places } = given;
-  if (!Array.isArray(places)) return { ...given, ...paths };
-  return {
-    ...given,
-    ...paths,
-    places: places.map((entry) => (isObject(entry) ? { ...entry, place: inFolder(entry.place) } : entry)),
-  };
+  const paths = Object.fromEntries(PATHS.filter((key) => key in values).map((key) => [key, inFolder(values[key])]));
+  if (!Array.isArray(values.places)) return { ...values, ...paths };
+  const places = values.places.map((named) => (isObject(named) ? { ...named, place: inFolder(named.place) } : named));
+  return { ...values, ...paths, places };
 }
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
 const placesIn = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? { places: [{ target, place }] } : {};
 
-const pick = (given: JsonObject, { properties }: ConfigSchema): JsonObject =>
-  Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(properties, key)));
+const pick = (values: JsonObject, { properties }: ConfigSchema): JsonObject =>
+  Object.fromEntries(Object.entries(values).filter(([key]) => Object.hasOwn(properties, key)));
 
 /** How a run opens its place. */
 export function openOptions(

@@ -15,12 +15,7 @@ export interface Context extends Io, Runtime {
   readonly redactor: Redactor;
 }
 
-interface LogOptions {
-  readonly logLevel: LogLevel;
-  readonly logFormat: LogFormat;
-}
-
-export function contextOf(io: Io, { logLevel, logFormat }: LogOptions): Context {
+export function contextOf(io: Io, logLevel: LogLevel, logFormat: LogFormat): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, logFormat, () => io.clock.now());
   return { ...io, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
@@ -28,8 +23,8 @@ export function contextOf(io: Io, { logLevel, logFormat }: LogOptions): Context 
 
 /** A secret from the variable, or from the file that `NAME_FILE` names; masked in every message from then on. */
 export function secretOf(name: string, { env, redactor }: Pick<Context, 'env' | 'redactor'>): Secret | undefined {
-  const found = secretFrom(env, name);
-  const secret = found === undefined ? undefined : new Secret(found.text);
+  const { text } = secretFrom(env, name) ?? {};
+  const secret = text === undefined ? undefined : new Secret(text);
   redactor.add(secret);
   return secret;
 }

@@ -30,13 +30,7 @@ export const PEOPLE_OPTIONS = {
   mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
 };
 
-type Values = ValuesOf<typeof PEOPLE_OPTIONS>;
-
-export interface Configured {
-  readonly setup: ErasureConfig;
-  readonly configuration: CliConfiguration;
-  readonly context: Context;
-}
+type PeopleValues = ValuesOf<typeof PEOPLE_OPTIONS>;
 
 /** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
 export function erasureOf({ values, erasure, names }: CliConfiguration): ErasureConfig {
@@ -72,17 +66,17 @@ export function privacyOf(configuration: CliConfiguration) {
 }
 
 /** The places of the options, else of the configuration. */
-function placesOf({ in: given }: Pick<Values, 'in'>, setup: ErasureConfig): StoredPlace[] {
-  const named = given.length > 0 ? given : setup.places.map(({ target, place }) => [target, place] as const);
-  const all = named.map(([word, path]): StoredPlace => {
+function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, setup: ErasureConfig): StoredPlace[] {
+  const configured = setup.places.map(({ target, place }) => [target, place] as const);
+  const places = (pairs.length > 0 ? pairs : configured).map(([word, path]): StoredPlace => {
     const target = targetNamed(word, STATEFUL_TARGETS, '--in');
     checkTarget(target, path, '--in');
     return { target, path };
   });
-  const names = all.map(placeName);
+  const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
-  return all;
+  return places;
 }
 
 /** A longer wait for the quota ends a plan: it can be repeated later. */
@@ -90,9 +84,11 @@ const MAX_WAIT_MS = 60_000;
 
 /** The ways in which people are found; `close` ends the connections of the export of profiles. */
 export function openWays(
-  values: Pick<Values, 'byColumn' | 'mapping' | 'in'>,
-  { setup, configuration, context }: Configured,
+  values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'>,
+  configuration: CliConfiguration,
+  context: Context,
 ): { readonly ways: Ways; readonly close: () => Promise<void> } {
+  const setup = erasureOf(configuration);
   const isAsked = setup.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
   const client = isAsked ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_WAIT_MS }) : undefined;
   const ways = {
@@ -107,7 +103,7 @@ export function openWays(
 }
 
 /** The rows that the options name, each ID exactly as it is written. */
-export function rowsOf({ id, file, column }: Values, requestedAt: string | undefined): AsyncIterable<ListRow> {
+export function rowsOf({ id, file, column }: PeopleValues, requestedAt: string | undefined): AsyncIterable<ListRow> {
   if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
   if (file === undefined) {
     if (column !== undefined) throw configError('--column needs --file.');

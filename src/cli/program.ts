@@ -49,7 +49,7 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
   const terminal = held?.terminal ?? io.terminal;
   const shown = quiet === true ? { ...terminal, interactive: false, status() {} } : terminal;
-  const context = contextOf({ ...io, terminal: shown }, { logLevel, logFormat });
+  const context = contextOf({ ...io, terminal: shown }, logLevel, logFormat);
   try {
     if (problem !== undefined) throw problem;
     refuseUnknownNames(io.env, CONFIG_SCHEMAS);

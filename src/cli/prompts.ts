@@ -5,8 +5,8 @@ import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
 export interface Prompts {
-  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the one `given`. */
-  text(question: string, given?: string, problem?: (answer: string) => string | undefined): Promise<string>;
+  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the `usual` one. */
+  text(question: string, usual?: string, problem?: (answer: string) => string | undefined): Promise<string>;
   /** A line that is not shown. */
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
@@ -43,12 +43,12 @@ export function terminalPrompts(streams: {
       if (isHidden) output.write('\n');
     }
   };
-  const text: Prompts['text'] = async (question, given, problem = () => undefined) => {
-    const answer = (await ask(`${question}${(given ?? '') === '' ? '' : ` [${given}]`}: `)) || (given ?? '');
-    const wrong = answer === '' && given === undefined ? 'an answer is needed' : problem(answer);
+  const text: Prompts['text'] = async (question, usual, problem = () => undefined) => {
+    const answer = (await ask(`${question}${(usual ?? '') === '' ? '' : ` [${usual}]`}: `)) || (usual ?? '');
+    const wrong = answer === '' && usual === undefined ? 'an answer is needed' : problem(answer);
     if (wrong === undefined) return answer;
     output.write(`  ${wrong}\n`);
-    return await text(question, given, problem);
+    return await text(question, usual, problem);
   };
   return {
     text,

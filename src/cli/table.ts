@@ -58,10 +58,10 @@ export function bar(value: number, largest: number, columns: number): string {
 }
 
 /** A part as `12.3%`: 0% means none, and 100% all. */
-export function percent(part: number, all: number): string {
-  if (part === 0 || all === 0) return '0%';
-  if (part === all) return '100%';
-  return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
+export function percent(part: number, whole: number): string {
+  if (part === 0 || whole === 0) return '0%';
+  if (part === whole) return '100%';
+  return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;
 }
 
 /** A text in lines of so many columns, broken between words. */

@@ -96,7 +96,7 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
     const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
-    const given = {
+    const keys = {
       base_url: simulator.url,
       service_id: simulator.scenario.service_id,
       export_token: simulator.scenario.export_token,
@@ -104,10 +104,9 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
       on_gap: 'warn',
       user_profiles: true,
     };
-    const { config: source } = parseSourceConfig(given, () => undefined);
+    const { config: source } = parseSourceConfig(keys, () => undefined);
     const config = { ...source, ...local };
-    const days = { from: undefined, to: undefined, fullRefresh: false };
-    const run = { config, days, maxWaitMs: undefined };
+    const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
     const { summary, error } = await sync(run, () => duckdb.open(file, openOptions(config, context)), context);
     if (error !== undefined) throw error;
     return summary;
@@ -119,7 +118,7 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
 /** The events of the latest days, as the report counts them. */
 function chartLines({ events }: TargetReport): string[] {
   const days = new Map<Day, number>();
-  for (const one of events) days.set(one.day, (days.get(one.day) ?? 0) + one.events);
+  for (const { day, events: number } of events) days.set(day, (days.get(day) ?? 0) + number);
   const latest = [...days].reverse().slice(0, DAYS);
   const largest = Math.max(...latest.map(([, count]) => count));
   const lines = latest.map(([day, count]) => `  ${day}  ${bar(count, largest, BAR_COLUMNS)} ${count}`);

@@ -47,7 +47,7 @@ const OPTIONS = {
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
 
-type Values = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
+type ForgetValues = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
   options: OPTIONS,
@@ -79,7 +79,7 @@ export const command = defineCommand({
 });
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
-async function forget(values: Values, context: Context): Promise<Outcome> {
+async function forget(values: ForgetValues, context: Context): Promise<Outcome> {
   const { clock, random, logger, signal, env } = context;
   const { execute, confirm, suppressed, newList, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined)) {
@@ -91,7 +91,7 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
   const service = serviceOf(setup, configuration);
   const importToken = isPurgeOnly ? undefined : importTokenOf(setup, configuration);
   if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
-  const { ways, close } = openWays(values, { setup, configuration, context });
+  const { ways, close } = openWays(values, configuration, context);
   const purge = purgeOf(values, ways, configuration);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
   const settings = { ...setup, ...service, onRejected: 'continue' as const, reason };
@@ -120,7 +120,7 @@ async function forget(values: Values, context: Context): Promise<Outcome> {
   }
 }
 
-function purgeOf(values: Values, ways: Ways, configuration: CliConfiguration): PurgeRequest | undefined {
+function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfiguration): PurgeRequest | undefined {
   if (ways.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const { suppression } = privacyOf(configuration);
@@ -169,7 +169,7 @@ function outcomeOf(
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verdictOn(path: string, values: Values, context: Context): Promise<Outcome> {
+async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<Outcome> {
   const key = keyOf(values, context);
   const verdict = await verifyLedger(path, key, { head: values.head });
   const lines = [
@@ -182,7 +182,7 @@ async function verdictOn(path: string, values: Values, context: Context): Promis
 }
 
 /** The key of the ledger where one is configured; a ledger may also be verified where no service is. */
-function keyOf({ config }: Values, context: Context) {
+function keyOf({ config }: ForgetValues, context: Context) {
   try {
     return erasureOf(new CliConfiguration(config, context)).ledgerKey;
   } catch (error) {
@@ -193,7 +193,7 @@ function keyOf({ config }: Values, context: Context) {
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function proofOf(values: Values, context: Context): Promise<Outcome> {
+async function proofOf(values: ForgetValues, context: Context): Promise<Outcome> {
   const { proof: id, proofFile, column, head, output } = values;
   const configuration = new CliConfiguration(values.config, context);
   const setup = erasureOf(configuration);
@@ -201,8 +201,8 @@ async function proofOf(values: Values, context: Context): Promise<Outcome> {
   if (setup.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new DeletionList();
-  const given = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
-  for await (const row of rowsOf(given, undefined)) list.add(row);
+  const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
+  for await (const row of rowsOf(people, undefined)) list.add(row);
   const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service, head });
   const exit = exitOf(proof);
   const isList = id === undefined;

@@ -47,9 +47,9 @@ function wrongAnswer(code: string): Answer {
 
 /** Asks for the service and tries the answers as `check` does, until they are right: only what is wrong is asked again. */
 async function askService(prompts: Prompts, context: Context) {
-  const questions: Readonly<Record<Answer, (given?: string) => Promise<string>>> = {
-    base_url: (given) => prompts.text('Address of the Open API', given, (one) => baseUrlProblem(one)?.text),
-    service_id: (given) => prompts.text('Service ID', given),
+  const questions: Readonly<Record<Answer, (usual?: string) => Promise<string>>> = {
+    base_url: (usual) => prompts.text('Address of the Open API', usual, (answer) => baseUrlProblem(answer)?.text),
+    service_id: (usual) => prompts.text('Service ID', usual),
     export_token: () => prompts.secret('Export API token (not shown, not written to the file)'),
   };
   const base_url = await questions.base_url(context.env('DFINERY_BASE_URL') || undefined);

@@ -20,9 +20,15 @@ export const command = defineCommand({
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   page: 'days-and-types.md',
-  async run({ file, schema, config: path }, context) {
-    const config = new CliConfiguration(path, context);
-    const { timezone, ...lists } = config.part('timezone', 'columnsDrop', 'columnsHash', 'hashKey', 'columnTypes');
+  async run({ file, schema, config }, context) {
+    const configuration = new CliConfiguration(config, context);
+    const { timezone, ...lists } = configuration.part(
+      'timezone',
+      'columnsDrop',
+      'columnsHash',
+      'hashKey',
+      'columnTypes',
+    );
     const edits = editsOf(lists);
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireSystem: false, edits });
@@ -36,8 +42,20 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const found = { file, bytes, scan, missing, columns: columnsOf(scan, pinned, timezone !== undefined) };
-    return { result: asJson(found), lines: asLines(found, context.terminal.columns) };
+    const columns = columnsOf(scan, pinned, timezone !== undefined);
+    const result = {
+      v: 1,
+      file,
+      rows: scan.rows,
+      bytes,
+      final_newline: scan.finalNewline,
+      invalid_utf8: { cells: scan.invalidUtf8.cells, first: scan.invalidUtf8.first ?? null },
+      missing_columns: missing,
+      columns,
+    };
+    const head = `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`;
+    const table = tableOf(columns, scan.rows, context.terminal.columns);
+    return { result, lines: [head, ...table, ...notesOn(scan)] };
   },
 });
 
@@ -76,51 +94,32 @@ function columnsOf(
   pinned: ReadonlyMap<string, ColumnType> | undefined,
   asInstants: boolean,
 ): InspectedColumn[] {
-  return columns.map(({ source, group, type: own, forms, filled, misfits }) => {
-    const type = pinned?.get(source) ?? own ?? null;
-    const fits = type === null || (fitsWholly(forms, type, asInstants) && (type !== own || misfits === 0));
+  return columns.map(({ source, group, type: seen, forms, filled, misfits }) => {
+    const type = pinned?.get(source) ?? seen ?? null;
+    const fits = type === null || (fitsWholly(forms, type, asInstants) && (type !== seen || misfits === 0));
     return { source, group, type, filled, misfits, fits };
   });
 }
 
-interface Inspected {
-  readonly file: string;
-  readonly bytes: number;
-  readonly scan: Omit<ScanResult, 'tail'>;
-  readonly missing: readonly string[];
-  readonly columns: readonly InspectedColumn[];
-}
-
-const asJson = ({ file, bytes, scan, missing, columns }: Inspected) => ({
-  v: 1,
-  file,
-  rows: scan.rows,
-  bytes,
-  final_newline: scan.finalNewline,
-  invalid_utf8: { cells: scan.invalidUtf8.cells, first: scan.invalidUtf8.first ?? null },
-  missing_columns: missing,
-  columns,
-});
-
-/** A table of the columns for a terminal of that width, and what is wrong with the rows. */
-function asLines({ file, bytes, scan, columns }: Inspected, terminalColumns: number): string[] {
-  const { cells, first } = scan.invalidUtf8;
-  const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
-  const notes = [
-    scan.hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
-    cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
-    !scan.finalNewline && 'The last row has no line end: perhaps the file was cut there.',
-  ];
-  const rows = columns.map(({ source, group, type, filled, fits }) => [
+/** A table of the columns for a terminal of that width. */
+function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColumns: number): string[] {
+  const cells = columns.map(({ source, group, type, filled, fits }) => [
     source,
     group.replaceAll('_', ' '),
     type ?? '',
-    percent(filled, scan.rows),
+    percent(filled, rows),
     fits ? '' : 'some cells',
   ]);
-  return [
-    `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
-    ...tableLines(['column', 'group', 'type', 'filled', 'rescued'], rows, { line: terminalColumns }),
-    ...notes.filter((note) => note !== false),
+  return tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, { line: terminalColumns });
+}
+
+/** What is wrong with the rows. */
+function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, finalNewline }: ScanResult): string[] {
+  const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
+  const notes = [
+    hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
+    cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
+    !finalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
+  return notes.filter((note) => note !== false);
 }

@@ -96,7 +96,7 @@ async function loadDay(sink: Sink, loading: Loading, context: Context): Promise<
       signal,
     });
     checkNotFewer(file, download, stored);
-    const facts: RunProgress = {
+    const run: RunProgress = {
       now,
       start: exportState?.start_date ?? named,
       hashes,
@@ -107,7 +107,7 @@ async function loadDay(sink: Sink, loading: Loading, context: Context): Promise<
       toDateInclusive: undefined,
       finalNewline: undefined,
     };
-    return await sink.commit([download], facts, signal);
+    return await sink.commit([download], run, signal);
   } finally {
     await folder.remove();
   }

@@ -21,7 +21,7 @@ export const command = defineCommand({
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const setup = erasureOf(configuration);
-    const { ways, close } = openWays(values, { setup, configuration, context });
+    const { ways, close } = openWays(values, configuration, context);
     if (ways.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
     const list = rowsOf(values, undefined);

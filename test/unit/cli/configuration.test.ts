@@ -27,10 +27,7 @@ const run = (env: Readonly<Record<string, string>>, line: string) => runHere(lin
 
 const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
 const contextFor = (env: Record<string, string> = {}) =>
-  contextOf(
-    { terminal, clock: systemClock, env: envOf(env), signal: new AbortController().signal },
-    { logLevel: 'info', logFormat: 'text' },
-  );
+  contextOf({ terminal, clock: systemClock, env: envOf(env), signal: new AbortController().signal }, 'info', 'text');
 
 function write(value: unknown, name = 'some/dfinery.json'): string {
   mkdirSync(join(folder, 'some'), { recursive: true });

@@ -15,7 +15,7 @@ import { ManualClock } from '../../support/service/service.ts';
 
 const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
 const contextFor = (signal: AbortSignal) =>
-  contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
+  contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
 
 it('the record of a run holds how it ended, without secrets', async () => {
   const records: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
