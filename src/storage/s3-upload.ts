@@ -1,7 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
-import { type BucketAccess, nameOfFault } from './s3-client.ts';
+import type { BucketAccess } from './s3-client.ts';
+import { nameOfFault } from './s3-failures.ts';
 
 /** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
 const PART_BYTES = 16 * 1024 * 1024;

@@ -5,7 +5,8 @@ import type {
 } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import type { UserError } from '../base/errors.ts';
-import { type BucketAccess, beginPage, nameOfFault, statusOf } from './s3-client.ts';
+import type { BucketAccess } from './s3-client.ts';
+import { nameOfFault, statusOf } from './s3-failures.ts';
 
 const DELETED_AT_ONCE = 16;
 const NOT_KNOWN = 501;
@@ -45,9 +46,7 @@ export async function eraseVersions(
   denied: Denied,
 ): Promise<void> {
   const { client, bucket, options } = access;
-  const seen = new Set<string>();
-  const list = async (after?: ListObjectVersionsCommandOutput) => {
-    beginPage(seen, after?.NextKeyMarker, after?.NextVersionIdMarker);
+  const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => noPage(error, 's3:ListBucketVersions', denied));
@@ -68,9 +67,7 @@ export async function abortUploads(
   until: number,
   denied: Denied,
 ): Promise<void> {
-  const seen = new Set<string>();
-  const list = async (after?: ListMultipartUploadsCommandOutput) => {
-    beginPage(seen, after?.NextKeyMarker, after?.NextUploadIdMarker);
+  const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => noPage(error, 's3:ListBucketMultipartUploads', denied));

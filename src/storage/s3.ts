@@ -11,7 +11,8 @@ import { printable } from '../base/printable.ts';
 import { attempted } from '../base/retry.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { makeFolders } from '../fs/permissions.ts';
-import { type BucketAccess, beginPage, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
+import { type BucketAccess, s3ClientOf } from './s3-client.ts';
+import { isPassing, nameOfFault, s3Error, statusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
 import { MAX_READ_BYTES, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
@@ -81,22 +82,21 @@ class S3Storage implements Storage {
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const { paginateListObjectsV2 } = await import('@aws-sdk/client-s3');
     const { client, bucket, options } = this.#access;
-    const Prefix = this.#key(`${folder}/`);
-    const from = { Bucket: bucket, Prefix, ...(after !== '' && { StartAfter: this.#key(after) }) };
-    const seen = new Set<string>();
-    let token: string | undefined;
-    do {
-      const next = token === undefined ? from : { ...from, ContinuationToken: token };
-      const page = await this.#guard(() => client.listObjectsV2(next, options));
-      for (const { Key, Size, LastModified } of page.Contents ?? []) {
-        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
-        const path = Key.slice(this.#prefix.length);
-        yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+    const below = { Bucket: bucket, Prefix: this.#key(`${folder}/`) };
+    const input = after === '' ? below : { ...below, StartAfter: this.#key(after) };
+    try {
+      for await (const { Contents = [] } of paginateListObjectsV2({ client }, input, options)) {
+        for (const { Key, Size, LastModified } of Contents) {
+          if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
+          const path = Key.slice(this.#prefix.length);
+          yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+        }
       }
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
-      if (token !== undefined) beginPage(seen, token);
-    } while (token !== undefined);
+    } catch (error) {
+      throw this.#failure(error);
+    }
   }
 
   create(path: string, text: string): Promise<boolean> {
@@ -224,8 +224,12 @@ class S3Storage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw s3Error(error, this.address, this.#access.options.abortSignal);
+      throw this.#failure(error);
     }
+  }
+
+  #failure(error: unknown): UserError {
+    return s3Error(error, this.address, this.#access.options.abortSignal);
   }
 }
 

@@ -65,11 +65,8 @@ export class FakeS3 {
   readonly headers: string[][] = [];
   /** False if answers do not tell their length. */
   hasLengths = true;
-  /** True if every page of a list says that the first one follows. */
-  repeatsPages = false;
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
-  #pages = 0;
   readonly #server: Server;
   readonly #attempts = new Map<string, number>();
   readonly #sockets = new Set<Socket>();
@@ -230,7 +227,7 @@ export class FakeS3 {
   }
 
   #list(query: URLSearchParams): Answer {
-    const after = (this.repeatsPages ? '' : query.get('continuation-token')) ?? query.get('start-after') ?? '';
+    const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
     const prefix = query.get('prefix') ?? '';
     const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
     const page = keys.slice(0, this.pageSize);
@@ -238,9 +235,8 @@ export class FakeS3 {
       const { bytes, modified } = this.objects.get(key) as Held;
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
     });
-    const more = this.repeatsPages || keys.length > page.length;
-    const token = this.repeatsPages ? `again ${++this.#pages % 2}` : (page.at(-1) ?? '');
-    const next = more ? `<NextContinuationToken>${escaped(token)}</NextContinuationToken>` : '';
+    const more = keys.length > page.length;
+    const next = more ? `<NextContinuationToken>${escaped(page.at(-1) ?? '')}</NextContinuationToken>` : '';
     return ok(`<ListBucketResult><IsTruncated>${more}</IsTruncated>${next}${contents.join('')}</ListBucketResult>`);
   }
 

@@ -98,14 +98,6 @@ describe('a store of another vendor', () => {
     }
   });
 
-  it('that repeats a page of its list for ever ends the run', async () => {
-    s3.repeatsPages = true;
-    await using(async (storage) => {
-      await storage.write('events/x', '');
-      await expect(listed(storage)).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('repeats') });
-    });
-  });
-
   it('that ignores or refuses conditional writes is refused, with its own reason', async () => {
     s3.isConditional = false;
     const check = () => using((storage) => checkConditionalWrites(storage));
