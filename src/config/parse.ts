@@ -63,14 +63,11 @@ export function serviceProblems(filled: Readonly<Record<string, unknown>>, token
 function tokenProblemOf(token: string): string | undefined {
   if (/^[\t ]|[\t ]$/.test(token)) return 'begins or ends with a blank, which no HTTP header keeps';
   if (/^bearer\s/i.test(token)) return 'begins with the word Bearer: give the token alone';
-  return isHeaderText(token) ? undefined : 'holds a line end, or another character that no HTTP header can carry';
+  return HEADER_TEXT.test(token) ? undefined : 'holds a line end, or another character that no HTTP header can carry';
 }
 
 /** A text that has no line ends, no control characters, nothing beyond one byte, and no blank at either end. */
 const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/;
-
-/** True for a text that an HTTP header carries unchanged, a token for one. */
-export const isHeaderText = (text: string): boolean => HEADER_TEXT.test(text);
 
 export interface ParsedConfig<C> {
   readonly config: C;

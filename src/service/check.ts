@@ -26,7 +26,7 @@ export interface CheckVerdict {
 type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
 
 const COST = 'This check costs one export of the hourly limit, sometimes two.';
-/** Maximum time from the first byte sent to the verdict (ms). */
+/** Longest time for the whole check (ms): platforms end one that takes longer. */
 const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
@@ -40,28 +40,33 @@ export async function checkService(
 ): Promise<CheckVerdict> {
   const { host } = new URL(baseUrl);
   let isConnected = false;
-  const service = new ExportClient({
-    baseUrl,
-    serviceId,
-    exportToken,
-    clock,
-    env,
-    onConnect: () => {
-      isConnected = true;
-    },
-  });
-  const probe = async (limited: AbortSignal) => {
-    const answer = await service.exportEvents(smallest(clock.now()), limited);
-    const about = { host, serviceId };
-    const first = await verdictOf(answer, about, clock.now());
-    if (!mayBeForEvent(answer, first)) return first;
-    logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
-    return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), about, clock.now());
+  const onConnect = () => {
+    isConnected = true;
+  };
+  const service = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
+  const ask = async (request: ExportRequest, limited: AbortSignal) => {
+    const answer = await service.exportEvents(request, limited);
+    const finding =
+      answer.kind === 'data'
+        ? await findingInBody(answer, host)
+        : findingInRefusal(answer, { host, serviceId, now: clock.now() });
+    return { answer, verdict: { ...finding, limits: answer.limits } };
   };
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
-    return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, probe);
+    return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, async (limited) => {
+      // Yesterday is over nearly everywhere, and can be exported everywhere.
+      const day = addDays(dayAt(clock.now()), -1);
+      const everything = { properties: [], propertiesCondition: 'all' } as const;
+      const one = { ...everything, from: day, to: day, events: [NO_EVENT], eventsCondition: 'include' } as const;
+      const first = await ask(one, limited);
+      if (!mayBeForEvent(first.answer, first.verdict)) return first.verdict;
+      logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
+      // If this is refused too, neither the event nor the range of one day was the reason.
+      const two = { ...everything, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
+      return (await ask(two, limited)).verdict;
+    });
   } catch (error) {
     signal.throwIfAborted();
     return { ...unanswered(error, host, isConnected), limits: NO_LIMITS };
@@ -70,36 +75,14 @@ export async function checkService(
   }
 }
 
-/** A request for yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
-function smallest(now: number): ExportRequest {
-  const day = addDays(dayAt(now), -1);
-  const everything = { properties: [], propertiesCondition: 'all' } as const;
-  return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
-}
-
-/** Two days, no filter. If this is refused too, neither the event nor the range of one day was the reason. */
-function unfiltered(now: number): ExportRequest {
-  const request = smallest(now);
-  return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
-}
-
 /** True if the event that does not exist may be the reason of the answer. */
 function mayBeForEvent(answer: ExportAnswer, { code }: CheckVerdict): boolean {
-  if (code === 'empty_body' || code === 'not_here') return true;
-  if (answer.kind === 'invalid') return true;
+  if (code === 'empty_body' || code === 'not_here' || answer.kind === 'invalid') return true;
   const isFailure = answer.kind === 'retry' || answer.kind === 'retry_or_split';
   return isFailure && answer.status !== undefined && code !== 'html_200';
 }
 
 type Finding = Omit<CheckVerdict, 'limits'>;
-type About = { readonly host: string; readonly serviceId: string };
-
-async function verdictOf(answer: ExportAnswer, about: About, now: number): Promise<CheckVerdict> {
-  const { limits } = answer;
-  const finding =
-    answer.kind === 'data' ? await findingInBody(answer, about.host) : findingInRefusal(answer, about, now);
-  return { ...finding, limits };
-}
 
 async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
   const other = (code: string, why: string): Finding => {
@@ -109,17 +92,12 @@ async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
   try {
     const missing = missingColumns((await readHeader(body.bytes)).header);
     if (missing.length > 0) return other('no_such_columns', `${missing.length} columns of every export are missing`);
-    return {
-      usable: true,
-      kind: 'data',
-      code: 'ok',
-      message: `${host} accepts token and service, and exports events.`,
-    };
+    const message = `${host} accepts token and service, and exports events.`;
+    return { usable: true, kind: 'data', code: 'ok', message };
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
-    return error.reason === 'empty_body'
-      ? noEvents('data', error.reason, 'nothing at all')
-      : other(error.reason, error.reason);
+    if (error.reason === 'empty_body') return noEvents('data', error.reason, 'nothing at all');
+    return other(error.reason, error.reason);
   } finally {
     await body.close();
   }
@@ -130,34 +108,44 @@ const noEvents = (kind: Finding['kind'], code: string, answer: string): Finding 
   return { usable: true, kind, code, message };
 };
 
-function findingInRefusal(refusal: ExportAnswer & ExportRefusal, { host, serviceId }: About, now: number): Finding {
-  const { kind, code, message, emptyAs, limits } = refusal;
+function findingInRefusal(
+  { kind, code, message, emptyAs, limits }: ExportAnswer & ExportRefusal,
+  { host, serviceId, now }: { readonly host: string; readonly serviceId: string; readonly now: number },
+): Finding {
+  const unusable = (text: string, as: Finding['kind'] = kind): Finding => ({
+    usable: false,
+    kind: as,
+    code,
+    message: text,
+  });
   if (emptyAs !== undefined && emptyAs !== '404') return noEvents(kind, code, emptyAs);
-  if (code === 'html_200') return { usable: false, kind: 'config', code, message: `${message}: is base_url right?` };
-  const sentence = message.startsWith(host) ? message : message.charAt(0).toUpperCase() + message.slice(1);
+  if (code === 'html_200') return unusable(`${message}: is base_url right?`, 'config');
   switch (kind) {
     case 'config':
-      return { usable: false, kind, code, message };
-    case 'invalid': {
-      const why = `does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's`;
-      return { usable: false, kind, code, message: `${host} ${why} (${code}).` };
-    }
+      return unusable(message);
+    case 'invalid':
+      return unusable(
+        `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`,
+      );
     case 'retry':
-    case 'retry_or_split':
-      return { usable: false, kind, code, message: `${sentence}. Try again later.` };
-    case 'gone': {
-      const advice = "Yesterday was asked for: is this machine's clock right?";
-      return { usable: true, kind, code, message: `${message} ${advice}` };
+    case 'retry_or_split': {
+      const sentence = message.startsWith(host) ? message : message.charAt(0).toUpperCase() + message.slice(1);
+      return unusable(`${sentence}. Try again later.`);
     }
+    case 'gone':
+      return {
+        usable: true,
+        kind,
+        code,
+        message: `${message} Yesterday was asked for: is this machine's clock right?`,
+      };
     case 'wait': {
-      const allowedAt = allowedFrom(limits);
+      const from = allowedFrom(limits);
       const until =
-        allowedAt === undefined
+        from === undefined
           ? 'The service does not say when it may be asked again'
-          : `It may be asked again at ${new Date(allowedAt).toISOString()}, in ${formatDuration(allowedAt - now)}`;
-      const text =
-        'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
-        `configuration. ${until}; a run waits for that by itself.`;
+          : `It may be asked again at ${new Date(from).toISOString()}, in ${formatDuration(from - now)}`;
+      const text = `The service answers, but its limit of exports is reached. ${until}; a run waits for that by itself.`;
       return { usable: true, kind, code, message: text };
     }
   }

@@ -6,8 +6,8 @@ import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
-import { bytesOf, WrongBody } from '../http/body.ts';
-import { headerText, type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
+import { bytesOf, firstBytes, WrongBody } from '../http/body.ts';
+import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
@@ -37,7 +37,6 @@ interface DeletionClientOptions
 
 /** Maximum time from the request to the last byte of the answer. */
 const DELETION_TIMEOUT_MS = 60_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The deletion operation over HTTP: one request and its answer; the caller retries and paces. */
 export class DeletionClient {
@@ -79,7 +78,7 @@ export class DeletionClient {
     const answer = await this.#transport.send(post, signal);
     try {
       const about = { host: this.#transport.host, hasDeleted: this.#hasDeleted };
-      const facts = deletionFacts(answer.status, await wholeText(bytesOf(answer)), about);
+      const facts = deletionFacts(answer.status, (await firstBytes(bytesOf(answer))).toString(), about);
       const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
       this.#hasDeleted ||= kind === 'done';
       const limits = readLimits(answer.headers, this.#options.clock.now());
@@ -109,7 +108,7 @@ function deletionPost(externalId: string, at: number, serviceId: string, token: 
     path: scopedPath('/api/v1/identities/delete', serviceId),
     headers: {
       'Content-Type': 'application/json',
-      access_token: headerText(token, 'import_token'),
+      access_token: token.reveal(),
       'User-Agent': 'dfinery-elt',
     },
     body: JSON.stringify({
@@ -117,18 +116,6 @@ function deletionPost(externalId: string, at: number, serviceId: string, token: 
       request_datetime: new Date(at).toISOString(),
     }),
   };
-}
-
-/** The text of a body; empty for one longer than any answer to a deletion. Throws if it is cut. */
-async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) return '';
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */

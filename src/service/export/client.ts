@@ -5,8 +5,8 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
-import { type BodyFault, bodyProblem, bytesOf, snippet } from '../http/body.ts';
-import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
+import { type BodyFault, bodyProblem, bytesOf, firstBytes } from '../http/body.ts';
+import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
@@ -30,7 +30,7 @@ const STALL_MS = 600_000;
 export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
   readonly clock: Clock;
   /** Without one, exports are sent at once. */
-  readonly quota?: Pick<ExportQuota, 'enter' | 'close'>;
+  readonly quota?: Pick<ExportQuota, 'enter'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   readonly onConnect?: () => void;
@@ -38,13 +38,6 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
 
 /** Faults that the next answer would have as well. */
 const FINAL: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
-
-interface Exchange {
-  readonly signal: AbortSignal;
-  readonly idleTimeout: IdleTimeout;
-  /** Closes the connection and releases the permit; may be called again. */
-  readonly close: () => Promise<void>;
-}
 
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
 export class ExportClient implements ExportService, ProfileService {
@@ -57,9 +50,8 @@ export class ExportClient implements ExportService, ProfileService {
     this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
   }
 
-  async close(): Promise<void> {
-    await this.#transport.close();
-    await this.#options.quota?.close();
+  close(): Promise<void> {
+    return this.#transport.close();
   }
 
   async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
@@ -85,14 +77,17 @@ export class ExportClient implements ExportService, ProfileService {
     try {
       answer = await idleTimeout.waitFor(this.#transport.send(post, idleTimeout.signal));
       const { status, headers } = answer;
-      const outcome = await this.#outcome(answer, { signal, idleTimeout, close }).catch((error: unknown) =>
+      const outcome = await this.#outcome(answer, bytesOf(answer, idleTimeout)).catch((error: unknown) =>
         this.#refusalFor(error, status),
       );
       const limits = readLimits(headers, clock.now());
       permit?.answered({ status, limited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
-      if (outcome.kind !== 'data') await close();
-      return { ...outcome, limits, serverTime: readDate(headers) };
+      const common = { limits, serverTime: readDate(headers) };
+      if (outcome.kind === 'data')
+        return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...common };
+      await close();
+      return { ...outcome, ...common };
     } catch (error) {
       await close();
       signal.throwIfAborted();
@@ -102,16 +97,16 @@ export class ExportClient implements ExportService, ProfileService {
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #outcome(answer: RawAnswer, exchange: Exchange): Promise<ExportBody | ExportRefusal> {
-    const { status } = answer;
-    const { signal, idleTimeout, close } = exchange;
-    const bytes = bytesOf(answer, idleTimeout);
-    if (status !== 200) return this.#classify(answer, await snippet(bytes));
+  async #outcome(
+    answer: RawAnswer,
+    bytes: AsyncIterable<Uint8Array>,
+  ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
+    // What came before a failure may name its reason.
+    const ignore = () => {};
+    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, ignore));
     const body = await peekBody(bytes);
-    if (body.content !== 'other' && body.content !== 'empty') {
-      return this.#classify(answer, await snippet(body.bytes));
-    }
-    return { kind: 'data', bytes: this.#data(body.bytes, signal, close), close };
+    if (body.content === 'other' || body.content === 'empty') return { kind: 'data', bytes: body.bytes };
+    return this.#classify(answer, await firstBytes(body.bytes, ignore));
   }
 
   #classify(answer: RawAnswer, body: Buffer): ExportRefusal {
@@ -123,7 +118,7 @@ export class ExportClient implements ExportService, ProfileService {
       content: isEmptyList(text) ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other'),
       reason,
       host: this.#transport.host,
-      location: originOf(oneOf(answer.headers.location), baseUrl),
+      location: originOf(answer.headers.location, baseUrl),
     };
     const { kind, code = reason ?? 'no_reason', message, emptyAs } = firstMatch(EXPORT_OUTCOMES, facts);
     return { kind, code, message: message(facts), status: answer.status, emptyAs };

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, jsonOf, objectIn } from '../../base/json.ts';
+import { isObject, jsonOf, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
@@ -17,20 +17,11 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
   return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
-/**
- * True for a JSON list without items, also if it is the `data` of an object, or in it: `{"data":{"events":[]}}`. False
- * if the object says that the request failed.
- */
+/** True for a JSON list without items. */
 export function isEmptyList(text: string): boolean {
   const value = jsonOf(text.trim());
-  if (isObject(value) && saysFailure(value)) return false;
-  const data = isObject(value) ? value.data : value;
-  const lists = (isObject(data) ? Object.values(data) : [data]).filter(Array.isArray);
-  return lists.length > 0 && lists.every(({ length }) => length === 0);
+  return Array.isArray(value) && value.length === 0;
 }
-
-const saysFailure = ({ result, status, success, error = null }: JsonObject): boolean =>
-  result === 'fail' || status === false || success === false || error !== null;
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
 /** A body that is a reason alone; of one word it could be any text. */

@@ -3,7 +3,7 @@ import { type Coordinates, UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { BodyFault } from '../http/body.ts';
-import { headerText, type LimitHeaders } from '../http/headers.ts';
+import type { LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
@@ -82,7 +82,7 @@ export function exportPost(request: ExportRequest, serviceId: string, token: Sec
 }
 
 export const exportHeaders = (token: Secret): Post['headers'] => ({
-  Authorization: `Bearer ${headerText(token, 'export_token')}`,
+  Authorization: `Bearer ${token.reveal()}`,
   'Content-Type': 'application/json',
   'Accept-Encoding': 'gzip',
   'User-Agent': 'dfinery-elt',

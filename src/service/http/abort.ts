@@ -17,8 +17,8 @@ const SLOWEST_BYTES = 64 * 1024;
 
 /**
  * Aborts `signal` with `TimeLimitReached` when nothing, or fewer than `SLOWEST_BYTES` of a body, arrives while a caller
- * waits for `ms` in all; also when `caller` aborts. It is no `AbortSignal.timeout` within `AbortSignal.any`, which Node 20 collects as garbage, so that it never
- * fires.
+ * waits for `ms` in all; also when `caller` aborts. Node 20 collects an `AbortSignal.timeout` within an
+ * `AbortSignal.any` as garbage, and then it never fires.
  */
 export class IdleTimeout {
   readonly signal: AbortSignal;
@@ -38,10 +38,7 @@ export class IdleTimeout {
     this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
   }
 
-  /**
-   * Rejects with the signal's reason when it aborts, even if the arrival never settles. Without a size, an arrival counts as
-   * enough.
-   */
+  /** Rejects with the signal's reason when it aborts, even if nothing arrives. Without a size, any arrival is enough. */
   async waitFor<T>(arrival: Promise<T>, sizeOf: (arrived: T) => number = () => SLOWEST_BYTES): Promise<T> {
     const began = this.#clock.now();
     const disarm = this.#clock.after(this.#left, () => this.#controller.abort(new TimeLimitReached(this.#ms)));

@@ -3,7 +3,6 @@ import { createGunzip } from 'node:zlib';
 import { formatDuration } from '../../base/durations.ts';
 import { codeOf, messageOf } from '../../base/errors.ts';
 import { type IdleTimeout, TimeLimitReached } from './abort.ts';
-import { oneOf } from './headers.ts';
 import { networkProblem } from './network.ts';
 import { type RawAnswer, Truncated } from './transport.ts';
 
@@ -19,22 +18,22 @@ export class WrongBody extends Error {
   }
 }
 
-function declaredLength(answer: RawAnswer): number | undefined {
-  const text = oneOf(answer.headers['content-length']);
-  return text !== undefined && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+function declaredLength({ headers }: RawAnswer): number | undefined {
+  const text = headers['content-length'] ?? '';
+  return /^\d+$/.test(text.trim()) ? Number(text) : undefined;
 }
 
 /** The coding of a body. Throws WrongBody for one that was not requested. */
-function codingOf(answer: RawAnswer): 'identity' | 'gzip' {
-  const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
+function codingOf({ headers }: RawAnswer): 'identity' | 'gzip' {
+  const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return 'identity';
   if (coding === 'gzip' || coding === 'x-gzip') return 'gzip';
   throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
 }
 
 /** Throws WrongBody for text that says that it is not UTF-8. */
-function checkCharset(answer: RawAnswer): void {
-  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(oneOf(answer.headers['content-type']) ?? '')?.[1] ?? 'utf-8';
+function checkCharset({ headers }: RawAnswer): void {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   if (/^(utf-?8|us-ascii)$/i.test(charset)) return;
   throw new WrongBody('charset', `declares the charset ${shown(charset)}, wanted UTF-8`);
 }
@@ -120,18 +119,26 @@ export function bodyProblem(error: unknown, host: string): { readonly code: Body
   return { code: 'reset', message: networkProblem(error, host).message };
 }
 
-const MAX_FAILURE_BYTES = 64 * 1024;
+/** No answer that is not data is longer. */
+const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Reads the first bytes of the body of a failure; errors of the body are ignored. */
-export async function snippet(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
+/** The first bytes of a body that is not data. Throws what the body throws, unless `onError` takes that. */
+export async function firstBytes(
+  bytes: AsyncIterable<Uint8Array>,
+  onError = (error: unknown): void => {
+    throw error;
+  },
+): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of bytes) {
       chunks.push(chunk);
       length += chunk.length;
-      if (length >= MAX_FAILURE_BYTES) break;
+      if (length >= MAX_ANSWER_BYTES) break;
     }
-  } catch {}
-  return Buffer.concat(chunks).subarray(0, MAX_FAILURE_BYTES);
+  } catch (error) {
+    onError(error);
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES);
 }

@@ -1,7 +1,4 @@
-import { configError } from '../../base/errors.ts';
-import type { Secret } from '../../base/secrets.ts';
-import { isHeaderText } from '../../config/parse.ts';
-import type { AnswerHeaders } from './transport.ts';
+import type { IncomingHttpHeaders } from 'node:http';
 
 /** The quota in the headers of an answer; instants in ms since 1970. What is unusable or over counts as absent. */
 export interface LimitHeaders {
@@ -19,11 +16,11 @@ const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 const FIRST_MS = 100_000_000_000;
 
 /** Reads both spellings, in seconds or milliseconds. */
-export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
+export function readLimits(headers: IncomingHttpHeaders, now: number): LimitHeaders {
   return {
     remaining: firstOf(headers, 'remaining', wholeNumber),
     resetAt: firstOf(headers, 'reset', (text) => laterThan(now, instantOf(text))),
-    retryAt: laterThan(now, retryAtOf(oneOf(headers['retry-after']), now)),
+    retryAt: laterThan(now, retryAtOf(headers['retry-after'], now)),
   };
 }
 
@@ -32,19 +29,14 @@ export const allowedFrom = ({ resetAt, retryAt }: LimitHeaders): number | undefi
   Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
 
 /** The `Date` header in ms. */
-export function readDate(headers: AnswerHeaders): number | undefined {
-  const ms = Date.parse(oneOf(headers.date) ?? '');
+export function readDate(headers: IncomingHttpHeaders): number | undefined {
+  const ms = Date.parse(headers.date ?? '');
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
-  typeof value === 'string' ? value : value?.[0];
-
 /** The first spelling of a header that `read` understands. */
-const firstOf = <T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined =>
-  PREFIXES.map((prefix) => read((oneOf(headers[`${prefix}${name}`]) ?? '').trim())).find(
-    (found) => found !== undefined,
-  );
+const firstOf = <T>(headers: IncomingHttpHeaders, name: string, read: (text: string) => T | undefined): T | undefined =>
+  PREFIXES.map((prefix) => read(String(headers[`${prefix}${name}`] ?? '').trim())).find((value) => value !== undefined);
 
 const wholeNumber = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
@@ -62,11 +54,3 @@ function retryAtOf(text: string | undefined, now: number): number | undefined {
 
 const laterThan = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now ? at : undefined;
-
-/** The text of a token. Throws a configuration failure that names the key for a text that is no token. */
-export function headerText(token: Secret, key: string): string {
-  const text = token.reveal();
-  if (/^bearer\s/i.test(text)) throw configError(`${key} begins with "Bearer ": give the token alone.`);
-  if (isHeaderText(text)) return text;
-  throw configError(`${key} is empty, or holds a character that no HTTP header can carry: copy the token again.`);
-}

@@ -23,25 +23,19 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
     if (/^https?:\/\/[^/]/i.test(text) && credentialsOf(address) !== undefined) return address;
   } catch {}
   throw configError(
-    'HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port, with %25 for a % in a password.',
+    'HTTPS_PROXY is not the address of a proxy: wanted http://host:port, with %25 for a % in a password.',
   );
 }
 
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
-function isExempt(url: URL, noProxy: string): boolean {
-  const host = url.hostname.toLowerCase();
-  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-  return noProxy
-    .toLowerCase()
-    .split(/[\s,]+/)
-    .filter((entry) => entry !== '')
-    .some((entry) => {
-      if (entry === '*') return true;
-      const match = /^(.*?)(?::(\d+))?$/.exec(entry);
-      const name = (match?.[1] ?? entry).replace(/^\*?\./, '');
-      if (match?.[2] !== undefined && match[2] !== port) return false;
-      return host === name || host.endsWith(`.${name}`);
-    });
+function isExempt({ hostname, port }: URL, noProxy: string): boolean {
+  const entries = noProxy.toLowerCase().split(/[\s,]+/);
+  return entries.some((entry) => {
+    if (entry === '*') return true;
+    const [, name = '', onlyPort] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+    if (name === '' || (onlyPort !== undefined && onlyPort !== (port || '443'))) return false;
+    return hostname === name || hostname.endsWith(`.${name}`);
+  });
 }
 
 /** A proxy that gave no connection: it answered with `status`, or `cause` is why it did not answer. */

@@ -1,8 +1,13 @@
 // This folder: HTTP for both operations: connections, proxies, bodies, limit headers.
 
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { onAbort } from '../../base/abort.ts';
 import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { codeOf } from '../../base/errors.ts';
@@ -19,12 +24,10 @@ export interface Post {
 export const scopedPath = (path: string, serviceId: string): string =>
   `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
 
-export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
-
 export interface RawAnswer {
   readonly status: number;
   /** Headers of the answer, by names in lower case. */
-  readonly headers: AnswerHeaders;
+  readonly headers: IncomingHttpHeaders;
   /** The body as received, without the framing. Throws `Truncated`, or an error of Node. */
   readonly body: AsyncIterable<Uint8Array>;
   /** True if more bytes came than were declared; called after the end of the body. */
@@ -35,10 +38,6 @@ export interface RawAnswer {
 
 /** The server closed the connection, without an error, before the body was complete. */
 export class Truncated extends Error {}
-
-class ConnectTimeout extends Error {
-  readonly code = 'ETIMEDOUT';
-}
 
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Header fields of an answer, all together; 16 KB is Node's own limit, which cookies of a gateway can exceed. */
@@ -92,13 +91,10 @@ export class Transport {
       headers: post.headers,
       agent: this.#agentFor(protocol),
       maxHeaderSize: MAX_HEADER_BYTES,
+      signal,
     });
-    const stop = onAbort(signal, () => request.destroy(signal.reason instanceof Error ? signal.reason : undefined));
     const failed: TransportError = { error: undefined };
-    request.once('close', () => {
-      stop();
-      this.#requests.delete(request);
-    });
+    request.once('close', () => this.#requests.delete(request));
     this.#requests.add(request);
     this.#watchConnection(request);
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -142,7 +138,8 @@ export class Transport {
   #watchConnection(request: ClientRequest): void {
     const { clock, onConnect } = this.#options;
     const secure = this.#base.protocol === 'https:';
-    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(new ConnectTimeout('no connection in time')));
+    const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
+    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(late));
     const onConnected = () => {
       cancel();
       onConnect?.();

@@ -35,8 +35,6 @@ export class ExportQuota {
   readonly #slots: ReturnType<typeof pLimit>;
   /** Exports that have a slot wait one after the other for the service to allow them. */
   readonly #queue = pLimit(1);
-  /** Ends the turn of each running export. */
-  readonly #running = new Set<() => void>();
   #state: QuotaState;
   #shownWait: number | undefined;
 
@@ -44,10 +42,6 @@ export class ExportQuota {
     this.#options = options;
     this.#slots = pLimit(options.maxConcurrentExports);
     this.#state = { blockedUntil: 0, refusals: 0 };
-  }
-
-  async close(): Promise<void> {
-    for (const end of this.#running) end();
   }
 
   /**
@@ -61,7 +55,7 @@ export class ExportQuota {
         let over: Promise<void> | undefined;
         await this.#queue(async () => {
           await this.#waitUntilAllowed(signal);
-          over = new Promise((end) => resolve(this.#permit(end)));
+          over = new Promise((release) => resolve(this.#permit(release)));
         }).catch(reject);
         await over;
       });
@@ -75,20 +69,13 @@ export class ExportQuota {
     }
   }
 
-  #permit(end: () => void): Permit {
+  #permit(release: () => void): Permit {
     const { clock } = this.#options;
     this.#state = afterSending(this.#state, clock.now());
-    const release = () => {
-      this.#running.delete(release);
-      end();
+    const answered = (head: AnswerHead) => {
+      this.#state = afterAnswer(this.#state, head, clock.now());
     };
-    this.#running.add(release);
-    return {
-      release,
-      answered: (head) => {
-        this.#state = afterAnswer(this.#state, head, clock.now());
-      },
-    };
+    return { answered, release };
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {

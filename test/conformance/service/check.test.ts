@@ -144,12 +144,6 @@ describe('the verdict on one minimal export', () => {
     expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'retry', code: 'refused' });
   });
 
-  it('is config without a request for a token that no header can carry', async () => {
-    server = await startFaultyServer(() => []);
-    expect(await probeAt(server.url, { exportToken: new Secret('') })).toMatchObject({ kind: 'config', usable: false });
-    expect(server.requests).toEqual([]);
-  });
-
   it('is usable within five seconds for a host that does not answer', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const clock = new ManualClock();

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/delete/client.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
@@ -79,17 +78,6 @@ describe('the request for an export', () => {
     const { service } = exportService(`${server.url}/gateway/`);
     await bodyOf(await service.exportEvents(EXPORT_REQUEST, new AbortController().signal));
     expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
-  });
-
-  it.each(['', 'line\nend', '토큰', ' '])('is not sent with a token that no header can carry: %j', async (token) => {
-    server = await startFaultyServer(() => whole(200, 'a\n'));
-    const { service, quota } = exportService(server.url, { exportToken: new Secret(token) });
-    const error = await service
-      .exportEvents(EXPORT_REQUEST, new AbortController().signal)
-      .catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(UserError);
-    expect(error).toMatchObject({ kind: 'config', message: expect.stringMatching(/^export_token/) });
-    expect([server.requests.length, quota.entered]).toEqual([0, 0]);
   });
 });
 

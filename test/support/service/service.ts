@@ -18,7 +18,7 @@ export const EXPORT_REQUEST: ExportRequest = {
 };
 
 /** A quota that admits everybody and remembers what it was told. */
-class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
+class OpenQuota implements Pick<ExportQuota, 'enter'> {
   entered = 0;
   released = 0;
   readonly heads: AnswerHead[] = [];
@@ -36,7 +36,6 @@ class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
       },
     };
   }
-  async close() {}
 }
 
 /** A clock whose timers ring when told to: time passes by `pass` alone. */

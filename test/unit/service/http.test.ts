@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { Secret } from '../../../src/base/secrets.ts';
 import { originOf, reasonIn } from '../../../src/service/export/content.ts';
-import { headerText, readDate, readLimits } from '../../../src/service/http/headers.ts';
+import { readDate, readLimits } from '../../../src/service/http/headers.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { proxyFor } from '../../../src/service/http/proxy.ts';
 import { Transport } from '../../../src/service/http/transport.ts';
@@ -50,14 +49,6 @@ describe('limit headers', () => {
 it('a Date header is read, unless it is no date', () => {
   expect(readDate({ date: new Date(NOW).toUTCString() })).toBe(NOW);
   expect([readDate({}), readDate({ date: 'noon' })]).toEqual([undefined, undefined]);
-});
-
-it('a token is sent unchanged, or not at all', () => {
-  expect(headerText(new Secret('a token~'), 'export_token')).toBe('a token~');
-  for (const wrong of ['', 'a\nb', '토큰']) {
-    expect(() => headerText(new Secret(wrong), 'export_token')).toThrow(/^export_token is empty/);
-  }
-  expect(() => headerText(new Secret('Bearer abc'), 'export_token')).toThrow(/begins with "Bearer "/);
 });
 
 describe('the proxy for an address', () => {
