@@ -65,35 +65,25 @@ export interface Sink {
    */
   readonly state: TableState | undefined;
   /**
-   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock of the place, reads its state anew, and leaves out days whose
-   * stored receipt was requested later. For the other days it removes the stored rows and adds all rows of the
-   * downloads, together with receipts, columns and cursor. A day that may share rows with its neighbours comes alone.
+   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock of
+   * the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other days it
+   * removes the stored rows and adds all rows of the downloads, together with receipts, columns and cursor. A day that
+   * may share rows with its neighbours comes alone.
    *
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
    * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
   commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit>;
-  /** The table of user profiles, if this run loads it. */
-  readonly profiles?: ProfilesSink | undefined;
+  /**
+   * Replaces the whole table of user profiles by a snapshot, as `commit` does it with days. Columns and types join with
+   * those that were stored. `hashing`: the columns that the configuration hashes. Returns the rows that are stored;
+   * undefined if a snapshot that was requested later is there.
+   */
+  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */
   close(): Promise<void>;
-}
-
-/** The table of user profiles of a place. What is stored of it is part of the place's state. */
-export interface ProfilesSink {
-  /**
-   * Replaces the whole table by a snapshot, under the lock of the place, in one step. A snapshot that was requested
-   * before the stored one is left out. Columns and types join with those that were stored. A kill or a failure leaves
-   * the table as it was. `hashing`: the columns that the configuration hashes.
-   */
-  replace(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<SnapshotCommit>;
-}
-
-export interface SnapshotCommit {
-  /** Rows that are stored; undefined if the snapshot was left out. */
-  readonly rows: number | undefined;
 }
 
 /** A place that takes all days of a run as one stream and stores nothing about them. */

@@ -10,7 +10,7 @@ import { type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
-import { load, loadProfiles, newLoadCounts } from '../../targets/load.ts';
+import { loadDays, loadProfiles, newLoadCounts } from '../../targets/load-days.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
@@ -76,10 +76,11 @@ async function execute(
   };
   let error: unknown;
   const loading = async () => {
-    if ('commit' in sink && sink.profiles !== undefined)
-      error = await loadProfiles(sink, config, { ...deps, profiles: service });
-    else if (config.userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
-    await load(plan, sink, deps);
+    if (config.userProfiles) {
+      if ('commit' in sink) error = await loadProfiles(sink, config, { ...deps, profiles: service });
+      else logger.warn('profiles.none', 'This target has no table of user profiles.');
+    }
+    await loadDays(plan, sink, deps);
   };
   try {
     await showing(progress, loading(), context);

@@ -21,7 +21,7 @@ import type { RunRecord } from '../../table/place-state.ts';
 import { newState, type TableState } from '../../table/place-state.ts';
 import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
 import { USER_PROFILES } from '../../table/tables.ts';
-import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
+import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { addRecords, RUNS } from './record-tables.ts';
@@ -53,11 +53,6 @@ class DuckDbSink implements Sink {
 
   get state(): TableState | undefined {
     return this.#state;
-  }
-
-  get profiles(): ProfilesSink | undefined {
-    if (!this.#options.userProfiles) return undefined;
-    return { replace: (...args) => this.#replaceProfiles(...args) };
   }
 
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
@@ -93,11 +88,11 @@ class DuckDbSink implements Sink {
     });
   }
 
-  #replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<SnapshotCommit> {
+  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
     const { timezone, clock, logger } = this.#options;
     return this.#withFile([snapshot], signal, async (engine, stored) => {
       const { state = newState(timezone ?? null) } = stored ?? {};
-      if (isLater(state.profiles, snapshot)) return { rows: undefined };
+      if (isLater(state.profiles, snapshot)) return undefined;
       const planned = planSnapshot(state.profiles, snapshot, this.#options);
       const storing = {
         isNew: stored === undefined,
@@ -108,7 +103,7 @@ class DuckDbSink implements Sink {
       this.#state = await engine.transaction(() => storeSnapshot(engine, storing, hashing), signal);
       const rescued = rescuesNothing(planned) ? new Map() : await rescuedCells(engine, USER_PROFILES.name);
       logChanges(logger, planned.columns, rescued);
-      return { rows: this.#state.profiles?.receipt.rows_stored };
+      return this.#state.profiles?.receipt.rows_stored;
     });
   }
 

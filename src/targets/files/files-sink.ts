@@ -15,7 +15,7 @@ import { logChanges } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { newState, type RunRecord, type TableState } from '../../table/place-state.ts';
 import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
-import type { OpenOptions, ProfilesSink, Sink, SnapshotCommit } from '../contract.ts';
+import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace } from './files-place.ts';
@@ -63,12 +63,8 @@ class FilesSink implements Sink {
     return this.#exclusively(signal, (commit) => this.#commit(batch, progress, signal, commit));
   }
 
-  get profiles(): ProfilesSink | undefined {
-    if (!this.#options.userProfiles) return undefined;
-    return {
-      replace: (snapshot, hashing, signal) =>
-        this.#exclusively(signal, (commit) => this.#replaceProfiles(snapshot, hashing, signal, commit)),
-    };
+  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
+    return this.#exclusively(signal, (commit) => this.#replaceProfiles(snapshot, hashing, signal, commit));
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -134,11 +130,11 @@ class FilesSink implements Sink {
     hashing: HashedColumns,
     signal: AbortSignal,
     commit: CommitChange,
-  ): Promise<SnapshotCommit> {
+  ): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const { engine, log } = this.#place;
     const before = this.#latestState();
-    if (isLater(before.profiles, snapshot)) return { rows: undefined };
+    if (isLater(before.profiles, snapshot)) return undefined;
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     const [plannedDay] = planned.days;
     const rows = rowsIn([plannedDay]);
@@ -150,7 +146,7 @@ class FilesSink implements Sink {
     const change = { removed: log.version?.profiles, added };
     await commit({ kind: 'load', state: { ...before, profiles }, removed: [], added: [], profiles: change });
     logChanges(logger, planned.columns, rescued);
-    return { rows };
+    return rows;
   }
 
   #exclusively<T>(signal: AbortSignal, work: (commit: CommitChange) => Promise<T>): Promise<T> {

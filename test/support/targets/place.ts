@@ -60,8 +60,7 @@ export class Place extends Days {
   async loadProfiles(snapshot: DayDownload, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
-      if (sink.profiles === undefined) throw new Error(`${this.target.name} has no table of profiles`);
-      return (await sink.profiles.replace(snapshot, { columns: [], key_check: null }, this.signal)).rows;
+      return await sink.replaceProfiles(snapshot, { columns: [], key_check: null }, this.signal);
     } finally {
       await sink.close();
     }

@@ -8,7 +8,7 @@ import { recordRun } from '../../../src/cli/run/run.ts';
 import { summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/place-state.ts';
-import { newLoadCounts } from '../../../src/targets/load.ts';
+import { newLoadCounts } from '../../../src/targets/load-days.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';

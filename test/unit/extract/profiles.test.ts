@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
-import { loadProfiles, newLoadCounts } from '../../../src/targets/load.ts';
+import { loadProfiles, newLoadCounts } from '../../../src/targets/load-days.ts';
 import { Place } from '../../support/targets/place.ts';
 
 const NOW = Date.parse('2026-01-20T00:00:00Z');

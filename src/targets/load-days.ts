@@ -4,7 +4,7 @@ import { plainCount } from '../base/quantities.ts';
 import { hashedColumns } from '../extract/export-request.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profiles.ts';
-import type { DayDownload } from '../extract/receipt.ts';
+import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
@@ -38,13 +38,13 @@ export interface LoadDeps extends ExtractDeps {
 }
 
 /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
-export function load(plan: Plan, into: Sink | StreamSink, deps: LoadDeps): Promise<void> {
-  return 'commit' in into ? loadBatches(plan, into, deps) : loadStream(plan, into, deps);
+export function loadDays(plan: Plan, sink: Sink | StreamSink, deps: LoadDeps): Promise<void> {
+  return 'commit' in sink ? loadBatches(plan, sink, deps) : loadStream(plan, sink, deps);
 }
 
 /**
- * Loads the user profiles into a place that takes them, if its snapshot is old or was loaded with other columns. Returns
- * why they were not loaded; the days are loaded all the same. Throws UserError for what concerns the days, too.
+ * Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. Returns why they were
+ * not loaded; the days are loaded all the same. Throws UserError for what concerns the days, too.
  */
 export async function loadProfiles(
   sink: Sink,
@@ -52,15 +52,13 @@ export async function loadProfiles(
   deps: LoadDeps & { readonly profiles: ProfileService },
 ): Promise<UserError | undefined> {
   const { counts, clock, logger, signal } = deps;
-  const into = sink.profiles;
-  if (into === undefined) return undefined;
   const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profiles.ts');
   const stored = sink.state?.profiles?.receipt;
   const filters = profileFilters(settings);
   counts.listedInProfiles = undefined;
   if (!isSnapshotDue(stored, filters, clock.now())) return undefined;
   const store = async (snapshot: DayDownload) => {
-    const { rows } = await into.replace(snapshot, hashedColumns(settings), signal);
+    const rows = await sink.replaceProfiles(snapshot, hashedColumns(settings), signal);
     counts.listedInProfiles = new Set(snapshot.files.flatMap(({ listed }) => listed ?? []));
     counts.profiles = rows;
     if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
@@ -77,28 +75,28 @@ export async function loadProfiles(
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
   const rowsBefore = storedRows(sink);
+  const store = async (batch: readonly DayDownload[], progress: RunProgress) => {
+    const commit = await sink.commit(batch, progress, signal);
+    add(counts, batch, commit);
+    counts.rowsNew = Math.max(0, storedRows(sink) - rowsBefore);
+    counts.nextFromDate = sink.state?.exportState?.from_date;
+    const unchanged = new Set(commit.daysUnchanged);
+    for (const { receipt } of batch) {
+      const { day, rows, bytes } = receipt;
+      const what = unchanged.has(day) ? 'is as it was' : 'is committed';
+      logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
+    }
+  };
   // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
   const { extractDays } = await import('../extract/extract.ts');
-  for await (const { days, facts } of extractDays(plan, deps)) {
-    const store = async (batch: readonly DayDownload[]) => {
-      const commit = await sink.commit(batch, facts, signal);
-      add(counts, batch, commit);
-      counts.rowsNew = Math.max(0, storedRows(sink) - rowsBefore);
-      counts.nextFromDate = sink.state?.exportState?.from_date;
-      const unchanged = new Set(commit.daysUnchanged);
-      for (const { receipt } of batch) {
-        const { day, rows, bytes } = receipt;
-        const what = unchanged.has(day) ? 'is as it was' : 'is committed';
-        logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
-      }
-    };
+  for await (const { days, facts: progress } of extractDays(plan, deps)) {
     try {
-      await store(days);
+      await store(days, progress);
     } catch (error) {
       const isPassing = error instanceof UserError && error.kind === 'transient';
       if (days.length === 1 || isPassing || signal.aborted) throw error;
       // Then those before the day that cannot be stored are kept.
-      for (const day of days) await store([day]);
+      for (const day of days) await store([day], progress);
     }
   }
 }
