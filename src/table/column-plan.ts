@@ -15,7 +15,7 @@ import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/receipt.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
-import { FIRST_COLUMNS, isItem, type StoredColumn } from './tables.ts';
+import { FIRST_COLUMNS, isItem, newColumn, type StoredColumn } from './tables.ts';
 
 /** The settings that decide, beside the data, the types of a table's columns. */
 export interface ColumnRules {
@@ -121,17 +121,10 @@ function newColumns(
     takenByItems,
     names.filter((_, i) => isItem(added[i].group)),
   );
-  return added.map(({ source, occurrence, group }, i) => ({
-    source,
-    occurrence,
-    name: names[i],
-    itemName: isItem(group) ? (itemNames.shift() ?? null) : null,
-    group,
-    type: null,
-    forms: 0,
-    position: stored.length + i,
-    firstShape: null,
-  }));
+  return added.map(({ source, occurrence, group }, i) => {
+    const itemName = isItem(group) ? (itemNames.shift() ?? null) : null;
+    return newColumn(source, stored.length + i, group, null, { occurrence, name: names[i], itemName });
+  });
 }
 
 function planColumn(

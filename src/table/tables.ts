@@ -35,20 +35,30 @@ export function typedColumns<C extends StoredColumn>(columns: readonly C[]): Typ
   return columns.filter(isTyped);
 }
 
+/** A column before its first cell. */
+export const newColumn = (
+  source: string,
+  position: number,
+  group: ColumnGroup,
+  type: ColumnType | null,
+  named: Partial<Pick<StoredColumn, 'occurrence' | 'name' | 'itemName'>> = {},
+): StoredColumn => ({
+  source,
+  occurrence: 1,
+  name: source,
+  itemName: null,
+  group,
+  type,
+  forms: 0,
+  position,
+  firstShape: null,
+  ...named,
+});
+
 /** The columns that every export has: those of a new target. */
 export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()]
   .filter((column) => column.required)
-  .map((column, position) => ({
-    source: column.name,
-    occurrence: 1,
-    name: column.name,
-    itemName: null,
-    group: column.group,
-    type: column.type,
-    forms: 0,
-    position,
-    firstShape: null,
-  }));
+  .map(({ name, group, type }, position) => newColumn(name, position, group, type));
 
 /** Copies a column without the fields that only a plan has. */
 export function storedColumn(column: StoredColumn): StoredColumn {
@@ -76,13 +86,9 @@ export const EVENTS: Table = {
   firstColumns: FIRST_COLUMNS,
 };
 
-const profileId = (name: string, position: number, group: StoredColumn['group']): StoredColumn => ({
-  ...{ source: name, occurrence: 1, name, itemName: null, group, type: 'string', forms: 0, position, firstShape: null },
-});
-
 export const USER_PROFILES: Table = {
   name: 'user_profiles',
   idColumn: UNIFIED_ID,
   ownColumns: OWN_COLUMNS.filter((name) => name !== 'event_date'),
-  firstColumns: [profileId(UNIFIED_ID, 0, 'unified_id'), profileId(EXTERNAL_ID, 1, 'custom')],
+  firstColumns: [newColumn(UNIFIED_ID, 0, 'unified_id', 'string'), newColumn(EXTERNAL_ID, 1, 'custom', 'string')],
 };
