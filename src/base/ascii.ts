@@ -33,3 +33,8 @@ export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
     bytes[start + 3] === LOWER_L
   );
 }
+
+/** True for JSON white space. */
+export function isSpace(c: number): boolean {
+  return c === 32 || c === 10 || c === 13 || c === 9;
+}

@@ -1,5 +1,5 @@
-import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/row-editor.ts';
-import { headerColumns, ITEM_PREFIX, nfc } from './groups.ts';
+import { DROP, HASH, KEEP } from '../csv/row-writer.ts';
+import { headerColumns, nfc } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
@@ -21,7 +21,7 @@ export function columnEdits(
 
 /** The effect of the edits on one header. */
 export interface EditedHeader {
-  /** For each column the action of the editor on its cells. */
+  /** For each column the action of the writer on its cells. */
   readonly actions: Uint8Array;
   /** The columns that stay, and which of them hold hashes. */
   readonly kept: readonly { readonly name: string; readonly isHashed: boolean }[];
@@ -44,9 +44,7 @@ const isListed = (name: string, { drop, hash }: ColumnEdits): boolean => drop.ha
 
 function actionOf(name: string, { drop, hash }: ColumnEdits): number {
   if (drop.has(name)) return DROP;
-  if (!hash.has(name)) return KEEP;
-  // In an item column the text `null` is no value.
-  return name.startsWith(ITEM_PREFIX) ? HASH_BUT_NULL : HASH;
+  return hash.has(name) ? HASH : KEEP;
 }
 
 /** Listed names that no header had: they were misspelt, or the columns no longer exist. */

@@ -3,9 +3,8 @@
 
 import { configError } from '../../base/errors.ts';
 import { otherEncoding, UnusableCsv } from '../csv/malformed.ts';
-import { DROP, RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { type RowOutput, RowWriter } from '../csv/row-writer.ts';
+import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
@@ -20,6 +19,8 @@ const LOWER_BIT = 0x20;
 /** Number of cells, and share of rows, from which broken characters may mean another encoding. */
 const MIN_FOREIGN_CELLS = 10;
 const FOREIGN_CELLS_A_ROW = 0.05;
+
+const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
 
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
@@ -73,10 +74,8 @@ export interface ScanResult {
  */
 export class Scanner {
   readonly #source: RowSource;
-  /** Writes edited rows; undefined if nothing is edited. */
-  readonly #editor: RowEditor | undefined;
+  readonly #writer: RowWriter;
   readonly #idColumn: string;
-  readonly #output: RowOutput;
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
   readonly #suppressed: SuppressedRows;
@@ -100,8 +99,7 @@ export class Scanner {
     this.#edits = options.edits;
     this.#source = new RowSource(options);
     this.#idColumn = options.idColumn ?? DETAIL_LOG_ID;
-    this.#editor = options.edits && new RowEditor(options.edits.key);
-    this.#output = this.#editor ?? new RowWriter();
+    this.#writer = new RowWriter(options.edits?.key);
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
     this.#suppressed = new SuppressedRows(options.dropRows);
@@ -149,32 +147,26 @@ export class Scanner {
 
   /** Reads the rows that are whole; returns what is kept of them. */
   #readRows(): Uint8Array[] {
-    const [source, output] = [this.#source, this.#output];
+    const [source, writer] = [this.#source, this.#writer];
     if (!source.begin()) return [];
-    output.begin(source.bytes, source.start);
+    const { bytes, tokenizer } = source;
+    writer.begin(bytes);
     while (source.next()) {
-      if (!this.#reads(source)) continue;
-      const length = output.keep(source.tokenizer, source.start);
+      const { start, rows } = source;
+      const repairs = source.takeRepairs();
+      const columns = this.#columns;
+      if (columns === undefined) this.#open(source, repairs.length > 0);
+      else if (this.#isHeader(bytes, tokenizer)) {
+        // The body holds several exports, and nothing tells whether their rows are the same.
+        throw source.malformed('header_again', start, 'an event', 'the header once more');
+      } else if (this.#suppressed.has(bytes, tokenizer)) continue;
+      if (repairs.length > 0) this.#countBad(source, repairs);
+      const length = writer.write(tokenizer, start, columns === undefined);
+      if (columns !== undefined) columns.observe(bytes, tokenizer, rows);
       if (length > this.#longestRow) this.#longestRow = length;
       this.#outLength += length;
     }
-    return output.finish();
-  }
-
-  /** Reads the current row; false if it is left out. */
-  #reads(source: RowSource): boolean {
-    const { bytes, start, tokenizer, rows } = source;
-    const repairs = source.takeRepairs();
-    const columns = this.#columns;
-    if (columns === undefined) this.#open(source, repairs.length > 0);
-    else if (this.#isHeader(bytes, tokenizer)) {
-      // The body holds several exports, and nothing tells whether their rows are the same.
-      throw source.malformed('header_again', start, 'an event', 'the header once more');
-    } else if (this.#suppressed.has(bytes, tokenizer)) return false;
-    if (repairs.length > 0) this.#countBad(source, repairs);
-    this.#editor?.edit(start, tokenizer, columns === undefined);
-    if (columns !== undefined) columns.observe(bytes, tokenizer, rows);
-    return true;
+    return writer.finish();
   }
 
   #open(source: RowSource, isRepaired: boolean): void {
@@ -185,9 +177,8 @@ export class Scanner {
     if (this.#requireSystem) this.#checkSystem(header, source);
     this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
     this.#arrived = header;
-    this.#header = header;
     this.#suppressed.open(header);
-    const isHashed = this.#edits === undefined ? [] : this.#edit(header, this.#edits);
+    const isHashed = this.#edit(header);
     this.#columns = new Columns(headerColumns(this.#header), { isHashed, idColumn: this.#idColumn, zone: this.#zone });
   }
 
@@ -213,13 +204,14 @@ export class Scanner {
     return false;
   }
 
-  #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
-    const { actions, kept, listed } = editHeader(header, edits);
-    this.#editor?.open(actions);
+  /** Opens the writer; returns for each column that stays whether it holds hashes. */
+  #edit(header: readonly string[]): boolean[] {
+    const { actions, kept, listed } = editHeader(header, this.#edits ?? NO_EDITS);
+    if (kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
+    this.#writer.open(actions);
     this.#actions = actions;
     this.#listed = listed;
     this.#header = kept.map(({ name }) => name);
-    if (kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
     return kept.map(({ isHashed }) => isHashed);
   }
 

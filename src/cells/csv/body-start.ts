@@ -1,9 +1,7 @@
-import { COMMA, LF } from '../../base/ascii.ts';
+import { COMMA, isSpace, LF } from '../../base/ascii.ts';
 
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
-/** Maximum number of bytes of white space before the first other byte. */
-const MAX_SPACE = 64 * 1024;
 
 /** A format other than CSV; `found` names it in messages. */
 export interface OtherFormat {
@@ -22,29 +20,23 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xff, { kind: 'utf16', found: 'UTF-16 text' }],
 ]);
 
-/** True if [start, end) of `bytes` begins with `text`. */
-const startsWith = (bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean =>
-  end - start >= text.length && text.every((byte, i) => bytes[start + i] === byte);
+/** True if `text` stands in `bytes` at `at`. */
+const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
+  text.every((byte, i) => bytes[at + i] === byte);
 
 /**
  * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
- * there.
+ * there. `isAll`: no more bytes will come.
  */
-export function bodyStart(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  last: boolean,
-): number | OtherFormat | undefined {
-  if (end - start < BOM.length && !last && (start === end || bytes[start] === BOM[0])) return undefined;
-  const begin = startsWith(bytes, start, end, BOM) ? start + BOM.length : start;
-  let i = begin;
-  while (i < end && i - begin < MAX_SPACE && (bytes[i] === 32 || bytes[i] === 10 || bytes[i] === 13 || bytes[i] === 9))
-    i++;
-  if (i === end) return last ? begin : undefined;
-  const other = OTHER_FORMATS.get(bytes[i]);
+export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherFormat | undefined {
+  if (bytes.length < BOM.length && !isAll && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
+  const begin = standsAt(bytes, 0, BOM) ? BOM.length : 0;
+  let first = begin;
+  while (first < bytes.length && isSpace(bytes[first])) first++;
+  if (first === bytes.length) return isAll ? begin : undefined;
+  const other = OTHER_FORMATS.get(bytes[first]);
   if (other === undefined) return begin;
-  const isHeader = holdsHeader(bytes, i, end, last);
+  const isHeader = holdsHeader(bytes, first, isAll);
   if (isHeader === undefined) return undefined;
   return isHeader ? begin : other;
 }
@@ -58,10 +50,10 @@ const LONGEST_HEADER = 1024 * 1024;
  * True if the first line is a header although it begins like another format: a customer's own key may begin with a
  * bracket. Undefined while the line is incomplete.
  */
-function holdsHeader(bytes: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
-  for (let i = start; i < end; i++) {
+function holdsHeader(bytes: Uint8Array, start: number, isAll: boolean): boolean | undefined {
+  for (let i = start; i < bytes.length; i++) {
     if (bytes[i] === LF) return false;
-    if (bytes[i] === COMMA && startsWith(bytes, i + 1, end, UNIFIED_ID)) return true;
+    if (bytes[i] === COMMA && standsAt(bytes, i + 1, UNIFIED_ID)) return true;
   }
-  return last || end - start > LONGEST_HEADER ? false : undefined;
+  return isAll || bytes.length - start > LONGEST_HEADER ? false : undefined;
 }

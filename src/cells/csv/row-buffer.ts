@@ -3,8 +3,7 @@ import { isUtf8 } from 'node:buffer';
 /** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
-/** Maximum number of replacements that are remembered at a time; a row with more of them is not text. */
-const MAX_BAD = 1 << 20;
+const NO_REPAIRS: readonly number[] = [];
 
 /** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
 const REPLACEMENT = [0xef, 0xbf, 0xbd];
@@ -42,14 +41,6 @@ export class RowBuffer {
     this.end += chunk.length;
   }
 
-  get isRepaired(): boolean {
-    return this.#repairs.length > 0;
-  }
-
-  get isInvalid(): boolean {
-    return this.#repairs.length > MAX_BAD;
-  }
-
   /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
   check(last: boolean): number {
     const { bytes } = this;
@@ -66,7 +57,8 @@ export class RowBuffer {
   }
 
   /** Takes the repaired indices before `end`; each is taken once. */
-  takeRepairs(end: number): number[] {
+  takeRepairs(end: number): readonly number[] {
+    if (this.#repairs.length === 0) return NO_REPAIRS;
     const later = this.#repairs.findIndex((index) => index >= end);
     return this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
   }

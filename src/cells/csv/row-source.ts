@@ -1,14 +1,12 @@
 // This folder: from the bytes of CSV to rows and cells; nothing about types.
 //
-// Rows and cells are positions in one array of bytes, which hold until the next chunk. Whoever reads a body asks the
-// RowSource for one row after the other, and gives those that it keeps to a RowWriter or RowEditor:
+// Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
-//   chunk   RowBuffer      copies it behind the bytes of the last, incomplete row, and replaces invalid UTF-8
-//   row     RowTokenizer   lists the filled cells of the row; reads the bytes, writes none
+//   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row, and replaces invalid UTF-8
+//   row     RowSource      asks for one row after the other, and checks its width
+//   row     RowTokenizer   lists the filled cells of a row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
-//   row     RowEditor      only if columns are dropped or hashed: writes the edited row into an array of its own, and
-//                          replaces the list by that of the cells that stay
-//   row     RowWriter      if no column is: writes the row over the bytes that it came from, with LF
+//   row     RowWriter      the kept rows with LF: ranges of the array, or edited in an array of its own
 //
 // Of the row `a,"b""c"` and LF at byte 0, `next` returns 9, where the next row starts, and leaves width 2 (cells),
 // contentEnd 8 (the LF), used 6 (entries of `cells`), and three entries for each filled cell:
@@ -16,8 +14,12 @@
 //   column << COLUMN_SHIFT | flags        start   end
 //   0 << 3                                  0      1     a
 //   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
+//
+// Before you change it: no object is made for a row or a cell, since an export has millions. The result must not depend
+// on how a body is cut into chunks: `test/property/csv` cuts it anywhere and compares it with csv-parse. All cases of a
+// body are in `spec/vectors/documents.json`. Measure with `npm run bench` before and after.
 
-import { LF, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { LF, OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason, otherEncoding } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
@@ -35,8 +37,6 @@ export interface RowLimits {
   /** Number of bytes that are gathered before work starts; default 256 KiB. It affects nothing but speed. */
   readonly gatheredBytes?: number | undefined;
 }
-
-const NO_REPAIRS: readonly number[] = [];
 
 /**
  * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
@@ -66,10 +66,6 @@ export class RowSource {
   /** Number of bytes with which reading begins again. */
   #need = 0;
   #blankAt = -1;
-  /** True if the incomplete header ends inside a quoted name. */
-  #isQuoted = false;
-  /** True if a chunk has ended the header, as far as its quotes show. */
-  #hasHeader = false;
 
   constructor(limits: RowLimits = {}) {
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
@@ -79,7 +75,6 @@ export class RowSource {
   /** Takes a chunk. */
   push(chunk: Uint8Array): void {
     this.#buffer.append(chunk);
-    if (this.rows === 0) this.#lookForHeader(chunk);
   }
 
   /** Takes the end of the body. */
@@ -91,17 +86,12 @@ export class RowSource {
     return this.#buffer.bytes;
   }
 
-  /** True if there may be rows to read; `start` is then where the first begins. Throws MalformedCsv, UnusableCsv. */
+  /** True if there may be rows to read. Throws MalformedCsv, UnusableCsv. */
   begin(): boolean {
     const buffer = this.#buffer;
-    if (this.#isRead) return false;
-    const isEnough = (this.rows === 0 && this.#hasHeader) || buffer.length >= this.#need || this.#isFinished;
-    if (!isEnough) return false;
-    this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
+    if (this.#isRead || (buffer.length < this.#need && !this.#isFinished)) return false;
     if (!this.#isStarted && !this.#readsStart()) return false;
     this.#end = buffer.check(this.#isFinished);
-    if (buffer.isInvalid) throw this.#broken('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
-    this.start = buffer.start;
     this.#behind = buffer.bytes[this.#end];
     buffer.bytes[this.#end] = SENTINEL;
     return true;
@@ -138,19 +128,7 @@ export class RowSource {
 
   /** The indices of the current row at which U+FFFD replaces invalid UTF-8; asked once for each row that is kept. */
   takeRepairs(): readonly number[] {
-    return this.#buffer.isRepaired ? this.#buffer.takeRepairs(this.tokenizer.contentEnd) : NO_REPAIRS;
-  }
-
-  /**
-   * Notes whether a chunk ends the header. A header that comes in many chunks is read again only when it is twice as
-   * long as the last time. So each byte is read a few times, and not once for each chunk.
-   */
-  #lookForHeader(chunk: Uint8Array): void {
-    this.#hasHeader = false;
-    for (const byte of chunk) {
-      if (byte === QUOTE) this.#isQuoted = !this.#isQuoted;
-      else if (byte === LF && !this.#isQuoted) this.#hasHeader = true;
-    }
+    return this.#buffer.takeRepairs(this.tokenizer.contentEnd);
   }
 
   /** Ends reading until more has come. */
@@ -162,18 +140,18 @@ export class RowSource {
       const isEmpty = buffer.offsetOf(buffer.end) === 0;
       throw this.#broken(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
     }
-    const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
-    this.#need = this.rows === 0 ? twice : Math.max(this.#gatheredBytes, twice);
+    // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
+    if (this.rows > 0) this.#need = Math.max(this.#gatheredBytes, Math.min(buffer.length * 2, this.#maxRowBytes + 1));
   }
 
   /** Checks the first bytes; false if there are too few of them. */
   #readsStart(): boolean {
-    const { start, end } = this.#buffer;
-    const begin = bodyStart(this.#buffer.bytes, start, end, this.#isFinished);
+    const { bytes, start, end } = this.#buffer;
+    const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (begin === undefined) return false;
     if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncoding();
     if (typeof begin === 'object') throw this.#broken('not_csv', start, 'a header line', begin.found);
-    this.#buffer.start = begin;
+    this.#buffer.start = start + begin;
     this.#isStarted = true;
     return true;
   }
@@ -182,16 +160,15 @@ export class RowSource {
     const { contentEnd, width } = this.tokenizer;
     if (this.#blankAt >= 0) throw this.#blankLine();
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
-    if (this.rows === 0) this.#openHeader(bytes, next);
+    if (this.rows === 0) this.#openHeader(next);
     else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
     this.#checkLength(start, next);
   }
 
-  #openHeader(bytes: Buffer, next: number): void {
-    const { width, contentEnd } = this.tokenizer;
+  #openHeader(next: number): void {
+    const { width } = this.tokenizer;
     if (width > MAX_COLUMNS) throw this.#broken('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
     this.#width = width;
-    this.tokenizer.crlf = this.hasLineEnd && next - contentEnd === 2 && bytes[contentEnd] !== LF;
   }
 
   #blank(start: number): void {

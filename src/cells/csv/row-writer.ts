@@ -1,76 +1,186 @@
-import { LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, type RowTokenizer, STRIDE } from './tokenizer.ts';
+import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
+import { BARE_CR, CellText, COLUMN_SHIFT, FLAG_BITS, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
 
-/** Writes the rows that are kept. */
-export interface RowOutput {
-  /** Starts with the rows in `bytes`, from `at` on; the bytes before it are no longer needed. */
-  begin(bytes: Buffer, at: number): void;
-  /** Keeps the row that the tokenizer just read at `start`, and returns its written length (bytes). */
-  keep(tokenizer: RowTokenizer, start: number): number;
-  /** The bytes of all rows that were kept since `begin`. */
-  finish(): Uint8Array[];
+/** Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped. */
+export const KEEP = 0;
+export const HASH = 1;
+export const DROP = 2;
+
+/** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
+interface ValueHash {
+  hashOf(value: Uint8Array): string;
 }
 
+const HASH_BYTES = 64;
+
 /**
- * Writes kept rows with LF ends over the bytes that they came from. Unchanged rows are never copied. What `finish`
- * returns are views of the buffer, and a copy of each row that had to grow.
+ * Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. Rows that need no
+ * change are a range of the source, which is copied only if another row does need one.
  */
-export class RowWriter implements RowOutput {
-  #parts: Uint8Array[] = [];
-  #bytes: Buffer = Buffer.alloc(0);
+export class RowWriter {
+  readonly #hash: ValueHash | undefined;
+  readonly #text = new CellText();
+  #actions: Uint8Array = new Uint8Array(0);
+  /** For each column the number of columns before it that are not dropped. */
+  #positions = new Int32Array(0);
+  #width = 0;
+  /** Number of columns that are hashed, and whether all columns stay as they are. */
+  #hashes = 0;
+  #isPlain = true;
+  #source: Buffer = Buffer.alloc(0);
+  /** The bytes [from, until) of the source come next. */
   #from = 0;
+  #until = 0;
+  #out = new Uint8Array(1 << 16);
+  /** The index behind the written bytes of `out`. */
   #to = 0;
 
-  begin(bytes: Buffer, at: number): void {
-    this.#parts = [];
-    this.#bytes = bytes;
-    this.#from = at;
-    this.#to = at;
+  constructor(hash: ValueHash | undefined) {
+    this.#hash = hash;
   }
 
-  keep(tokenizer: RowTokenizer, start: number): number {
-    if ((tokenizer.flags & BARE_CR) !== 0) return this.#rewrite(tokenizer, start);
-    const bytes = this.#bytes;
-    const length = tokenizer.contentEnd - start;
-    if (this.#to !== start) bytes.copyWithin(this.#to, start, tokenizer.contentEnd);
-    this.#to += length;
-    bytes[this.#to++] = LF;
-    return length + 1;
-  }
-
-  finish(): Uint8Array[] {
-    this.#flush();
-    return this.#parts;
-  }
-
-  #flush(): void {
-    if (this.#to > this.#from) this.#parts.push(this.#bytes.subarray(this.#from, this.#to));
-  }
-
-  /** Rewrites a row with a CR that ends no line: many readers would end the row there, so that its cell gets quotes. */
-  #rewrite(tokenizer: RowTokenizer, start: number): number {
-    const { cells, used, contentEnd } = tokenizer;
-    const out = new Uint8Array(contentEnd - start + used + 1);
-    let from = start;
-    let to = 0;
-    const copy = (end: number) => {
-      out.set(this.#bytes.subarray(from, end), to);
-      to += end - from;
-      from = end;
-    };
-    for (let k = 0; k < used; k += STRIDE) {
-      if ((cells[k] & BARE_CR) === 0) continue;
-      copy(cells[k + 1]);
-      out[to++] = QUOTE;
-      copy(cells[k + 2]);
-      out[to++] = QUOTE;
+  /** Sets the action for each column, before the first row: a header, whose names are not hashed. */
+  open(actions: Uint8Array): void {
+    this.#actions = actions;
+    this.#positions = new Int32Array(actions.length);
+    this.#width = 0;
+    for (let i = 0; i < actions.length; i++) {
+      this.#positions[i] = this.#width;
+      if (actions[i] !== DROP) this.#width++;
     }
-    copy(contentEnd);
-    out[to++] = LF;
+    this.#hashes = actions.filter((action) => action === HASH).length;
+    this.#isPlain = actions.every((action) => action === KEEP);
+  }
+
+  /** Starts with rows in `bytes`. */
+  begin(bytes: Buffer): void {
+    this.#source = bytes;
+    this.#from = 0;
+    this.#until = 0;
+    this.#to = 0;
+  }
+
+  /**
+   * Writes the row that the tokenizer just read at `start`; returns its written length. Dropped cells leave the
+   * tokenizer's list, and the others get their new columns. A listed cell still points at its plain value, even if it is
+   * hashed: a caller must not keep anything of it.
+   */
+  write(tokenizer: RowTokenizer, start: number, isHeader: boolean): number {
+    if (!this.#isPlain || (tokenizer.flags & BARE_CR) !== 0) return this.#edit(tokenizer, start, isHeader);
+    const { contentEnd } = tokenizer;
+    if (start !== this.#until) {
+      this.#flush();
+      this.#from = start;
+    }
+    this.#until = contentEnd;
+    if (this.#source[contentEnd] === LF) this.#until++;
+    else {
+      this.#flush();
+      this.#out[this.#to++] = LF;
+    }
+    return contentEnd - start + 1;
+  }
+
+  /** The bytes of all rows since `begin`, valid until the next one. */
+  finish(): Uint8Array[] {
+    if (this.#to === 0) return this.#until > this.#from ? [this.#source.subarray(this.#from, this.#until)] : [];
     this.#flush();
-    this.#parts.push(out.subarray(0, to));
+    return [this.#out.subarray(0, this.#to)];
+  }
+
+  /** Copies the range of unchanged rows; afterwards there is room for one byte more. */
+  #flush(): void {
+    this.#reserve(this.#until - this.#from + 1);
+    this.#copyTo(this.#until);
+  }
+
+  /** Writes a row with dropped or hashed cells, or with a CR that ends no line. */
+  #edit(tokenizer: RowTokenizer, start: number, isHeader: boolean): number {
+    const { cells, used, contentEnd, width } = tokenizer;
+    this.#flush();
+    // Room for the row, hashes, quotes around each cell, all commas and the line end.
+    this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + 3);
+    const begin = this.#to;
+    this.#from = start;
+    let kept = 0;
+    // `column` and `position`: the column of the last cell that is written, in the source row and in the written row.
+    // It is the number of commas before the cell. `ended`: the end in the source of the last cell, written or dropped.
+    let [column, position, ended] = [0, 0, start];
+    for (let k = 0; k < used; k += STRIDE) {
+      const next = cells[k] >> COLUMN_SHIFT;
+      const action = this.#actions[next];
+      const rawEnd = tokenizer.rawEnd(k);
+      if (action === DROP) {
+        this.#copyTo(ended);
+        this.#from = rawEnd;
+        ended = rawEnd;
+        continue;
+      }
+      const nextPosition = this.#positions[next];
+      if (nextPosition - position !== next - column) {
+        this.#copyTo(ended);
+        this.#commas(nextPosition - position);
+        this.#from = tokenizer.rawStart(k);
+      }
+      this.#cell(tokenizer, k, isHeader ? KEEP : action);
+      cells[kept] = (nextPosition << COLUMN_SHIFT) | (cells[k] & FLAG_BITS);
+      cells[kept + 1] = cells[k + 1];
+      cells[kept + 2] = cells[k + 2];
+      kept += STRIDE;
+      [column, position, ended] = [next, nextPosition, rawEnd];
+    }
+    const isWhole = this.#width - position === width - column;
+    this.#copyTo(isWhole ? contentEnd : ended);
+    if (!isWhole) this.#commas(this.#width - 1 - position);
+    tokenizer.used = kept;
+    // A row of one empty cell must not become a blank line.
+    if (this.#width === 1 && this.#to === begin) this.#write('""');
+    this.#out[this.#to++] = LF;
     this.#from = contentEnd;
-    this.#to = contentEnd;
-    return to;
+    this.#until = contentEnd;
+    return this.#to - begin;
+  }
+
+  /** Writes cell `k` if it may not be copied as it is. */
+  #cell(tokenizer: RowTokenizer, k: number, action: number): void {
+    const { cells } = tokenizer;
+    const [head, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
+    if (action === HASH && !isNull(this.#source, start, end)) {
+      if (this.#hash === undefined) throw new TypeError('a hash without a key');
+      this.#text.read(this.#source, cells, k);
+      this.#copyTo(tokenizer.rawStart(k));
+      this.#write(this.#hash.hashOf(this.#text.text));
+      this.#from = tokenizer.rawEnd(k);
+    } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
+      // A CR alone ends a row for many readers, so that its cell gets quotes.
+      this.#copyTo(start);
+      this.#out[this.#to++] = QUOTE;
+      this.#copyTo(end);
+      this.#out[this.#to++] = QUOTE;
+    }
+  }
+
+  #write(text: string): void {
+    for (let i = 0; i < text.length; i++) this.#out[this.#to++] = text.charCodeAt(i);
+  }
+
+  #commas(count: number): void {
+    for (let i = 0; i < count; i++) this.#out[this.#to++] = COMMA;
+  }
+
+  /** Copies the source from the end of the last copy up to `end`. */
+  #copyTo(end: number): void {
+    if (end > this.#from) {
+      this.#out.set(this.#source.subarray(this.#from, end), this.#to);
+      this.#to += end - this.#from;
+    }
+    this.#from = end;
+  }
+
+  #reserve(more: number): void {
+    if (this.#to + more <= this.#out.length) return;
+    const larger = new Uint8Array(2 * (this.#to + more));
+    larger.set(this.#out.subarray(0, this.#to));
+    this.#out = larger;
   }
 }

@@ -29,6 +29,13 @@ export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 't
 /**
  * Reads rows of RFC 4180 one after another from a byte buffer, without an object for each row or cell. Line ends are LF
  * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
+ *
+ * The states of `next`, and the bytes that change them:
+ *
+ *   cell begins ──"──▶ in quotes ──"──▶ behind the quote      (`""` stays in quotes; any text behind a quote is BROKEN)
+ *    ▲  │                                   │
+ *    │  └─other─▶ without quotes            ├──,──▶ cell begins
+ *    └──,──────────────┴────────────────────┴──LF, CRLF──▶ row ends   (a quote in a cell without quotes is BROKEN)
  */
 export class RowTokenizer {
   /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
@@ -39,8 +46,6 @@ export class RowTokenizer {
   contentEnd = 0;
   /** The flags of all cells of the last row, joined. */
   flags = 0;
-  /** True if a CR that is the body's last byte belongs to a line end that was cut. */
-  crlf = false;
   /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
@@ -137,8 +142,8 @@ export class RowTokenizer {
   /** Classifies a CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
   #carriageReturn(bytes: Uint8Array, i: number, end: number, last: boolean): number {
     if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
-    if (!last) return INCOMPLETE;
-    return this.crlf ? LINE_END : BARE_CR;
+    // A CR that is the body's last byte belongs to a line end that was cut.
+    return last ? LINE_END : INCOMPLETE;
   }
 
   /**

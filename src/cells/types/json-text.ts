@@ -10,11 +10,6 @@ SHORT[10] = 0x6e;
 SHORT[12] = 0x66;
 SHORT[13] = 0x72;
 
-/** True for JSON white space. */
-export function isSpace(c: number): boolean {
-  return c === 32 || c === 10 || c === 13 || c === 9;
-}
-
 export function writeNull(out: Uint8Array, at: number): number {
   return copyBytes(NULL, 0, NULL.length, out, at);
 }

@@ -1,6 +1,17 @@
-import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, OPEN_BRACKET, QUOTE, SPACE } from '../../base/ascii.ts';
+import {
+  BACKSLASH,
+  CLOSE_BRACKET,
+  COMMA,
+  DOT,
+  isNull,
+  isSpace,
+  LOWER_N,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+} from '../../base/ascii.ts';
 import { type CellForms, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './forms.ts';
-import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
+import { copyBytes, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';

@@ -1,13 +1,12 @@
 // This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
 
-import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
+import { DOT, HYPHEN, isNull, isSpace, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { internalError } from '../../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { CivilTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
-import { isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';

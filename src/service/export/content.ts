@@ -11,7 +11,7 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
-  const begin = bodyStart(bytes, 0, bytes.length, isAll);
+  const begin = bodyStart(bytes, isAll);
   if (begin === undefined) return undefined;
   const kind = typeof begin === 'object' ? begin.kind : 'other';
   return kind === 'json' || kind === 'html' ? kind : 'other';

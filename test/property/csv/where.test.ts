@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { MalformedCsv } from '../../../src/cells/csv/malformed.ts';
 import fc from '../../support/property.ts';
-import { readBack, scanIn } from '../../support/scan.ts';
 
 /** Characters of one to four bytes, in hex. */
 const pieces = fc.constantFrom('61', '20', 'c3a9', 'ed959c', 'f09f8e81');
@@ -54,19 +53,5 @@ describe('an invalid row', () => {
       ),
       { numRuns: 300 },
     );
-  });
-});
-
-describe('a CR without an LF', () => {
-  it.each([
-    ['at the end of a body of lines that end in LF, but for the last,', 'a,b\nx,y\nx,z\r'],
-    ['between cells of such a body', 'a,b\nx\r,y\n'],
-  ])('%s is part of the cell', (_, text) => {
-    const { written } = scanIn(new Scanner({ requireSystem: false }), Buffer.from(text));
-    expect(
-      readBack(written)
-        .flat()
-        .filter((one) => one.includes('\r')),
-    ).toHaveLength(1);
   });
 });
