@@ -64,8 +64,8 @@ if (existsSync('bench')) await build({ ...options, entryPoints: benchmarks, chun
 const packages = bundledPackages(Object.values(metafile.outputs));
 await writeFile('dist/THIRD_PARTY_NOTICES', noticesOf(packages));
 await writeFile('dist/bundled.cdx.json', JSON.stringify(componentsOf(packages)));
-const wanted = engines.node.replace('>=', '');
-const [major, minor] = wanted.split('.');
+const leastNode = engines.node.replace('>=', '');
+const [major, minor] = leastNode.split('.');
 await mkdir('dist/bin');
 for (const name of Object.keys(commands)) {
   // An older Node must get this far: it would end with the stack trace of some package.
@@ -73,7 +73,7 @@ for (const name of Object.keys(commands)) {
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major > ${major} || (major === ${major} && minor >= ${minor})) import('../chunks/${name}.js');
 else {
-  console.error('dfinery-elt needs Node ${wanted} or later, this is ' + process.versions.node + '.');
+  console.error('dfinery-elt needs Node ${leastNode} or later, this is ' + process.versions.node + '.');
   process.exitCode = 2;
 }
 `;

@@ -117,10 +117,10 @@ function printAim({ shape, work, ours, bare }: Result): void {
   const name = `${shape} ${work.name}`;
   if (work.aim !== undefined && bare !== undefined && days >= 10) {
     const detail = `${ours.seconds.toFixed(1)} s against ${bare.seconds.toFixed(1)} s`;
-    printGoal({ name, ratio: ours.seconds / bare.seconds, wanted: ['<=', work.aim], detail });
+    printGoal({ name, ratio: ours.seconds / bare.seconds, goal: ['<=', work.aim], detail });
   }
   if (work.rowsPerSecond !== undefined) {
     const detail = `${Math.round(rows / ours.seconds)} rows a second`;
-    printGoal({ name, ratio: rows / ours.seconds / work.rowsPerSecond, wanted: ['>=', 1], detail });
+    printGoal({ name, ratio: rows / ours.seconds / work.rowsPerSecond, goal: ['>=', 1], detail });
   }
 }

@@ -66,12 +66,12 @@ export interface Goal {
   readonly name: string;
   readonly ratio: number;
   /** `<=` means at most, `>=` at least. */
-  readonly wanted: readonly ['<=' | '>=', number];
+  readonly goal: readonly ['<=' | '>=', number];
   readonly detail: string;
 }
 
-export function printGoal({ name, ratio, wanted, detail }: Goal): void {
-  const [sign, limit] = wanted;
+export function printGoal({ name, ratio, goal, detail }: Goal): void {
+  const [sign, limit] = goal;
   const met = sign === '<=' ? ratio <= limit : ratio >= limit;
   console.log(`${met ? 'ok  ' : 'MISS'} ${name}: ${ratio.toFixed(2)}x (goal ${sign} ${limit}x)   ${detail}`);
 }
@@ -96,7 +96,7 @@ function watchMemory(pid: number): () => number {
     const highest = await Promise.all(tree.map(highestOf));
     peak = Math.max(
       peak,
-      resident.reduce((sum, one) => sum + one, 0),
+      resident.reduce((sum, bytes) => sum + bytes, 0),
       ...highest,
     );
   };

@@ -24,6 +24,6 @@ export async function benchStart(): Promise<void> {
   const [node = 0, ...ours] = seconds.map(median);
   for (const [i, [name]] of STARTS.entries()) {
     const detail = `${(ours[i] ?? 0).toFixed(2)} s against ${node.toFixed(2)} s`;
-    printGoal({ name, ratio: (ours[i] ?? 0) / node, wanted: ['<=', 2], detail });
+    printGoal({ name, ratio: (ours[i] ?? 0) / node, goal: ['<=', 2], detail });
   }
 }

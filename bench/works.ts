@@ -106,13 +106,13 @@ interface Discovered {
 /** The source as a platform runs it, with the catalog that it discovers itself before. */
 async function read({ data, dir, config }: Place, streams: readonly string[]): Promise<Job> {
   const days = { start_date: data.days[0], end_date: data.days.at(-1) };
-  const [own, catalog] = [join(dir, 'source.json'), join(dir, 'catalog.json')];
-  writeFileSync(own, JSON.stringify({ ...(await import(config, { with: { type: 'json' } })).default, ...days }));
-  const found = join(dir, 'discovered.jsonl');
-  await measured([NODE, SOURCE, 'discover', '--config', own], found);
-  writeFileSync(catalog, JSON.stringify({ streams: await configuredStreams(found, streams) }));
+  const [settings, catalog] = [join(dir, 'source.json'), join(dir, 'catalog.json')];
+  writeFileSync(settings, JSON.stringify({ ...(await import(config, { with: { type: 'json' } })).default, ...days }));
+  const discovered = join(dir, 'discovered.jsonl');
+  await measured([NODE, SOURCE, 'discover', '--config', settings], discovered);
+  writeFileSync(catalog, JSON.stringify({ streams: await configuredStreams(discovered, streams) }));
   const out = join(dir, 'ours.jsonl');
-  return { command: [NODE, SOURCE, 'read', '--config', own, '--catalog', catalog], target: out, out };
+  return { command: [NODE, SOURCE, 'read', '--config', settings, '--catalog', catalog], target: out, out };
 }
 
 async function configuredStreams(path: string, names: readonly string[]): Promise<object[]> {

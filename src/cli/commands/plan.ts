@@ -2,7 +2,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
-import type { ProfileSettings, StoredSnapshot } from '../../extract/profiles.ts';
+import { isSnapshotDue, profileFilters } from '../../extract/profiles.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type ValuesOf } from '../command.ts';
@@ -40,20 +40,12 @@ export async function showPlan(
   const state = await maintenance?.readState(named?.place ?? '', configuration.placeOptions());
   const now = context.clock.now();
   const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
-  const loadsProfiles =
-    config.userProfiles &&
-    (named === undefined || stateful !== undefined) &&
-    (await areProfilesDue(state?.profiles?.receipt, config, now));
+  const hasProfiles = config.userProfiles && (named === undefined || stateful !== undefined);
+  const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
   const forecast = forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
   const output = { planned, forecast, loadsProfiles, now };
   return { result: asJson(output), lines: asLines(output) };
-}
-
-/** The module is loaded here, since most plans do not need it. */
-async function areProfilesDue(stored: StoredSnapshot | undefined, settings: ProfileSettings, now: number) {
-  const { isSnapshotDue, profileFilters } = await import('../../extract/profiles.ts');
-  return isSnapshotDue(stored, profileFilters(settings), now);
 }
 
 interface PlanOutput {

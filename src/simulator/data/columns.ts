@@ -84,48 +84,29 @@ const detailId: Generator = (row) => (row.items > 1 ? `${logId(row)}:${row.item}
 
 const KEYWORDS = [
   '여름 원피스',
-  'running shoes',
   '노트북 15"',
-  'red, blue & green',
+  'red, blue',
   "O'Neill",
-  '선물 🎁 추천',
+  '선물 🎁',
   'null',
   '007',
   'TRUE',
-  ' 앞뒤 공백 ',
-  'C:\\temp\\new',
   'e\u0301te\u0301',
-  'a;b\tc',
   '=1+1',
 ];
 
 const MEMOS = [
   '문 앞에 놓아 주세요',
-  '첫째 줄\n둘째 줄',
-  'line one\r\nline two\r\n',
+  'line one\r\nline two\n',
   'He said "no", then left',
-  '"',
   '""',
   ',',
-  '배송 전 연락,\n"부재 시" 경비실',
-  '👩‍👩‍👧 가족',
-  'plain',
-  'trailing backslash\\',
+  '\\',
   '\n',
   '2026-01-01',
-  '널\u00a0문자 없음',
 ];
 
-const ITEM_NAMES = [
-  '린넨 셔츠',
-  '운동화 270mm',
-  'Wool coat, long',
-  '27" 모니터',
-  'USB-C 케이블 (2m)',
-  '커피 원두 1kg',
-  '캠핑 의자 "라이트"',
-  'Notebook A5',
-];
+const ITEM_NAMES = ['린넨 셔츠', '운동화 270mm', 'Wool coat, long', '27" 모니터', 'USB-C 케이블 (2m)', 'Notebook A5'];
 
 const CATEGORIES = ['패션', '가전', '식품', '스포츠', 'Home & Living', '도서/문구', 'Kids, baby'];
 
