@@ -1,10 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
+import { expectMode } from '../../support/modes.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -53,7 +54,7 @@ describe('init', () => {
       ...['Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
     ]);
     expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
-    expect(statSync(written()).mode & 0o777).toBe(0o600);
+    expectMode(written(), 0o600);
     expect(stdout + stderr).not.toContain(TOKENS.export);
     const lines = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json').split('\n');
     expect(lines.filter((line) => line.length > 80)).toEqual([]);

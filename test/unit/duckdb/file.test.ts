@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
+import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';
@@ -37,7 +38,7 @@ describe('a DuckDB file', () => {
     );
     expect([...tables, ...columns].filter(({ comment }) => comment === null)).toEqual([]);
     expect(columns.slice(0, 3).map(({ name }) => name)).toEqual(['_key', 'event_date', '_rescued']);
-    expect(statSync(place.place).mode & 0o777).toBe(0o600);
+    expectMode(place.place, 0o600);
   });
 
   it('can be opened by others between two commits, and a commit waits for it', async () => {

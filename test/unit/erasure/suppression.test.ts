@@ -13,6 +13,7 @@ import {
   suppressionOf,
   suppressionToAppend,
 } from '../../../src/erasure/suppression.ts';
+import { expectMode } from '../../support/modes.ts';
 
 let folder: string;
 let file: string;
@@ -49,7 +50,7 @@ describe('a suppression list', () => {
     expect([drops(list, '누구'), drops(list, 'null'), drops(list, 'A-1')]).toEqual([true, false, false]);
     expect(list.length).toBe(1);
     expect(readFileSync(file, 'utf8')).not.toMatch(/누구/);
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expectMode(file, 0o600);
   });
 
   it('holds everybody when several purges append at once, each person once', async () => {
@@ -101,7 +102,7 @@ describe('a suppression list', () => {
     const list = suppressionOf({ ...config, ...keys });
     expect([list?.length, list && drops(list, 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) {
-      expect(statSync(join(folder, 'ledger', name)).mode & 0o777).toBe(0o600);
+      expectMode(join(folder, 'ledger', name), 0o600);
     }
     rmSync(join(folder, 'ledger/suppressed.key'));
     expect(() => suppressionOf({ ...config, ...keys })).toThrow(/has lost its key.*forget --suppressed --new-list/);

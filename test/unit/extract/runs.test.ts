@@ -1,9 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
 import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { expectMode } from '../../support/modes.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const SETTINGS = { startDate: '2026-01-11', toDateInclusive: 'true' } as const;
@@ -151,7 +152,7 @@ describe('the folder of a run', () => {
     const batches = fixture.batches(SETTINGS);
     await batches.next();
     const [folder] = readdirSync(fixture.spoolDir);
-    expect(statSync(join(fixture.spoolDir, folder)).mode & 0o777).toBe(0o700);
+    expectMode(join(fixture.spoolDir, folder), 0o700);
     await batches.return();
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { acquireLease, isLeased, LockFile, type LockOptions, leaseOf, withLockFile } from '../../../src/fs/lock.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
+import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
@@ -31,7 +32,7 @@ const age = (seconds: number) => utimesSync(path, new Date(), new Date(Date.now(
 describe('a lock', () => {
   it('admits one owner, names it to the next, and leaves no file behind', async () => {
     const lock = await take();
-    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expectMode(path, 0o600);
     await expect(take()).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(new RegExp(`^The ledger in /l is in use by process ${process.pid} on `)),
