@@ -4,7 +4,6 @@ import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { textIn } from '../protocol/input.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
-import { membersOf } from './json-member.ts';
 
 /** The messages that a destination reads from a platform; others are skipped. */
 export type InputMessage =
@@ -63,17 +62,54 @@ function recordMessage(record: unknown, line: number): InputMessage {
 }
 
 function stateMessage(state: unknown, text: string, line: number): InputMessage {
-  const span = membersOf(text).get('state');
-  if (!isObject(state) || span === undefined) throw noMessage(line, 'is a STATE without content');
-  const raw = text.slice(span.from, span.to);
-  const at = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
-  if (!isObject(at)) return { kind: 'state', line, stream: undefined, text: raw };
-  const name = textIn(at.name);
+  const raw = memberText(text, 'state');
+  if (!isObject(state) || raw === undefined || Object.keys(state).length === 0) {
+    throw noMessage(line, 'is a STATE without content');
+  }
+  const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
+  if (!isObject(descriptor)) return { kind: 'state', line, stream: undefined, text: raw };
+  const name = textIn(descriptor.name);
   if (name === undefined) throw noMessage(line, 'is a STATE of a stream without a name');
-  return { kind: 'state', line, stream: { name, namespace: textIn(at.namespace) || null }, text: raw };
+  return { kind: 'state', line, stream: { name, namespace: textIn(descriptor.namespace) || null }, text: raw };
 }
 
 const noMessage = (line: number, why: string) =>
   internalError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
     where: { row: line },
   });
+
+/**
+ * The text of a member of an object in its text, which is known to be valid JSON. It is not parsed, so that numbers of
+ * any size and any spelling can be passed on unchanged.
+ */
+function memberText(text: string, name: string): string | undefined {
+  let depth = 0;
+  let key: string | undefined;
+  let from = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === '"') {
+      const end = endOfString(text, at);
+      if (depth === 1 && from === 0) key = text.slice(at, end);
+      at = end - 1;
+    } else if (char === ':' && depth === 1) from = at + 1;
+    else if (char === '{' || char === '[') depth++;
+    else if (char === '}' || char === ']' || char === ',') {
+      if (depth === 1) {
+        if (from > 0 && key !== undefined && JSON.parse(key) === name) return text.slice(from, at).trim();
+        from = 0;
+      }
+      if (char !== ',') depth--;
+    }
+  }
+  return undefined;
+}
+
+/** The index behind the closing quote of the string that begins at `at`. */
+function endOfString(text: string, at: number): number {
+  for (let end = at + 1; end < text.length; end++) {
+    if (text[end] === '\\') end++;
+    else if (text[end] === '"') return end + 1;
+  }
+  return text.length;
+}

@@ -10,7 +10,6 @@ import { DeletionClient } from '../../service/delete/client.ts';
 import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
 import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
 import { type StreamNumbers, streamNumbers } from './catalog.ts';
-import { withMember } from './json-member.ts';
 import { type InputMessage, readMessages } from './messages.ts';
 import { StateQueue } from './states.ts';
 
@@ -57,8 +56,10 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
 };
 
 /** The STATE message that echoes a state: its text unchanged, plus the counts of its rows. */
-const stateLine = (state: string, stats: Required<StateStats>): string =>
-  `{"type":"STATE","state":${withMember(state, 'destinationStats', JSON.stringify(stats))}}`;
+function stateLine(state: string, stats: Required<StateStats>): string {
+  const members = state.slice(0, state.lastIndexOf('}')).trimEnd();
+  return `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
+}
 
 async function readInput(
   input: AsyncIterable<Uint8Array>,

@@ -1,14 +1,14 @@
+import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
-import { EXIT, UserError } from '../../base/errors.ts';
+import { configError, EXIT, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
 import { endNow, letHeapGrow, runUntilStopped, Stopped } from '../../base/process.ts';
 import { type Runtime, systemRandom } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { parseConnectorArguments, VERBS } from './arguments.ts';
-import type { Connector, VerbContext } from './connector.ts';
+import type { Connector, Verb, VerbContext } from './connector.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
@@ -53,7 +53,7 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
   const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
-  const options = parseConnectorArguments(io.words, verbs);
+  const options = parseArguments(io.words, verbs);
   const { writer, clock, env, random } = io;
   const logger = createLogger(writer.sink, options.isDebug ? 'debug' : 'info', redactor.mask);
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
@@ -72,6 +72,49 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
     options.state ? readJsonFile(options.state, 'The state file', { mayBeEmpty: true }) : undefined,
   );
   return (await connector.read?.())?.(config, catalog, state, context);
+}
+
+/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of its verb. */
+interface Arguments {
+  readonly verb: Verb;
+  readonly isDebug: boolean;
+  /** Paths; not empty for a verb that needs the file. */
+  readonly config: string;
+  readonly catalog: string;
+  readonly state: string | undefined;
+}
+
+/** The files that each verb needs; the verbs in the order in which messages name them. */
+const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
+  spec: [],
+  check: ['config'],
+  discover: ['config'],
+  read: ['config', 'catalog'],
+  write: ['config', 'catalog'],
+};
+const VERBS = Object.keys(NEEDS) as Verb[];
+
+/** Parses the words after the program's name; throws a config failure for anything that it does not know. */
+function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
+  const verb = verbs.find((verb) => verb === words[0]);
+  if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
+  const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
+  const options = { verb, isDebug, config, catalog, state };
+  for (const name of NEEDS[verb]) if (options[name] === '') throw configError(`${verb} needs --${name} FILE.`);
+  return options;
+}
+
+function optionsIn(args: string[]) {
+  const file = { type: 'string' } as const;
+  try {
+    return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
+      .values;
+  } catch {
+    // The message of the parser quotes the unknown word, which may be a token.
+    throw configError(
+      'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
+    );
+  }
 }
 
 /** Runs `check`; problems of the user or of the network are its answer, not a failure of the connector. */

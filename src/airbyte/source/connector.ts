@@ -1,5 +1,5 @@
 // This folder: the Airbyte source, one verb a file but `check`, whose work `service` does. `read` plans each configured
-// stream (`stream-plans.ts`), downloads the days that the streams want, and hands each day to them (`stream.ts`).
+// stream (`stream-plans.ts`), downloads the days that the streams want, and hands each day to them (`event-streams.ts`).
 // `schemas.ts` has what `discover` says of the streams.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };

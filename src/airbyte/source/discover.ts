@@ -18,7 +18,7 @@ import { type ExtractDeps, editsOf, extractDeps, openExportClient } from '../../
 import { exportHeader } from '../../service/export/header.ts';
 import { compareBytes } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
-import { profileColumns } from './profiles.ts';
+import { profileColumns } from './profiles-stream.ts';
 import { profilesStream, streamsOf } from './schemas.ts';
 
 /** Longest wait for the quota (ms): who configures a connection waits for its schema. */

@@ -17,7 +17,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 type Check = Awaited<ReturnType<Connector['check']>>;
 
 /** Runs `check` of a connector that does this, in a process whose uncaught errors come from `uncaught`. */
-async function check(work: Check, uncaught: (tell: (error: unknown) => void) => void = () => {}, isGone = false) {
+async function check(
+  work: Check,
+  uncaught: (tell: (error: unknown) => void) => void = () => {},
+  { isGone = false, words = ['check', '--config', join(folder, 'config.json')] } = {},
+) {
   const config = join(folder, 'config.json');
   writeFileSync(config, JSON.stringify({ export_token: 'canary-token' }));
   const said: string[] = [];
@@ -32,7 +36,7 @@ async function check(work: Check, uncaught: (tell: (error: unknown) => void) => 
   const none = async () => work;
   const connector: Connector = { spec: {} as never, check: none, discover: none as never };
   const code = await runConnector(connector, {
-    words: ['check', '--config', config],
+    words,
     writer: new MessageWriter(out),
     input: Writable.prototype as never,
     clock: systemClock,
@@ -98,6 +102,20 @@ describe('the process of a connector', () => {
   });
 
   it('fails when its answer could not be written', async () => {
-    expect(await check(async () => 'done', undefined, true)).toMatchObject({ code: 1, text: '' });
+    expect(await check(async () => 'done', undefined, { isGone: true })).toMatchObject({ code: 1, text: '' });
+  });
+
+  it.each([
+    [[], 'wanted one of spec, check, discover'],
+    [['write', '--config', 'c', '--catalog', 'd'], 'wanted one of spec, check, discover'],
+    [['check'], 'check needs --config FILE'],
+    [['check', '--config'], '--config FILE'],
+    [['check', '--config', 'c', '--token=hush'], 'not understood'],
+    [['check', '--config', 'c', 'hush'], 'not understood'],
+  ])('refuses the words %j, and repeats none of them', async (words, says) => {
+    const refused = await check(async () => 'done', undefined, { words });
+    expect(refused).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'config_error' } } }] });
+    expect(refused.text).toContain(says);
+    expect(refused.text).not.toContain('hush');
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { parseConnectorArguments } from '../../../src/airbyte/protocol/arguments.ts';
 import { parseConfiguredCatalog, parseSavedStates, streamKey } from '../../../src/airbyte/protocol/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
@@ -80,40 +79,5 @@ describe('a configured catalog', () => {
   it('names a duplicate stream', () => {
     const one = { stream: { name: 'a' } };
     expect(() => parseConfiguredCatalog({ streams: [one, one] })).toThrow(/"a" occurs twice/);
-  });
-});
-
-describe('the command line', () => {
-  const verbs = ['spec', 'check', 'read'] as const;
-
-  it('is parsed in both spellings', () => {
-    expect(
-      parseConnectorArguments(['read', '--config=a=b', '--debug', '--catalog', 'c', '--state', 's'], verbs),
-    ).toEqual({
-      verb: 'read',
-      config: 'a=b',
-      catalog: 'c',
-      state: 's',
-      isDebug: true,
-    });
-  });
-
-  it.each([
-    [[], 'wanted one of spec, check, read'],
-    [['write', '--config', 'c', '--catalog', 'd'], 'wanted one of spec, check, read'],
-    [['check'], '--config'],
-    [['check', '--config'], '--config FILE'],
-    [['read', '--config', 'c'], '--catalog'],
-    [['check', '--config', 'c', '--token=hush'], 'not understood'],
-    [['check', '--config', 'c', 'hush'], 'not understood'],
-  ])('is refused: %j', (words, says) => {
-    let message = '';
-    try {
-      parseConnectorArguments(words, verbs);
-    } catch (error) {
-      message = String(error);
-    }
-    expect(message).toContain(says);
-    expect(message).not.toContain('hush');
   });
 });

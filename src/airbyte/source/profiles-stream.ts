@@ -1,5 +1,4 @@
 import { UserError } from '../../base/errors.ts';
-import { isObject } from '../../base/json.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
@@ -13,9 +12,9 @@ import type { ConfiguredStream } from '../protocol/input.ts';
 import { streamState, traceOf } from '../protocol/messages.ts';
 import { USER_PROFILES } from '../records/property-names.ts';
 import { writeRecords } from '../records/record-writer.ts';
+import { recordsOf, writeStatus } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
 import type { TypedColumn } from './schemas.ts';
-import { writeStatus } from './stream.ts';
 
 /** Who configures a connection waits for its schema (ms). */
 const MAX_DISCOVER_MS = 120_000;
@@ -67,18 +66,14 @@ export async function readProfiles(
   context: VerbContext,
 ): Promise<UserError | undefined> {
   const { writer, clock, redactor, signal } = context;
-  const { descriptor, jsonSchema, primaryKey } = stream;
+  const { descriptor } = stream;
   const status = (name: 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE', until?: number) =>
     writeStatus({ writer, clock }, descriptor, name, until);
   await status('STARTED');
   // Nobody waits for these writes: if one fails, the next write of a record does, too.
   const heartbeat = new Heartbeat(clock, (until) => void status('RUNNING', until).catch(() => {}));
   const service = openExportClient(config, context, { onWait: heartbeat.waiting });
-  const records = {
-    name: USER_PROFILES as typeof USER_PROFILES,
-    properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
-    keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
-  };
+  const records = recordsOf(USER_PROFILES, stream);
   const write = async (snapshot: DayDownload) => {
     await status('RUNNING');
     const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
@@ -89,8 +84,8 @@ export async function readProfiles(
   };
   try {
     const deps = { ...extractDeps(config, service, context, suppressionOf(config)), profiles: service };
-    const wanted = { stored: undefined, filters: profileFilters(config) };
-    const failure = await heartbeat.during(loadSnapshot(wanted, deps, write));
+    const due = { stored: undefined, filters: profileFilters(config) };
+    const failure = await heartbeat.during(loadSnapshot(due, deps, write));
     if (failure !== undefined) throw failure;
     await status('COMPLETE');
     return undefined;

@@ -18,6 +18,7 @@ import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './st
 /** Number of days of which a state keeps the row counts: what is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
+/** Where streams write, and what they count. */
 export interface StreamOutput extends OutcomeDeps {
   readonly writer: MessageWriter;
   readonly clock: Clock;
@@ -31,8 +32,15 @@ export const writeStatus = (
   quotaReset?: number,
 ): Promise<void> => writer.write(streamStatus(stream, status, clock.now(), quotaReset));
 
+/** What records of a configured stream have: its properties, and keys of the first level. */
+export const recordsOf = <N extends StreamName>(name: N, { jsonSchema, primaryKey }: ConfiguredStream) => ({
+  name,
+  properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
+  keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
+});
+
 /** One stream while it is read, with a cursor of its own, which never goes backward. */
-export class Stream {
+export class EventStream {
   readonly name: StreamName;
   readonly plan: Plan;
   readonly records: RecordStream;
@@ -47,15 +55,10 @@ export class Stream {
   #state: ExportState | undefined;
 
   constructor(configured: ConfiguredStream, { name, plan }: StreamPlan, output: StreamOutput) {
-    const { descriptor, jsonSchema, primaryKey, syncMode, syncId } = configured;
+    const { descriptor, syncMode, syncId } = configured;
     this.name = name;
     this.plan = plan;
-    this.records = {
-      name,
-      properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
-      // Records have the fields of the first level.
-      keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
-    };
+    this.records = recordsOf(name, configured);
     this.#descriptor = descriptor;
     this.#output = output;
     this.#days = new Set(plan.days);
@@ -88,12 +91,10 @@ export class Stream {
 
   /** Writes the state that goes with the records of a day just written. */
   async advance(receipt: Receipt, run: Run, records: number): Promise<void> {
-    const { receipts } = this.#outcome;
-    for (const old of [...receipts.keys()].sort().slice(0, -KEPT_DAYS)) receipts.delete(old);
+    const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
     const state = stateAfter(this.#state, receipts, this.#outcome.progress(run, this.#output.clock.now()));
-    const days = Object.fromEntries([...receipts].sort(([a], [b]) => (a < b ? -1 : 1)));
-    this.#state = { ...state, days, ...this.#refresh };
+    this.#state = { ...state, days: Object.fromEntries(receipts), ...this.#refresh };
     await this.#writeState(records);
   }
 
