@@ -36,7 +36,7 @@ export interface ErasureOptions {
   /** Called before the first request. */
   readonly onPlanned?: (report: DeletionReport) => void;
   /** Called when an id is decided, in the ledger too. `isTrusted`: this service has confirmed some deletion. */
-  readonly onDecided?: (id: ListedId, isTrusted: boolean) => void;
+  readonly onDecided?: (isTrusted: boolean) => void;
 }
 
 export interface ErasureResult {
@@ -56,7 +56,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, wanted, purge, report } = plan;
+  const { ledger, toRequest, purge, report } = plan;
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   if (consent === undefined || plan.refusal !== undefined) return { report: report(), failure: plan.refusal };
@@ -66,7 +66,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   onPlanned(report());
-  if (plan.hasPeople) await ledger.begin(wanted.length, purge?.names ?? [], options.deleter !== undefined);
+  if (plan.hasPeople) await ledger.begin(toRequest.length, purge?.names ?? [], options.deleter !== undefined);
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
   const failures = (await purge?.run(ledger)) ?? [];
@@ -76,10 +76,21 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 4. Request: ask the service for everybody whom it has not deleted yet.
   let isTrusted = ledger.hasConfirmed;
-  const requested = await requestAll(plan, options, (listed) => {
-    isTrusted ||= listed.decision === 'done';
-    onDecided(listed, isTrusted);
-  });
+  const decided = ({ decision }: ListedId) => {
+    isTrusted ||= decision === 'done';
+    onDecided(isTrusted);
+  };
+  for (const listed of plan.doneBefore) {
+    listed.decision = 'done';
+    decided(listed);
+  }
+  const requested =
+    options.deleter === undefined
+      ? NOT_REQUESTED
+      : await sendRequests({
+          ...{ ...io, ids: toRequest, ledger, limits: settings },
+          ...{ deleter: options.deleter, onDecided: decided },
+        });
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
@@ -104,75 +115,69 @@ async function planErasure(options: ErasureOptions) {
   const list = new DeletionList();
   await options.read(list);
   const ids = list.ids();
-  const { wanted, doneBefore, memory } = requestsOf(ids, ledger, options);
+  const { toRequest, doneBefore, sentences } = requestsOf(ids, ledger, options);
   const hasPeople = ids.length > 0 || options.purge?.isSuppressed === true;
   const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
   const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, service, io) : undefined;
-  const guard = guardProblem(wanted, ledger, settings) ?? purge?.problem;
+  const guard = guardProblem(toRequest, ledger, settings) ?? purge?.problem;
   const hash = consentHash(list, purge, options);
   const before = [
     emptySentence(list, options) ?? [],
     refusedSentence(list.counts) ?? [],
     list.warnings(),
-    memory,
+    sentences,
     options.purge?.isNewList ? [] : olderListSentences(ledger, purge),
   ].flat();
-  const report = (requested?: Requested) =>
-    reportOf(
-      {
-        counts: list.counts,
-        wanted: wanted.length,
-        doneBefore: doneBefore.length,
-        isPurgeOnly: deleter === undefined,
-        guard,
-        places: purge?.reports ?? [],
-        withProfile: purge?.people.withProfile ?? null,
-        warnings: [...before, ...(purge?.warnings ?? [])],
-        hash,
-        seconds: Math.round(io.clock.now() - began) / 1_000,
-      },
-      requested && {
-        sent: requested.counts,
-        stoppedBy: requested.stoppedBy?.code,
-        run: ledger.run,
-        head: ledger.isKept ? ledger.head : undefined,
-      },
-    );
+  const report = (requested?: Requested) => {
+    const planned = {
+      ...list.counts,
+      done_before: doneBefore.length,
+      to_request: toRequest.length,
+      guard: guard ?? null,
+      purge_only: deleter === undefined,
+      ids_with_profile: purge?.people.withProfile ?? null,
+      places: purge?.reports ?? [],
+      warnings: [...before, ...(purge?.warnings ?? [])],
+      hash,
+      seconds: Math.round(io.clock.now() - began) / 1_000,
+    };
+    return reportOf(planned, ledger, requested);
+  };
   const refusal = nothingAccepted(list) ?? (guard === undefined ? undefined : guardError(guard));
-  return { ledger, wanted, doneBefore, hasPeople, purge, hash, refusal, report };
+  return { ledger, toRequest, doneBefore, hasPeople, purge, hash, refusal, report };
 }
 
-/** Whom the service is asked for, and whom the ledger knows as deleted; `memory` says so. */
+/** Whom the service is asked for, and whom the ledger knows as deleted; `sentences` say so. */
 function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
   const { deleter, isAgain, settings } = options;
-  const wanted: ListedId[] = [];
+  const toRequest: ListedId[] = [];
   const doneBefore: ListedId[] = [];
   const times: number[] = [];
   for (const listed of deleter === undefined ? [] : ids) {
-    const known = isAgain ? undefined : ledger.remembered(listed.id);
-    if (known?.outcome === 'done' && !isNewRequest(listed, known)) {
+    const memory = isAgain ? undefined : ledger.remembered(listed.id);
+    if (memory?.outcome === 'done' && !isNewRequest(listed, memory)) {
       doneBefore.push(listed);
-      times.push(known.at);
-    } else wanted.push(listed);
+      times.push(memory.at);
+    } else toRequest.push(listed);
   }
-  const memory: string[] = [];
+  const sentences: string[] = [];
   if (!ledger.isKept) {
-    memory.push('There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.');
+    sentences.push('There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.');
   }
   if (times.length > 0) {
     const field = settings.requestedAtField;
     const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-    memory.push(
+    sentences.push(
       `${count(times.length, 'ID was', 'IDs were')} deleted at the service before (${daysOf(times)}), and will not be requested ` +
         `again. To request them, ${isAgain === undefined ? '' : 'give --again, or '}${later}.`,
     );
   }
-  return { wanted, doneBefore, memory };
+  return { toRequest, doneBefore, sentences };
 }
 
 /** True for a request after the confirmation, and not the one that was confirmed: a row that comes again is no new one. */
-const isNewRequest = ({ requestedAt }: ListedId, known: Remembered): boolean =>
-  requestedAt !== undefined && requestedAt >= known.at && requestedAt > (known.requestedAt ?? Number.NEGATIVE_INFINITY);
+const isNewRequest = ({ requestedAt: at }: ListedId, before: Remembered): boolean =>
+  at !== undefined && at >= before.at && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
 
 /** A warning if list and places came out of one backup: then no place knows more people than the list. */
 function olderListSentences(ledger: Ledger, purge: Purge | undefined): string[] {
@@ -192,8 +197,8 @@ function daysOf(times: readonly number[]): string {
 }
 
 /** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
-function guardProblem(wanted: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: most }: ErasureSettings) {
-  const n = wanted.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
+function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: most }: ErasureSettings) {
+  const n = ids.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
   if (n <= most) return undefined;
   return (
     `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${grouped(most)}). If that is ` +
@@ -227,17 +232,6 @@ function consentHash(list: DeletionList, plan: Purge | undefined, options: Erasu
   ]);
 }
 
-async function requestAll(
-  { ledger, wanted, doneBefore }: Awaited<ReturnType<typeof planErasure>>,
-  { io, settings, deleter }: ErasureOptions,
-  onDecided: (listed: ListedId) => void,
-): Promise<Requested> {
-  for (const listed of doneBefore) listed.decision = 'done';
-  for (const listed of doneBefore) onDecided(listed);
-  if (deleter === undefined || wanted.length === 0) return NOT_REQUESTED;
-  return sendRequests({ ...io, ids: wanted, ledger, limits: settings, deleter, onDecided });
-}
-
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
@@ -252,19 +246,21 @@ interface Failing {
 
 /** The failure of the requests, if any. */
 function requestFailure(
-  { done, undecided, rejected, to_request: wanted, ...report }: DeletionReport,
+  { done, undecided, rejected, to_request, ...report }: DeletionReport,
   { stoppedBy }: Requested,
   { isWrongField, onRejected, hasPlaces }: Failing,
 ) {
   const places = hasPlaces ? ' Their rows have left the places.' : '';
   const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
-    return configError(`${stoppedBy.message} ${grouped(done)} of ${count(wanted, 'ID')} are deleted.${places}${alone}`);
+    return configError(
+      `${stoppedBy.message} ${grouped(done)} of ${count(to_request, 'ID')} are deleted.${places}${alone}`,
+    );
   }
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
     return transientError(
-      `${grouped(done)} of ${count(wanted, 'ID')} are deleted at the service. Undecided: ${grouped(undecided)}` +
+      `${grouped(done)} of ${count(to_request, 'ID')} are deleted at the service. Undecided: ${grouped(undecided)}` +
         `${codes && ` (${codes})`}.${places} Run again: it goes on with those.${alone}`,
     );
   }
@@ -282,11 +278,11 @@ function requestFailure(
 
 /** All these failures as one, which ends the run as the most severe of them does; undefined if there are none. */
 function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
-  const all = failures
+  const sorted = failures
     .filter((failure) => failure !== undefined)
     .sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode));
-  const [worst] = all;
-  if (all.length < 2) return worst;
+  const [worst] = sorted;
+  if (sorted.length < 2) return worst;
   const { kind, exitCode } = worst;
-  return new UserError(kind, all.map(({ message }) => message).join(' '), { exitCode });
+  return new UserError(kind, sorted.map(({ message }) => message).join(' '), { exitCode });
 }

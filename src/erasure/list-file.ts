@@ -61,11 +61,11 @@ async function* readColumns(input: string | Bytes, columns: readonly string[]): 
     if (done) break;
     begin += value;
   }
-  const all = (async function* () {
+  const whole = (async function* () {
     yield begin;
     yield* text;
   })();
-  yield* begin.trimStart().startsWith('{') ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
+  yield* begin.trimStart().startsWith('{') ? jsonMembers(whole, name, columns) : csvColumns(whole, name, columns);
 }
 
 /** Lines of a list without a column that are looked at, and what no id has there. */
@@ -109,7 +109,7 @@ async function* jsonMembers(input: AsyncIterable<string>, name: string, columns:
     if (!isObject(value)) throw refused('this is no JSON object');
     const members = Object.keys(value);
     const cells = columns.map((column) => {
-      const member = members.find((one) => nfc(one) === nfc(column));
+      const member = members.find((name) => nfc(name) === nfc(column));
       return member === undefined ? undefined : value[member];
     });
     if (isFirst && cells.includes(undefined)) {
@@ -163,7 +163,7 @@ async function* csvColumns(
 const quoted = (text: string): string => JSON.stringify(text);
 
 function placeOf(header: readonly string[], name: string, column: string): number {
-  const names = header.map((one) => nfc(one));
+  const names = header.map(nfc);
   const at = names.indexOf(nfc(column));
   if (at !== -1 && at === names.lastIndexOf(nfc(column))) return at;
   const why = at === -1 ? `has no column ${quoted(column)}` : `has the column ${quoted(column)} more than once`;

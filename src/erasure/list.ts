@@ -37,6 +37,15 @@ export interface ListRow {
   readonly requestedAt?: unknown;
 }
 
+/** Numbers of the rows of a list, with the names of the report. */
+export interface ListCounts {
+  readonly received: number;
+  /** By the key of the reason. */
+  readonly refused: Readonly<Record<string, number>>;
+  readonly duplicates: number;
+  readonly ids: number;
+}
+
 /** Memory that an id takes beside its text, and the maximum of a list (bytes): about seven million ids. */
 const ID_BYTES = 150;
 const MAX_BYTES = 1024 ** 3;
@@ -87,15 +96,14 @@ export class DeletionList {
     return [...this.#entries.values()].filter(({ isWithdrawn }) => !isWithdrawn);
   }
 
-  /** `refused` counts rows by the key of the reason. */
-  get counts() {
+  get counts(): ListCounts {
     const refused = Object.keys(REFUSALS).flatMap((why): [string, number][] => {
       const n = this.#refused.get(why as Refusal) ?? 0;
       return n === 0 ? [] : [[why, n]];
     });
     return {
       received: this.#received,
-      refused: Object.fromEntries(refused) as Readonly<Record<string, number>>,
+      refused: Object.fromEntries(refused),
       duplicates: this.#duplicates,
       ids: this.ids().length,
     };
@@ -103,10 +111,10 @@ export class DeletionList {
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
   get digest(): string {
-    const all = createHash('sha256');
+    const digest = createHash('sha256');
     const texts = this.ids().map(({ id, requestedAt }) => hash('sha256', JSON.stringify([id, requestedAt ?? null])));
-    for (const text of texts.sort()) all.update(text);
-    return all.digest('hex');
+    for (const text of texts.sort()) digest.update(text);
+    return digest.digest('hex');
   }
 
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
@@ -128,7 +136,7 @@ export class DeletionList {
 }
 
 /** The refused rows with their reasons as one sentence; undefined if there are none. */
-export function refusedSentence({ refused, received }: DeletionList['counts']): string | undefined {
+export function refusedSentence({ refused, received }: ListCounts): string | undefined {
   const total = Object.values(refused).reduce((a, b) => a + b, 0);
   if (total === 0) return undefined;
   const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
@@ -165,10 +173,9 @@ const FARTHEST_MS = 14 * HOUR_MS;
  */
 function instantOf(value: unknown): number | undefined | 'none' {
   if (value === undefined || value === null || value === '') return undefined;
-  const [, day, time = '00:00', seconds = ':00', given] = DATETIME.exec(String(value).trim()) ?? [];
-  const zone = given ?? 'Z';
-  const offset = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2');
-  const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${offset}`);
+  const [, day, time = '00:00', seconds = ':00', offset] = DATETIME.exec(String(value).trim()) ?? [];
+  const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
+  const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
   if (day === undefined || Number.isNaN(at)) return 'none';
-  return given === undefined ? at - FARTHEST_MS : at;
+  return offset === undefined ? at - FARTHEST_MS : at;
 }

@@ -28,10 +28,10 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
   const { people, asksProfiles, warnings } = await findInAllWays(listed, ways, io);
   const query = { ids: listed.map(({ id }) => id), column, asksProfiles, people, hashKey };
-  const found: ReadonlyMap<string, number>[] = [];
+  const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const place = await (await target.people()).find(path, query, options);
-    found.push(place.rowsOf);
+    rowsOfPlaces.push(place.rowsOf);
     warnings.push(...place.warnings);
   }
   for (const warning of new Set([refused ?? [], list.warnings(), warnings].flat())) {
@@ -43,7 +43,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
     await ledger.begin(0, names, false);
     await ledger.writeAll(
       listed.map(({ id }) => {
-        const rows = found.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);
+        const rows = rowsOfPlaces.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: waysOf(ways), rows };
       }),
     );

@@ -36,8 +36,6 @@ const HMAC = /^[0-9a-f]{64}$/;
 const CHECK_LABEL = 'dfinery-elt suppression key check v1';
 /** Another purge appends to the list in seconds; a lock whose owner was killed is free after a minute. */
 const LOCK_WAIT_MS = 75_000;
-/** Maximum number of cached answers; then the cache is cleared. */
-const MAX_ANSWERS = 100_000;
 
 /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
 export function suppressionFileOf(config: {
@@ -100,11 +98,10 @@ function entriesIn(text: string, path: string, key: HashKey): Entry[] {
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /** The key of a list; undefined if it is still to be made. Throws UserError if it is lost. */
-function keyOf({ file, key: given }: SuppressionFile): HashKey | undefined {
-  const key = 'file' in given ? storedKey(given.file) : given;
+function keyOf({ file, key: source }: SuppressionFile): HashKey | undefined {
+  const key = 'file' in source ? storedKey(source.file) : source;
   if (key === undefined) {
-    const text = statSync(file, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(file, 'utf8');
-    if (text.trim() === '') return undefined;
+    if (textAt(file).trim() === '') return undefined;
     throw configError(`The suppression list ${file} has lost its key: put suppressed.key back. ${NEW_LIST}`);
   }
   if (key.reveal().length < MIN_KEY_LENGTH) {
@@ -116,36 +113,34 @@ function keyOf({ file, key: given }: SuppressionFile): HashKey | undefined {
   return new HashKey(key, CHECK_LABEL);
 }
 
-const newKey = async ({ key }: SuppressionFile): Promise<HashKey> =>
-  new HashKey('file' in key ? await makeKey(key.file) : key, CHECK_LABEL);
-
+/** A key for a list without people, until the first purge makes one. */
 const temporaryKey = (): HashKey => new HashKey(randomKey(), CHECK_LABEL);
+
+/** The text of a file; an empty one for a file that is not there. */
+const textAt = (path: string): string =>
+  statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 /**
  * Reads a list whole. A list in the folder of the ledger begins with the first purge. A file that a configuration names
  * must be there: perhaps its disk is not mounted. Throws UserError.
  */
-function readSuppression(given: SuppressionFile): SuppressionList {
-  const isMade = 'file' in given.key;
+function readSuppression(list: SuppressionFile): SuppressionList {
+  const { file, key } = list;
   try {
-    const isThere = !isMade || statSync(given.file, { throwIfNoEntry: false }) !== undefined;
-    const text = isThere ? readFileSync(given.file, 'utf8') : '';
-    return new SuppressionList(given.file, keyOf(given) ?? temporaryKey(), text);
+    const text = 'file' in key ? textAt(file) : readFileSync(file, 'utf8');
+    return new SuppressionList(file, keyOf(list) ?? temporaryKey(), text);
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
-      `The suppression list ${given.file} cannot be read (${messageOf(error)}). If nobody is suppressed yet, make an empty file.`,
-      { cause: error, where: { file: given.file } },
+      `The suppression list ${file} cannot be read (${messageOf(error)}). If nobody is suppressed yet, make an empty file.`,
+      { cause: error, where: { file } },
     );
   }
 }
 
 /** The list that a purge will append to. A missing file is an empty list; a last line that was cut does not count. */
-export function suppressionToAppend(given: SuppressionFile): SuppressionList {
-  const isThere = statSync(given.file, { throwIfNoEntry: false }) !== undefined;
-  const text = isThere ? wholeLines(readFileSync(given.file, 'utf8')) : '';
-  return new SuppressionList(given.file, keyOf(given) ?? temporaryKey(), text);
-}
+export const suppressionToAppend = (list: SuppressionFile): SuppressionList =>
+  new SuppressionList(list.file, keyOf(list) ?? temporaryKey(), wholeLines(textAt(list.file)));
 
 /** Throws UserError if people could not be put on a list. Changes nothing. */
 export async function tryToSuppress({ file }: SuppressionFile): Promise<void> {
@@ -164,46 +159,35 @@ function wholeLines(text: string): string {
 }
 
 /**
- * The filter for downloads. `hashKey`: the key of `df_unified_id` if a configuration hashes it; a person may be listed by
- * the id or its hash. Throws UserError for a person who is known by the hash under another key.
+ * The filter for downloads; undefined for a configuration without a list. If it hashes `df_unified_id`, a person may be
+ * listed by the id or its hash. Throws UserError for a person who is known by the hash under another key.
  */
-function loadSuppression(given: SuppressionFile, hashKey?: HashKey): Suppression {
-  const { key, entries, length } = readSuppression(given);
-  if (entries.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
-    throw configError(
-      `The suppression list ${given.file} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
-        'df_unified_id in columns_hash with that key, or their rows would come back.',
-      { where: { file: given.file } },
-    );
-  }
-  const listed = new Set(entries.map(({ hmac }) => hmac));
-  const answers = new Map<string, boolean>();
-  const drops: Suppression['drops'] = (_column, bytes, start, end) => {
-    if (listed.size === 0) return false;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-    const name = text.toString('latin1');
-    const known = answers.get(name);
-    if (known !== undefined) return known;
-    const answer =
-      listed.has(key.hashOf(text)) || (hashKey !== undefined && listed.has(key.hashOf(hashKey.hashOf(text))));
-    if (answers.size >= MAX_ANSWERS) answers.clear();
-    answers.set(name, answer);
-    return answer;
-  };
-  return { columns: [UNIFIED_ID], drops, length };
-}
-
-/** The filter of a configuration; undefined if it has no list. */
 export function suppressionOf(
   config: Parameters<typeof suppressionFileOf>[0] & {
     readonly columnsHash: readonly string[];
     readonly hashKey: Secret | undefined;
   },
 ): Suppression | undefined {
-  const file = suppressionFileOf(config);
-  const { columnsHash, hashKey } = config;
-  const isHashed = columnsHash.includes(UNIFIED_ID) && hashKey !== undefined;
-  return file && loadSuppression(file, isHashed ? new HashKey(hashKey) : undefined);
+  const list = suppressionFileOf(config);
+  if (list === undefined) return undefined;
+  const { key, entries, length } = readSuppression(list);
+  const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
+  const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
+  if (entries.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
+    throw configError(
+      `The suppression list ${list.file} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
+        'df_unified_id in columns_hash with that key, or their rows would come back.',
+      { where: { file: list.file } },
+    );
+  }
+  const listed = new Set(entries.map(({ hmac }) => hmac));
+  const isListed = (text: Buffer): boolean => listed.has(key.hashOf(text));
+  const drops: Suppression['drops'] = (_column, bytes, start, end) => {
+    if (listed.size === 0) return false;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+    return isListed(text) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(text))));
+  };
+  return { columns: [UNIFIED_ID], drops, length };
 }
 
 /**
@@ -227,16 +211,17 @@ export function requireSuppression(place: string, stored: number, list: { readon
  * Throws UserError, also if another purge holds the lock too long.
  */
 export async function suppress(
-  given: SuppressionFile,
+  list: SuppressionFile,
   people: readonly UnifiedId[],
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<SuppressionList> {
-  const path = resolve(given.file);
+  const path = resolve(list.file);
   try {
     makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-      const key = keyOf(given) ?? (await newKey(given));
+      const made = async () => new HashKey('file' in list.key ? await makeKey(list.key.file) : list.key, CHECK_LABEL);
+      const key = keyOf(list) ?? (await made());
       const added = people
         .filter(({ text }) => !isPlaceholder(text))
         .map(({ text, hashKey }): Entry => ({ hmac: key.hashOf(text), hash_key: hashKey }));
@@ -255,8 +240,8 @@ async function append(path: string, key: HashKey, people: readonly Entry[], chec
   try {
     const text = await file.readFile('utf8');
     const kept = wholeLines(text);
-    const known = new Set(new SuppressionList(path, key, kept).entries.map(({ hmac }) => hmac));
-    const added = new Map(people.filter(({ hmac }) => !known.has(hmac)).map((entry) => [entry.hmac, entry]));
+    const listed = new Set(new SuppressionList(path, key, kept).entries.map(({ hmac }) => hmac));
+    const added = new Map(people.filter(({ hmac }) => !listed.has(hmac)).map((entry) => [entry.hmac, entry]));
     const header = kept === '' ? [headerOf(key)] : [];
     const lines = [...header, ...[...added.values()].map((entry) => JSON.stringify(entry))];
     const more = lines.map((line) => `${line}\n`).join('');

@@ -114,15 +114,15 @@ async function searchRows(
   asksProfiles: boolean,
   { places, column, hashKey, options }: Ways,
 ): Promise<PlaceRows[]> {
-  const found: PlaceRows[] = [];
-  if (column === undefined && !asksProfiles) return found;
+  const inRows: PlaceRows[] = [];
+  if (column === undefined && !asksProfiles) return inRows;
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
     const people = await place.target.people();
-    found.push({ ...(await people.find(place.path, { ids, column, asksProfiles, hashKey }, options)), name });
+    inRows.push({ ...(await people.find(place.path, { ids, column, asksProfiles, hashKey }, options)), name });
   }
-  return found;
+  return inRows;
 }
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */

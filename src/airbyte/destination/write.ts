@@ -39,7 +39,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) => readInput(input, context, (message) => addMessage(message, { list, states, streams, config })),
       onPlanned: (plan) => logStart(plan, config, context),
-      onDecided(_, isTrusted) {
+      onDecided(isTrusted) {
         if (isTrusted) states.open();
       },
     });

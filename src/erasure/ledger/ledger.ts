@@ -146,8 +146,8 @@ export class Ledger {
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) this.#pending.push({ run: this.run, at, key_check: this.key.check, ...content });
     this.#added += contents.length;
-    const wanted = this.#added;
-    while (this.#written < wanted && this.#failure === undefined) {
+    const last = this.#added;
+    while (this.#written < last && this.#failure === undefined) {
       this.#writing ??= this.#writePending(this.#folder);
       await this.#writing;
     }
@@ -162,9 +162,9 @@ export class Ledger {
       await withLockFile(join(folder, 'ledger.lock'), lock, (checkHeld) => this.#append(folder, lines, checkHeld));
       this.#written += lines.length;
     } catch (error) {
-      const known = ledgerError(error, folder);
+      const failure = ledgerError(error, folder);
       const message = 'The ledger could not be written, so that nothing more was done. Run again.';
-      this.#failure = known instanceof UserError ? known : transientError(message, { cause: error });
+      this.#failure = failure instanceof UserError ? failure : transientError(message, { cause: error });
     } finally {
       this.#writing = undefined;
     }
@@ -208,9 +208,9 @@ export class Ledger {
     this.#size = from + end;
     this.#head = GENESIS;
     if (end === 0) return;
-    const found = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
-    if ('problem' in found) throw brokenError(`its last line ${found.problem}`);
-    this.#head = found.line.mac;
+    const last = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
+    if ('problem' in last) throw brokenError(`its last line ${last.problem}`);
+    this.#head = last.line.mac;
   }
 
   async #read(path: string): Promise<void> {
