@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
+import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -117,16 +117,14 @@ class Sender {
     const { clock, random } = this.#options;
     const policy = { pauses: jittered(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const decision = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
-      let answer = await this.#request(listed);
-      // A wait for the limit is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listed);
+    const decision = async ({ number, pause }: Attempt): Promise<Decision | typeof AGAIN | undefined> => {
+      const answer = await this.#request(listed);
       switch (answer?.kind) {
         case 'done':
         case 'rejected':
           return this.#decided(answer.kind, answer);
         case 'wait':
-          return this.#giveUp(answer);
+          return ++waits < MAX_WAITS ? AGAIN : this.#giveUp(answer);
         case 'stop':
           this.#stoppedBy ??= answer;
           this.#stop.abort();
@@ -149,7 +147,10 @@ class Sender {
     }
   }
 
-  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. Throws the reason of a stop before it. */
+  /**
+   * Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer.
+   * Throws the reason of a stop before the request.
+   */
   async #request(listed: ListedId): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
     const id = ledger.key.idHash(listed.id);

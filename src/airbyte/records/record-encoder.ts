@@ -89,8 +89,9 @@ export class RecordEncoder {
     // A row that names no event is an event of its own: its key replaces the log id.
     if (key.event === undefined && plan.stream === 'event_logs') writeKey(LOG_ID_LABEL, key, number, lines);
     if (plan.position && key.positionEnd > key.positionStart) writePosition(key, lines);
-    if (lines.at === dataStart) lines.append(plan.placeholder);
+    // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
+    lines.at = Math.max(lines.at, dataStart + 1);
     if (this.#mismatches.length > 0) this.#writeMismatches(bytes, cells, lines);
     else lines.append(END);
     this.records++;

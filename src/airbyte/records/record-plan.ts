@@ -52,8 +52,6 @@ export interface RecordPlan {
   readonly position: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
-  /** A configured property as `,"name":null`, for a record that would be empty. */
-  readonly placeholder: Uint8Array;
 }
 
 /** Plans the records of one stream for a file. `timezone`: the zone of datetimes that name none. */
@@ -84,7 +82,6 @@ export function planRecords(
     rescued: Object.hasOwn(stream.properties, RESCUED),
     position: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
     unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
-    placeholder: Buffer.from(`,${JSON.stringify([...catalog, KEY][0])}:null`),
   };
 }
 

@@ -146,10 +146,4 @@ describe('a record', () => {
       ['event_logs', 0],
     ]);
   });
-
-  it('of a stream without configured properties has its key alone', async () => {
-    const { data } = await fixture.write(row('a'), [streamOf('events', {}), streamOf('event_logs', {}, ['absent'])]);
-    expect(data('events')).toEqual([{ _key: null }]);
-    expect(data('event_logs')).toEqual([{ absent: null }]);
-  });
 });
