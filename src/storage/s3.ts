@@ -123,8 +123,10 @@ class S3Storage implements Storage {
   }
 
   putFile(file: string, path: string): Promise<void> {
-    const to = { ...this.#access, key: this.#key(path) };
-    return this.#guard(() => upload(to, file));
+    return this.#guard(async () => {
+      await upload({ ...this.#access, key: this.#key(path) }, file);
+      await rm(file, { force: true });
+    });
   }
 
   localFile(path: string, copy: string): Promise<string> {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
@@ -17,7 +16,6 @@ import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import type {
-  Change,
   CommitChange,
   DayFile,
   FilesFormat,
@@ -202,17 +200,14 @@ export class FilesPlace {
     return this.#newFile(await rewriteParquet(this.engine, rewriting, this.#newPath()), file.day, profiles);
   }
 
-  /** As `exclusively` of the log; a commit then removes local files that were written for it. */
+  /** As `exclusively` of the log; a commit fails once another run took this one for dead. */
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
-    return this.log.exclusively((commit) => work((change) => this.#commit(change, commit)));
-  }
-
-  async #commit(change: Change, commit: CommitChange): Promise<void> {
-    this.#opened.run.checkHeld();
-    await commit(change);
-    for (const { path } of leavingFiles(change)) this.#copies.delete(path);
-    const { added, profiles } = change;
-    for (const { local } of [...added, ...(profiles?.added ? [profiles.added] : [])]) await rm(local, { force: true });
+    return this.log.exclusively((commit) =>
+      work((change) => {
+        this.#opened.run.checkHeld();
+        return commit(change);
+      }),
+    );
   }
 
   /** A free path in the folder of this run. */
@@ -236,12 +231,6 @@ interface Rewrite {
   /** Of the file of profiles: what the place then holds of them. */
   readonly profiles?: StoredProfiles;
 }
-
-/** The files that a change takes from their places. */
-export const leavingFiles = ({ removed, profiles }: Change): Change['removed'] => [
-  ...removed,
-  ...(profiles?.removed === undefined ? [] : [profiles.removed]),
-];
 
 async function closeAll({ engine, storage, run }: Partial<Opened>): Promise<void> {
   await engine?.close();

@@ -105,9 +105,8 @@ class FilesSink implements Sink {
     const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, (days) => place.countRows(days));
     if (changed.length === 0) {
       const { state, commit: report } = finishUnchanged(before, unchanged, progress);
-      const isAhead = place.log.version?.isAhead === true;
-      const isStored = unchanged.length === 0 || (!isAhead && isDeepStrictEqual(state, stored));
-      if (!isStored) await commit({ kind: 'load', state, removed: [], added: [] });
+      const isStored = unchanged.length === 0 || isDeepStrictEqual(state, stored);
+      if (!isStored) await commit({ kind: 'load', state, events: { removed: [], added: [] } });
       return report;
     }
     const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
@@ -120,7 +119,7 @@ class FilesSink implements Sink {
       progress,
       changedAt,
     });
-    await commit({ kind: 'load', state, added: written.added, removed: written.removed });
+    await commit({ kind: 'load', state, events: written });
     logChanges(logger, planned.columns, report.rescued);
     return report;
   }
@@ -143,8 +142,9 @@ class FilesSink implements Sink {
     const files = new BatchFiles(this.#place, planned, changedAt);
     const added = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
     const rescued = added === undefined ? new Map() : await rescuedCells(engine, readParquet([added.local]));
-    const change = { removed: log.version?.profiles, added };
-    await commit({ kind: 'load', state: { ...before, profiles }, removed: [], added: [], profiles: change });
+    const stored = log.version?.profiles;
+    const change = { removed: stored === undefined ? [] : [stored], added: added === undefined ? [] : [added] };
+    await commit({ kind: 'load', state: { ...before, profiles }, profiles: change });
     logChanges(logger, planned.columns, rescued);
     return rows;
   }

@@ -41,19 +41,22 @@ export interface Version {
   readonly damaged: ReadonlyMap<Day, DayFile | undefined>;
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
   readonly unfinished: ReadonlySet<Day>;
-  /** True if `state` marks days as pruned that are not stored as such yet. */
-  readonly isAhead: boolean;
 }
 
-/** A change of the table, and the state after it. A day whose file leaves has either a new one, or no rows any more. */
-export interface Change {
-  readonly kind: 'load' | 'purge' | 'prune';
-  readonly state: TableState;
+/** The files that leave a table, and those that come. A day whose file leaves has a new one, or no rows any more. */
+export interface FilesChange {
   readonly removed: readonly Pick<DayFile, 'day' | 'path'>[];
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
   readonly added: readonly NewFile[];
-  /** The table of profiles has another file, or none; `state.profiles` is what it then holds. */
-  readonly profiles?: { readonly removed: DayFile | undefined; readonly added: NewFile | undefined };
+}
+
+/** A change of a place, and the state after it; a table that is absent stays. */
+export interface Change {
+  readonly kind: 'load' | 'purge' | 'prune';
+  readonly state: TableState;
+  readonly events?: FilesChange;
+  /** `state.profiles` is what the table then holds. */
+  readonly profiles?: FilesChange | undefined;
   /** Of a purge: a query of `day` and `key` of the rows of `events` that leave. */
   readonly leaving?: string;
 }

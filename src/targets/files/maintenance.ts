@@ -120,7 +120,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
       const { state } = place.version;
       const changedAt = nextChange(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
-      if (days.length > 0) await commit({ kind: 'prune', state: after, removed, added: [] });
+      if (days.length > 0) await commit({ kind: 'prune', state: after, events: { removed, added: [] } });
       return { days, rows };
     }),
   );

@@ -15,16 +15,8 @@ import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
-import { type FilesPlace, leavingFiles, reading, withPlace } from './files-place.ts';
-import {
-  type Change,
-  type DayFile,
-  type FilesFormat,
-  type FilesOptions,
-  LostRace,
-  type NewFile,
-  type Version,
-} from './format.ts';
+import { type FilesPlace, reading, withPlace } from './files-place.ts';
+import { type Change, type FilesFormat, type FilesOptions, LostRace, type NewFile, type Version } from './format.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;
@@ -101,7 +93,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
 const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
-  storage.tryErase(leavingFiles(change).map(({ path }) => path));
+  storage.tryErase([...(change.events?.removed ?? []), ...(change.profiles?.removed ?? [])].map(({ path }) => path));
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
@@ -173,32 +165,30 @@ async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: Abor
 
 /** Writes every file anew that has rows of these people. */
 async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
-  const { engine } = place;
-  const { state, files } = place.version;
+  const { engine, version } = place;
+  const { state } = version;
   const { from } = tables.events;
-  const { events: condition } = conditions;
-  const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${condition}`);
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
-  const removed: DayFile[] = [];
+
+  const withPeople = `${from} WHERE ${conditions.events}`;
+  const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, withPeople);
+  const removed = [...lost.keys()].flatMap((day) => version.files.get(day) ?? []);
   const added: NewFile[] = [];
   const rows = new Map<Day, number>();
-  for (const [day, count] of lost) {
-    const file = files.get(day);
-    if (file === undefined) continue;
-    const rest = await place.rewrite(file, state, { without: condition, lost: count, changedAt });
-    removed.push(file);
+  for (const file of removed) {
+    const leaving = { without: conditions.events, lost: lost.get(file.day) ?? 0, changedAt };
+    const rest = await place.rewrite(file, state, leaving);
     if (rest !== undefined) added.push(rest);
-    rows.set(day, rest?.rows ?? 0);
+    rows.set(file.day, rest?.rows ?? 0);
   }
   const profiles = await profilesWithoutPeople(place, tables.profiles?.from, conditions.profiles, changedAt);
   const receipts = withRows(state.receipts, rows, changedAt);
   return {
-    ...{ kind: 'purge', removed, added },
-    state: { ...state, receipts, profiles: profiles?.state ?? state.profiles },
-    ...(profiles !== undefined && { profiles: profiles.files }),
-    ...(lost.size > 0 && {
-      leaving: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${from} WHERE ${condition}`,
-    }),
+    kind: 'purge',
+    state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
+    events: { removed, added },
+    profiles: profiles?.files,
+    ...(lost.size > 0 && { leaving: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}` }),
   };
 }
 
@@ -209,7 +199,7 @@ async function profilesWithoutPeople(place: FilesPlace, from: string | undefined
   if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
   const lost = await place.engine.count(`${from} WHERE ${without}`);
   if (lost === 0) return undefined;
-  const profiles = profilesWithout(state.profiles, lost, changedAt);
-  const added = await place.rewrite(file, table, { without, lost, changedAt, profiles });
-  return { state: profiles, files: { removed: file, added } };
+  const stored = profilesWithout(state.profiles, lost, changedAt);
+  const rest = await place.rewrite(file, table, { without, lost, changedAt, profiles: stored });
+  return { stored, files: { removed: [file], added: rest === undefined ? [] : [rest] } };
 }

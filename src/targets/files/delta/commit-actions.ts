@@ -6,7 +6,7 @@ import { DAY_MS } from '../../../base/durations.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
-import type { Change, DayFile, NewFile } from '../format.ts';
+import type { Change, DayFile, FilesChange, NewFile } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-parts.ts';
 import { stateActions } from './delta-state.ts';
@@ -29,6 +29,9 @@ export function retentionMsOf(metaData: MetaData | undefined): number {
   return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }
 
+/** A change of one table, and the state after it. */
+export interface TableChange extends FilesChange, Pick<Change, 'kind' | 'state'> {}
+
 interface CommitDetails {
   /** Time of the commit (ms since 1970). */
   readonly now: number;
@@ -41,7 +44,7 @@ interface CommitDetails {
 /** The actions of the log entry that makes a change of the latest version. */
 export function commitActions(
   log: LogVersion,
-  change: Change,
+  change: TableChange,
   { now, retentionMs, missing, table }: CommitDetails,
 ): Action[] {
   const { kind, added, removed, state } = change;

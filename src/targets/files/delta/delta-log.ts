@@ -8,19 +8,10 @@ import type { Stored } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChange, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import {
-  type Change,
-  type CommitChange,
-  type DayFile,
-  type FilesOptions,
-  type LogParts,
-  LostRace,
-  type OpenMode,
-  type Version,
-} from '../format.ts';
+import { type DayFile, type FilesOptions, type LogParts, LostRace, type OpenMode, type Version } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-parts.ts';
-import { commitActions, DEFAULT_RETENTION_MS, dayFileOf, retentionMsOf } from './commit-actions.ts';
+import { commitActions, DEFAULT_RETENTION_MS, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateOf } from './delta-state.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isDataFile, LAST_CHECKPOINT, LOG_FOLDER, type LogFolder, logFileOf } from './protocol/entry.ts';
@@ -37,15 +28,17 @@ const STORE_CONCURRENCY = 4;
 const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
 
 /** A table has no half-written files: a commit is one step. */
-export const NO_FAULTS: Pick<Version, 'damaged' | 'unfinished' | 'isAhead'> = {
+export const NO_FAULTS: Pick<Version, 'damaged' | 'unfinished'> = {
   damaged: new Map(),
   unfinished: new Set(),
-  isAhead: false,
 };
 
 /** True for the name of a data file of this program, also one that is not whole yet. */
 export const isOurs = (path: string, table: Table['name']): boolean =>
   isDataFile(path.slice(table.length + 1)) || TEMPORARY.test(path);
+
+/** As `CommitChange`, of one table. */
+export type CommitTable = (change: TableChange) => Promise<void>;
 
 /** The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise. */
 export class DeltaLog {
@@ -83,12 +76,12 @@ export class DeltaLog {
     return isNew;
   }
 
-  async exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
+  async exclusively<T>(work: (commit: CommitTable) => Promise<T>): Promise<T> {
     await this.#readLog();
     return work((change) => this.#commit(change));
   }
 
-  async #commit(change: Change): Promise<void> {
+  async #commit(change: TableChange): Promise<void> {
     const { storage } = this.#parts;
     const { added, removed, state } = change;
     const now = this.#options.clock.now();
@@ -200,8 +193,7 @@ export class DeltaLog {
     const days = removed.map(({ day }) => day);
     const changedAt = nextChange(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, days, changedAt);
-    const isAhead = [...this.#missing].some((path) => log.files.has(path));
-    return { ...NO_FAULTS, isAhead, state: { ...state, receipts }, files };
+    return { ...NO_FAULTS, state: { ...state, receipts }, files };
   }
 
   #warnOfRemoved(files: number): void {

@@ -23,7 +23,7 @@ import {
   type Version,
 } from '../format.ts';
 import { dayFolder } from '../parquet-file.ts';
-import { DeltaLog, isOurs, NO_FAULTS } from './delta-log.ts';
+import { type CommitTable, DeltaLog, isOurs, NO_FAULTS } from './delta-log.ts';
 import { LOG_FOLDER } from './protocol/entry.ts';
 import { columnsOfTable, readableName } from './schema.ts';
 
@@ -110,22 +110,11 @@ class DeltaPlace implements FilesLog {
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
     const [profiles] = this.#ourProfiles;
     return this.#events.exclusively((commitEvents) => {
-      if (profiles === undefined) return work(commitEvents);
+      if (profiles === undefined) return work((change) => commitTables(change, commitEvents));
       return profiles.exclusively((commitProfiles) =>
-        work((change) => this.#commit(change, commitEvents, commitProfiles)),
+        work((change) => commitTables(change, commitEvents, commitProfiles)),
       );
     });
-  }
-
-  /** Commits the events first. A purge commits to both, so that no run that began before can bring people back. */
-  async #commit(change: Change, commitEvents: CommitChange, commitProfiles: CommitChange): Promise<void> {
-    const { kind, state, profiles } = change;
-    if (kind !== 'load' || profiles === undefined) await commitEvents(change);
-    const table = profilesOf(state);
-    if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
-    const removed = profiles === undefined ? [] : [...(this.#profiles?.version?.files.values() ?? [])];
-    const added = profiles?.added === undefined ? [] : [profiles.added];
-    await commitProfiles({ kind, state: table, removed, added });
   }
 
   async erase(): Promise<void> {
@@ -156,4 +145,13 @@ class DeltaPlace implements FilesLog {
   get #logs(): readonly DeltaLog[] {
     return [this.#events, ...this.#ourProfiles];
   }
+}
+
+/** Commits the events first. A purge commits to both, so that no run that began before can bring people back. */
+async function commitTables(change: Change, commitEvents: CommitTable, commitProfiles?: CommitTable): Promise<void> {
+  const { kind, state, events, profiles } = change;
+  if (events !== undefined) await commitEvents({ kind, state, ...events });
+  const table = profilesOf(state);
+  if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
+  await commitProfiles?.({ kind, state: table, ...(profiles ?? { removed: [], added: [] }) });
 }

@@ -49,20 +49,16 @@ export function protocolOf(asInstants: boolean): Protocol {
   };
 }
 
-/** Throws a configuration failure for a table that requires features which this program does not know. */
+/** Throws a configuration failure for a table that requires what this program does not know. */
 export function checkProtocol(protocol: Protocol, table: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
-  const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];
-  const unknownFeatures = [...new Set(features)].filter((name) => !KNOWN_FEATURES.has(name));
-  if (unknownFeatures.length > 0) {
-    throw configError(
-      `${table} uses the Delta feature ${unknownFeatures.map((name) => JSON.stringify(name)).join(', ')}, which this program does ` +
-        'not know: somebody else changed the table. Nothing was done: take the feature away again, or load into another place.',
-    );
-  }
-  if (minReaderVersion === READER && minWriterVersion === WRITER) return;
+  const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
+  const unknown = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
+  if (minReaderVersion !== READER || minWriterVersion !== WRITER)
+    unknown.push(`${minReaderVersion}/${minWriterVersion}`);
+  if (unknown.length === 0) return;
   throw configError(
-    `${table} has protocol ${minReaderVersion}/${minWriterVersion}, wanted ${READER}/${WRITER}: it is not a table of this ` +
-      'program, or somebody else changed it. Nothing was done: load into another place.',
+    `${table} has the Delta protocol or feature ${unknown.join(', ')}, which this program does not know: somebody else ` +
+      'made or changed the table. Nothing was done: take the feature away again, or load into another place.',
   );
 }

@@ -70,7 +70,7 @@ export async function readFolder(
   if (removed.length > 0) onRemoved(removed);
   const changedAt = nextChange(receipts, engine.options.clock.now());
   const version = {
-    ...{ text, files, damaged, isAhead: false },
+    ...{ text, files, damaged },
     ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),
   };
   return { ...version, unfinished: new Set(outdatedFiles(version).map(({ day }) => day)) };

@@ -6,7 +6,7 @@ import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, withRows } from '../../../table/receipts.ts';
-import type { Change, LogParts } from '../format.ts';
+import type { Change, LogParts, NewFile } from '../format.ts';
 import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
 import {
@@ -50,14 +50,14 @@ export class FolderWriter {
   }
 
   async commit(change: Change): Promise<void> {
-    const { kind, state, added, removed } = change;
+    const { kind, state, events: { removed, added } = { removed: [], added: [] }, profiles } = change;
     let version = this.version ?? emptyVersion(state.timezone);
     const leaving = new Set([...removed, ...added].map(({ day }) => day));
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
     const columns = columnsOfFiles(state);
     const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema)
-      version = await this.#announce(version, change);
+      version = await this.#announce(version, state, leaving);
     // 2. The keys that a purge removes are noted: whoever finds the note finishes the purge.
     if (change.leaving !== undefined) await this.#noteKeys(change.leaving);
     // 3. The files that stay get the new columns.
@@ -67,9 +67,9 @@ export class FolderWriter {
     const [files, damaged] = [without(version.files), without(version.damaged)];
     for (const file of added) files.set(file.day, await this.#put(file.local, file, columns));
     await this.#removeDays([...leaving].filter((day) => !files.has(day)));
-    const profiles = change.profiles === undefined ? version.profiles : await this.#putProfiles(change);
+    const profilesFile = profiles === undefined ? version.profiles : await this.#putProfiles(state, profiles.added[0]);
     // 5. The state says what is there now, and the purge is done.
-    this.version = await this.#store({ ...version, state, files, damaged, profiles });
+    this.version = await this.#store({ ...version, state, files, damaged, profiles: profilesFile });
     if (kind === 'purge') await this.#parts.storage.remove([PURGE_NOTE]);
   }
 
@@ -79,9 +79,8 @@ export class FolderWriter {
   }
 
   /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
-  #announce(version: FolderVersion, { state, added, removed }: Change): Promise<FolderVersion> {
+  #announce(version: FolderVersion, state: TableState, leaving: ReadonlySet<Day>): Promise<FolderVersion> {
     const { columns, timezone, suppressionLength } = state;
-    const leaving = new Set([...removed, ...added].map(({ day }) => day));
     const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
     const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
     return this.#store({ ...version, state: { ...version.state, columns, timezone, suppressionLength, receipts } });
@@ -178,8 +177,8 @@ export class FolderWriter {
   }
 
   /** Replaces the file of profiles, or removes it if none is left. */
-  async #putProfiles({ state, profiles }: Change): Promise<FolderFile | undefined> {
-    const [table, file] = [profilesOf(state), profiles?.added];
+  async #putProfiles(state: TableState, file: NewFile | undefined): Promise<FolderFile | undefined> {
+    const table = profilesOf(state);
     if (table !== undefined && file !== undefined) return this.#put(file.local, file, columnsOfFiles(table));
     this.#checkHeld();
     await this.#parts.storage.remove([PROFILES_FILE]);
@@ -189,7 +188,7 @@ export class FolderWriter {
 
 const emptyVersion = (timezone: string | null): FolderVersion => ({
   ...{ text: undefined, state: newState(timezone), files: new Map(), damaged: new Map(), unfinished: new Set() },
-  ...{ isAhead: false, hasDamagedProfiles: false },
+  hasDamagedProfiles: false,
 });
 
 /** The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy. */

@@ -1,5 +1,4 @@
 import pLimit from 'p-limit';
-import { objectIn } from '../../../../base/json.ts';
 import { damagedError } from '../../stored-parts.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import {
@@ -7,7 +6,6 @@ import {
   type Add,
   beforeVersion,
   entryPath,
-  LAST_CHECKPOINT,
   LOG_FOLDER,
   type LogFolder,
   logFileOf,
@@ -79,9 +77,9 @@ export async function readLatest(logFolder: LogFolder, before?: LogVersion): Pro
       return readEntries(logFolder, before, entries);
     }
   }
-  const files = await findLog(logFolder);
+  const files = await listLog(logFolder);
   return readLog(logFolder, files).catch(async (error) => {
-    const latest = await findLog(logFolder);
+    const latest = await listLog(logFolder);
     // A purge removed a listed file before it was read; the purge's checkpoint has everything.
     if (latest.checkpoint > files.checkpoint) return readLog(logFolder, latest);
     throw error;
@@ -96,18 +94,8 @@ interface LogFiles {
   readonly entries: readonly number[];
 }
 
-async function findLog(logFolder: LogFolder): Promise<LogFiles> {
-  const { storage, table } = logFolder;
-  // The pointer is only a hint: if it is wrong, the listing takes longer.
-  const text = (await storage.read(`${table}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
-  const { version } = objectIn(text);
-  if (typeof version !== 'number' || !(version > 0)) return listLog(logFolder, 0);
-  const files = await listLog(logFolder, version);
-  // The pointer may name a missing checkpoint, as in a copy made by hand.
-  return files.checkpoint < version ? listLog(logFolder, 0) : files;
-}
-
-async function listLog({ storage, table }: LogFolder, since: number): Promise<LogFiles> {
+/** Lists the files of a version or a later one. */
+async function listLog({ storage, table }: LogFolder, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(`${table}/${LOG_FOLDER}`, `${table}/${beforeVersion(since)}`)) {
