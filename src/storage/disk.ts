@@ -2,6 +2,7 @@ import { lstatSync, statSync } from 'node:fs';
 import { copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
+import { compareBytes } from '../cells/columns/groups.ts';
 import {
   createFile,
   hasNoLinks,
@@ -13,7 +14,6 @@ import {
 } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { checkWritable, makeFolders, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
-import { compareBytes } from '../table/names.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */

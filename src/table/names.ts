@@ -1,4 +1,4 @@
-import { ITEM_PREFIX } from '../cells/columns/groups.ts';
+import { compareBytes, ITEM_PREFIX } from '../cells/columns/groups.ts';
 
 /** The program's own columns of `events`. */
 export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as const;
@@ -10,14 +10,9 @@ export const OWN_NAMES = [...OWN_COLUMNS, ITEM_POSITION] as const;
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';
-const encoder = new TextEncoder();
 
 /** Two names are the same if this is: DuckDB and Spark ignore case. */
 export const foldName = (name: string): string => name.toLowerCase();
-
-export function compareBytes(a: string, b: string): number {
-  return Buffer.compare(encoder.encode(a), encoder.encode(b));
-}
 
 /** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes. */
 export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
-import { compareBytes, foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
+import { type ColumnGroup, compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
+import { foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 
 /** The streams of events, in the order in which `discover` lists them. */
 export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;

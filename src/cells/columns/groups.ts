@@ -25,6 +25,9 @@ const customGroup = (name: string): ColumnGroup =>
 /** Names of columns are the same text however their marks are composed. */
 export const nfc = (name: string): string => name.normalize('NFC');
 
+/** The order of names in every listing: by their bytes in UTF-8. */
+export const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
 /** Identifies a column of an export, whichever header it is in. */
 export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 

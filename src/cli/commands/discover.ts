@@ -1,5 +1,5 @@
-import { discoverColumns } from '../../airbyte/source/discover.ts';
 import { EXIT } from '../../base/errors.ts';
+import { discoverColumns } from '../../extract/discover.ts';
 import { extractDeps, openExportClient } from '../../extract/session.ts';
 import { defineCommand, duration } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';

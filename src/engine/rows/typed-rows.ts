@@ -2,14 +2,14 @@
 // what `withTypedRows` gives.
 
 import { groupBy } from '../../base/group.ts';
-import { columnKey, headerColumns } from '../../cells/columns/groups.ts';
+import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/receipt.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch.ts';
 import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
-import { compareBytes, OWN_COLUMNS } from '../../table/names.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';

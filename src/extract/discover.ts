@@ -1,0 +1,127 @@
+import { addDays, type Day, dayAt } from '../base/days.ts';
+import { configError, transientError } from '../base/errors.ts';
+import { editHeader } from '../cells/columns/column-edits.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import {
+  type ColumnGroup,
+  compareBytes,
+  EVENT_NAME_ALTERNATIVE,
+  type HeaderColumn,
+  headerColumns,
+  KNOWN_COLUMNS,
+  nfc,
+} from '../cells/columns/groups.ts';
+import type { ColumnType } from '../cells/types/type.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { exportHeader } from '../service/export/header.ts';
+import { fetchExport } from './download/day.ts';
+import { discard, Run } from './download/run.ts';
+import { filtersOf } from './export-request.ts';
+import { lastDayOver, oldestDay } from './plan/calendar.ts';
+import { planRun } from './plan/which-days.ts';
+import { NO_PRIOR_LOADS } from './receipt.ts';
+import { type ExtractDeps, editsOf } from './session.ts';
+
+/** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
+interface DiscoveredColumn {
+  /** The name as the export writes it; the event name's is `df_event_name` always. */
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+}
+
+/**
+ * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all days
+ * that can be exported, and every cell of the last three days that are over. A custom column that is empty in these is
+ * text; `column_types` overrides. Throws a UserError.
+ */
+export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
+  const now = deps.clock.now();
+  const { first, last } = sampledDays(config, now);
+  // The first day that every service still exports, and the last that has begun everywhere.
+  const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), dayAt(now, -12)];
+  deps.logger.info(
+    'discover.cost',
+    `Discovery sends two exports: the header of ${from} to ${to}, and ${first} to ${last} for the types.`,
+  );
+  const whole = await exportHeader({ ...filtersOf(config), from, to }, deps);
+  if (whole === undefined) {
+    const why =
+      `The service does not export the whole of ${from} to ${to} (history_days) at once: columns that ` +
+      `are missing from ${first} to ${last} are not known.`;
+    deps.logger.warn('discover.partial', why);
+  }
+  return joined(whole ?? [], await sampleColumns(config, deps), config);
+}
+
+function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+  const edits = editsOf(config);
+  const kept = edits && editHeader(whole, edits).kept;
+  const header = kept?.map(({ name }) => name) ?? whole;
+  const sampled = headerColumns(scans.map((scan) => scan.source));
+  const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
+  const columns = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
+  const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
+  return [...byKey.values()]
+    .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
+    .map(({ key, source, group, declared }) => ({
+      source,
+      group,
+      type: edits?.hash.has(nfc(source))
+        ? 'string'
+        : (config.columnTypes.get(nfc(source)) ?? declared ?? types.get(key) ?? 'string'),
+    }));
+}
+
+/** The columns that the service defines, as far as the configured filter includes them. */
+function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
+  const listed = new Set(properties);
+  const isLetThrough = (name: string) =>
+    condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
+  return [...KNOWN_COLUMNS.values()]
+    .filter(
+      (column) =>
+        column.name !== EVENT_NAME_ALTERNATIVE &&
+        !columnsDrop.includes(column.name) &&
+        (column.required || isLetThrough(column.name)),
+    )
+    .map((column) => column.name);
+}
+
+/** Number of days whose cells show the types. */
+const SAMPLED_DAYS = 3;
+
+/** The days that `sampleColumns` asks for. One more is asked for while it is not known whether the last is included. */
+function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>, now: number) {
+  const last = lastDayOver(now);
+  const first = addDays(last, 1 - SAMPLED_DAYS - (toDateInclusive === 'auto' ? 1 : 0));
+  return { first, last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
+}
+
+/**
+ * The columns of the last days that are over, from all of their cells, by one export; by one of the last day if the
+ * service cannot export so many at once. Throws a UserError.
+ */
+async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
+  const { first, last, to } = sampledDays(config, deps.clock.now());
+  const run = await Run.open(
+    planRun({ settings: config, from: first, prior: NO_PRIOR_LOADS, now: deps.clock.now() }),
+    deps,
+  );
+  const request = async (from: Day) => {
+    const answer = await fetchExport(run, { ...run.plan.filters, from, to });
+    await discard(answer);
+    return answer;
+  };
+  try {
+    let answer = await request(first);
+    if (['retry_or_split', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
+    if (answer.kind === 'checked') return answer.scan.columns;
+    if (answer.emptyAs !== undefined) return [];
+    const failure = answer.kind === 'config' ? configError : transientError;
+    throw failure(`The service does not export ${first} to ${last}: ${answer.message}`);
+  } finally {
+    run.abort();
+    await run.folder.remove();
+  }
+}
