@@ -11,7 +11,7 @@ import { groupBy } from '../base/group.ts';
 import { type DayResult, downloadDay } from './download/day.ts';
 import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
-import { lastDayOver, oldestDay } from './plan/calendar.ts';
+import { lastDayOver } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
 import { type DayDownload, hasOtherFilters, type PriorReceipt, type RunProgress } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
@@ -67,7 +67,7 @@ export function logPlan(
 }
 
 function whyAgain(stored: PriorReceipt | undefined, hashes: RequestHashes): string {
-  if (stored !== undefined && hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
+  if (hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
   return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
 
@@ -118,10 +118,10 @@ export class DayDownloads {
    */
   async #sendFirst(): Promise<void> {
     const { plan, deps } = this.run;
-    const now = deps.clock.now();
+    const over = plan.days.filter((day) => day <= lastDayOver(deps.clock.now()));
     if (plan.endDayOn !== undefined) await this.#first(plan.endDayOn);
-    await this.#proveExports(plan.days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOFS));
-    const lost = plan.days.findLast((day) => day < oldestDay(now, plan.historyDays));
+    await this.#proveExports(over.slice(-MAX_PROOFS));
+    const lost = plan.days.findLast((day) => day < plan.oldest);
     if (lost !== undefined) await this.#first(lost);
   }
 

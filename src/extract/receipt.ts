@@ -156,8 +156,10 @@ export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 }
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
-export const hasOtherFilters = (stored: Pick<PriorReceipt, 'filters'>, { filters }: Pick<RequestHashes, 'filters'>) =>
-  stored.filters !== undefined && stored.filters !== filters;
+export const hasOtherFilters = (
+  stored: Pick<PriorReceipt, 'filters'> | undefined,
+  { filters }: Pick<RequestHashes, 'filters'>,
+): boolean => stored?.filters !== undefined && stored.filters !== filters;
 
 /** The receipts of a place, by day. */
 export type PriorReceipts = ReadonlyMap<Day, PriorReceipt>;

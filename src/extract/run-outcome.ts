@@ -29,12 +29,11 @@ export class RunOutcome {
   #start: Day;
   #hasLoaded = false;
   /** Columns to drop or hash that no export had so far. */
-  readonly #missing: Set<string>;
+  readonly #unseen: Set<string>;
   /** Days that are over and have no rows. */
   readonly #empty: Day[] = [];
-  /** Days answered without data while nothing proves that the service exports days, and the answer to the first. */
-  readonly #unproven: Day[] = [];
-  #unprovenAnswer = '';
+  /** Days answered without data while nothing proves that the service exports days, and the answers. */
+  readonly #unproven = new Map<Day, string>();
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
   readonly #lost: Day[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
@@ -48,8 +47,7 @@ export class RunOutcome {
     this.#deps = deps;
     this.#start = plan.start;
     this.receipts = new Map(plan.receipts);
-    const { edits } = deps;
-    this.#missing = new Set(edits && [...edits.drop, ...edits.hash]);
+    this.#unseen = new Set([...(deps.edits?.drop ?? []), ...(deps.edits?.hash ?? [])]);
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
@@ -61,7 +59,7 @@ export class RunOutcome {
         return this.#loaded(result.download);
       case 'empty': {
         if (!exportsDays) {
-          if (this.#unproven.push(day) === 1) this.#unprovenAnswer = result.answeredWith;
+          this.#unproven.set(day, result.answeredWith);
           return undefined;
         }
         const message = `${day} is answered with ${result.answeredWith}, twice: it counts as a day without rows.`;
@@ -77,18 +75,15 @@ export class RunOutcome {
         this.#openError ??= result.error;
         return undefined;
       }
-      case 'failed':
+      case 'failed': {
         this.#failures.push(result.error);
         if (this.#failures.length > 1) this.#logFailure(result.error);
-        if (this.#isHopeless(exportsDays)) throw this.#failures[0];
+        // A body that can never be read says nothing of other days, once the service has exported one.
+        const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
+        if (counted.length >= MAX_FAILED) throw this.#failures[0];
         return undefined;
+      }
     }
-  }
-
-  /** A body that can never be read says nothing of other days, once the service has exported one. */
-  #isHopeless(exportsDays: boolean): boolean {
-    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
-    return counted.length >= MAX_FAILED;
   }
 
   #loaded(download: DayDownload): DayDownload {
@@ -98,7 +93,7 @@ export class RunOutcome {
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const { listed } of download.files) for (const name of listed ?? []) this.#missing.delete(name);
+    for (const { listed } of download.files) for (const name of listed ?? []) this.#unseen.delete(name);
     if (isNamed && !is_over) counts.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);
@@ -151,10 +146,12 @@ export class RunOutcome {
     return this.#failures[0];
   }
 
-  #unprovenError(): UserError {
+  #unprovenError(): UserError | undefined {
+    const [answer] = this.#unproven.values();
+    if (answer === undefined) return undefined;
     return transientError(
-      `${nameDays(this.#unproven)}: answered with ${this.#unprovenAnswer}, and the service exports no other day as CSV. So it is not known whether there ` +
-        'are no events: nothing was stored of them, run again later.',
+      `${nameDays([...this.#unproven.keys()])}: answered with ${answer}, and the service exports no other day as CSV. So it ` +
+        'is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
 
@@ -171,10 +168,9 @@ export class RunOutcome {
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
   finish(): void {
     const { logger, counts } = this.#deps;
-    const { listedInProfiles = this.#missing } = counts;
-    const missing = [...this.#missing].filter((name) => !listedInProfiles.has(name));
-    if (missing.length > 0 && this.#hasLoaded) {
-      const columns = missing.join(', ');
+    const { listedInProfiles = this.#unseen } = counts;
+    const columns = [...this.#unseen].filter((name) => !listedInProfiles.has(name)).join(', ');
+    if (columns !== '' && this.#hasLoaded) {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
@@ -183,10 +179,9 @@ export class RunOutcome {
       const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (this.#lost.length > 0 && !this.#failsAtGap) {
+    if (this.#lost.length > 0 && !this.#failsAtGap)
       logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
-    }
-    const failure = this.failure ?? (this.#unproven.length > 0 ? this.#unprovenError() : undefined);
+    const failure = this.failure ?? this.#unprovenError();
     this.logFirstFailure(failure);
     if (failure !== undefined) throw failure;
     if (!this.#hasLoaded && this.#openError !== undefined) throw this.#openError;

@@ -14,13 +14,7 @@ import {
   type RequestSettings,
 } from '../export-request.ts';
 import { checkState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
-import {
-  type ExportState,
-  hasOtherFilters,
-  type PriorLoads,
-  type PriorReceipt,
-  type PriorReceipts,
-} from '../receipt.ts';
+import { type ExportState, hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
 import { daysLeftOf, lastDayOver, lastDayOverFor, latestToday, oldestDay, SOON_DAYS, todayIn } from './calendar.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 
@@ -50,7 +44,7 @@ interface PlanWarning {
 }
 
 /** The decisions of a run, made before the first request. */
-export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
+export interface Plan extends Pick<PlanSettings, 'onGap'> {
   readonly filters: Filters;
   readonly hashes: RequestHashes;
   readonly hashing: HashedColumns;
@@ -71,6 +65,8 @@ export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
   readonly isNamed: boolean;
   /** A day from here on that is over and no longer exported is a gap; undefined: none is. */
   readonly gapFrom: Day | undefined;
+  /** The oldest day that the service most likely still exports. */
+  readonly oldest: Day;
   /** The start, if the state has none. */
   readonly start: Day;
   readonly cursor: Day;
@@ -84,36 +80,49 @@ export interface Plan extends Pick<PlanSettings, 'historyDays' | 'onGap'> {
 /**
  * Decides which days are read. Pure. Throws a StateError when the stored state must not be used, and a configuration
  * failure for impossible days.
+ *
+ *   run            reads
+ *   --from D       every day from D on
+ *   full refresh   every day from the start on that is still exported
+ *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and days
+ *                  that are read again
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, prior, now, from, appends = false, fullRefresh = false } = input;
+  const { settings, prior, now, from, to, appends = false, fullRefresh = false } = input;
   const hashes = hashesOf(settings);
   const state = parseState(prior.state);
   checkState(state, hashes, { now, fullRefresh });
-  if (fullRefresh && (from !== undefined || input.to !== undefined))
+  const isNamed = from !== undefined;
+  if (fullRefresh && (isNamed || to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
-  const read = daysToRead(input, { state, hashes, start, cursor, oldest });
+  const basis = { ...input, appends, state, hashes, start, cursor, oldest, last: lastDayOf(input) };
+  const choice = isNamed ? namedDays(from, basis) : fullRefresh ? refreshDays(basis) : incrementalDays(basis);
+  const toDateInclusive = isEndIncluded(settings, state);
+  const newestOver = choice.days.findLast((day) => day <= lastDayOver(now));
   return {
     filters: filtersOf(settings),
     hashes,
     hashing: hashedColumns(settings),
-    historyDays: settings.historyDays,
+    oldest,
     onGap: settings.onGap,
     appends,
     state,
     receipts: prior.receipts,
-    ...read,
-    rewrites: fullRefresh || from !== undefined,
-    isNamed: from !== undefined,
-    gapFrom: state === undefined || isUnread(state) || fullRefresh || from !== undefined ? undefined : state.from_date,
+    readAgain: [],
+    lookedBackTo: undefined,
+    ...choice,
+    rewrites: fullRefresh || isNamed,
+    isNamed,
+    gapFrom: state === undefined || isUnread(state) || fullRefresh || isNamed ? undefined : state.from_date,
     start,
     cursor,
-    ...endDay(input, state, read.days),
+    toDateInclusive,
+    endDayOn: toDateInclusive === undefined ? newestOver : undefined,
   };
 }
 
@@ -130,35 +139,6 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
 
-/** What a plan starts from, beside its input. */
-interface PlanBasis {
-  readonly state: ExportState | undefined;
-  readonly hashes: RequestHashes;
-  readonly start: Day;
-  readonly cursor: Day;
-  /** The oldest day that the service most likely still exports. */
-  readonly oldest: Day;
-}
-
-/*
- *   run            reads
- *   --from D       every day from D on
- *   full refresh   every day from the start on that is still exported
- *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and days
- *                  that are read again
- */
-function daysToRead(
-  input: PlanInput,
-  basis: PlanBasis,
-): Pick<Plan, 'days' | 'readAgain' | 'lookedBackTo' | 'warnings'> {
-  const { from, fullRefresh } = input;
-  const last = lastDayOf(input);
-  const exactly = { readAgain: [], lookedBackTo: undefined };
-  if (from !== undefined) return { ...exactly, days: daysOf(from, last), warnings: openWarning(input, last) };
-  if (fullRefresh === true) return { ...exactly, ...refreshDays(input, basis, last) };
-  return incrementalDays(input, basis, last);
-}
-
 function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
   if (from !== undefined && to !== undefined && from > to) {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
@@ -168,72 +148,69 @@ function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
   return end === undefined ? latest : earlierOf(end, latest);
 }
 
-function incrementalDays(input: PlanInput, { state, hashes, start, cursor, oldest }: PlanBasis, last: Day) {
-  const { settings, prior, appends = false, now } = input;
+/** What the days are chosen from. */
+interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'hashes' | 'start' | 'cursor' | 'oldest'> {
+  readonly appends: boolean;
+  /** The last day that may be read. */
+  readonly last: Day;
+}
+
+type Choice = Pick<Plan, 'days' | 'warnings'> & Partial<Pick<Plan, 'readAgain' | 'lookedBackTo'>>;
+
+function namedDays(from: Day, { to, last, now }: PlanBasis): Choice {
+  const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
+  const isOpen = to !== undefined && last > lastDayOver(now);
+  return { days: daysOf(from, last), warnings: isOpen ? [{ event: 'plan.open_day', message }] : [] };
+}
+
+function refreshDays({ prior: { receipts }, start, oldest, state, hashes, last }: PlanBasis): Choice {
+  const first = laterOf(start, oldest);
+  const older = [...receipts.keys()].filter((day) => day < first).sort();
+  const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
+  const warnOf = (days: readonly Day[], how: string) => {
+    if (days.length === 0) return;
+    const message = `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`;
+    warnings.push({ event: 'plan.older_days', message });
+  };
+  const isOther = (day: Day) => hasOtherFilters(receipts.get(day), hashes);
+  const same = older.filter((day) => !isOther(day));
+  warnOf(same, '');
+  warnOf(older.filter(isOther), ', with other filters: columns_drop and columns_hash do not change them');
+  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), warnings };
+}
+
+function incrementalDays(basis: PlanBasis): Choice {
+  const { settings, prior, appends, now, state, hashes, start, cursor, oldest, last } = basis;
   const { receipts } = prior;
   const gaps = new Set(state?.gaps);
+  /** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
+  const isThere = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const needed = daysOf(cursor, last).filter((day) => !isComplete(day, receipts, gaps));
   const [next] = needed;
   const back = appends || next === undefined ? undefined : addDays(next, -settings.lookbackDays);
   const lookback =
-    back === undefined
-      ? []
-      : daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) => isThere(day, receipts, gaps));
-  const otherFilters = [...receipts]
-    .filter(([day, receipt]) => day >= oldest && hasOtherFilters(receipt, hashes) && isThere(day, receipts, gaps))
-    .map(([day]) => day);
-  const readAgain = [...new Set([...doubtfulDays(receipts, { now, appends }), ...otherFilters])]
+    back === undefined ? [] : daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter(isThere);
+  const isOfOtherFilters = (day: Day) => day >= oldest && isThere(day) && hasOtherFilters(receipts.get(day), hashes);
+  const doubtful = doubtfulDays(receipts, { now, appends });
+  const readAgain = [...new Set([...doubtful, ...[...receipts.keys()].filter(isOfOtherFilters)])]
     .filter((day) => day >= start && day <= last)
     .sort();
   const days = [...new Set([...lookback, ...readAgain, ...needed])].sort();
   const lookedBackTo = lookback.find((day) => day === back && !readAgain.includes(day));
-  return { days, readAgain, lookedBackTo, warnings: incrementalWarnings(input, { state, start, oldest }, next) };
+  return { days, readAgain, lookedBackTo, warnings: incrementalWarnings(basis, next) };
 }
 
-/** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
-const isThere = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
-  !gaps.has(day) && receipts.get(day)?.pruned !== true;
-
-function incrementalWarnings(
-  input: PlanInput,
-  { state, start, oldest }: Pick<PlanBasis, 'state' | 'start' | 'oldest'>,
-  next: Day | undefined,
-): PlanWarning[] {
-  const { startDate } = input.settings;
-  const { receipts } = input.prior;
-  if (state === undefined) {
-    return startDate !== undefined && startDate < start ? [shortened(startDate, start)] : [];
-  }
-  const earlier = daysOf(laterOf(startDate ?? start, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
-  const retention = next === undefined ? [] : retentionWarnings(next, input);
-  return earlier.length === 0 ? retention : [...retention, earlierStart(earlier, start)];
-}
-
-/** The warning for a `start_date` that lies before the start that the first load has fixed. */
-function earlierStart(days: readonly Day[], start: Day): PlanWarning {
+function incrementalWarnings(basis: PlanBasis, next: Day | undefined): PlanWarning[] {
+  const { settings, prior, state, start, oldest } = basis;
+  const { startDate = start } = settings;
+  if (state === undefined) return startDate < start ? [shortened(startDate, start)] : [];
+  const warnings = next === undefined ? [] : retentionWarnings(next, basis);
+  const earlier = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !prior.receipts.has(day));
+  if (earlier.length === 0) return warnings;
   const message =
-    `start_date is before ${start}, the start of the first load, and ${nameDays(days)} can still be exported. ` +
-    `Read them with sync … --from ${days[0]} --to ${days.at(-1)}; under Airbyte, clear the stream.`;
-  return { event: 'plan.earlier_start', message };
-}
-
-function refreshDays({ prior: { receipts } }: PlanInput, { start, oldest, state, hashes }: PlanBasis, last: Day) {
-  const first = laterOf(start, oldest);
-  const older = [...receipts].filter(([day]) => day < first).sort(([a], [b]) => (a < b ? -1 : 1));
-  const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
-  const name = (stays: readonly (readonly [Day, PriorReceipt])[], how: string) => {
-    if (stays.length === 0) return;
-    const days = nameDays(stays.map(([day]) => day));
-    const message = `Days before ${first} can no longer be exported: ${days} stay as they are${how}.`;
-    warnings.push({ event: 'plan.older_days', message });
-  };
-  const isOther = ([, receipt]: readonly [Day, PriorReceipt]) => hasOtherFilters(receipt, hashes);
-  name(
-    older.filter((entry) => !isOther(entry)),
-    '',
-  );
-  name(older.filter(isOther), ', with other filters: columns_drop and columns_hash do not change them');
-  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), warnings };
+    `start_date is before ${start}, the start of the first load, and ${nameDays(earlier)} can still be exported. ` +
+    `Read them with sync … --from ${earlier[0]} --to ${earlier.at(-1)}; under Airbyte, clear the stream.`;
+  return [...warnings, { event: 'plan.earlier_start', message }];
 }
 
 const shortened = (wished: Day, first: Day): PlanWarning => ({
@@ -241,30 +218,12 @@ const shortened = (wished: Day, first: Day): PlanWarning => ({
   message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wished}.`,
 });
 
-/** The warning for a named day that is not over yet. */
-function openWarning({ to, now }: PlanInput, last: Day): PlanWarning[] {
-  if (to === undefined || last <= lastDayOver(now)) return [];
-  const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
-  return [{ event: 'plan.open_day', message }];
-}
-
 function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning[] {
   const left = daysLeftOf(next, dayAt(now), settings.historyDays);
   if (left > SOON_DAYS || left < 0) return [];
   const when = left === 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
   const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
   return [{ event: 'plan.retention_limit', message }];
-}
-
-/** Whether an export includes its end; a run that does not know finds it out on the newest day that is over. */
-function endDay(
-  { settings, now }: PlanInput,
-  state: ExportState | undefined,
-  days: readonly Day[],
-): Pick<Plan, 'toDateInclusive' | 'endDayOn'> {
-  const toDateInclusive = isEndIncluded(settings, state);
-  const over = lastDayOver(now);
-  return { toDateInclusive, endDayOn: toDateInclusive === undefined ? days.findLast((day) => day <= over) : undefined };
 }
 
 /** The documented limit of exports in an hour. */
