@@ -10,7 +10,6 @@ import {
 import { request as httpsRequest } from 'node:https';
 import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
-import { codeOf } from '../../base/errors.ts';
 import { ProxyAgent, proxyFor } from './proxy.ts';
 
 export interface Post {
@@ -28,15 +27,15 @@ export interface RawAnswer {
   readonly status: number;
   /** Headers of the answer, by names in lower case. */
   readonly headers: IncomingHttpHeaders;
-  /** The body as received, without the framing. Throws `Truncated`, or an error of Node. */
-  readonly body: AsyncIterable<Uint8Array>;
-  /** True if more bytes came than were declared; called after the end of the body. */
-  hasTrailingBytes(): Promise<boolean>;
+  /** The body, which `bytesOf` reads. */
+  readonly stream: IncomingMessage;
+  /** The error of the connection so far. */
+  readonly failure: () => Error | undefined;
   /** Closes the connection in any state. */
   disconnect(): void;
 }
 
-/** The server closed the connection, without an error, before the body was complete. */
+/** The server closed the connection, without an error, before the answer was complete. */
 export class Truncated extends Error {}
 
 const CONNECT_TIMEOUT_MS = 30_000;
@@ -46,8 +45,8 @@ const MAX_HEADER_BYTES = 64 * 1024;
  * Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk.
  */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop until trailing bytes are reported, or the agent learns of a closed connection. */
-const TURNS = 3;
+/** Turns of the event loop until Node has told what it knows of a connection. */
+export const TURNS = 3;
 
 export interface TransportOptions {
   readonly baseUrl: string;
@@ -93,13 +92,13 @@ export class Transport {
       maxHeaderSize: MAX_HEADER_BYTES,
       signal,
     });
-    const failed: TransportError = { error: undefined };
+    let failure: Error | undefined;
     request.once('close', () => this.#requests.delete(request));
     this.#requests.add(request);
     this.#watchConnection(request);
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const stream = await new Promise<IncomingMessage>((resolve, reject) => {
       request.on('error', (error) => {
-        failed.error ??= error;
+        failure ??= error;
         reject(signal.aborted ? signal.reason : error);
       });
       // Node emits no error where it closes the connection by itself, as after a 101.
@@ -107,7 +106,10 @@ export class Transport {
       request.once('response', resolve);
       request.end(post.body);
     });
-    return rawAnswer(answer, failed);
+    // The reader of the body receives this error.
+    stream.on('error', () => {});
+    const { statusCode: status = 0, headers } = stream;
+    return { status, headers, stream, failure: () => failure, disconnect: () => stream.destroy() };
   }
 
   async close(): Promise<void> {
@@ -150,43 +152,4 @@ export class Transport {
       else socket.once(secure ? 'secureConnect' : 'connect', onConnected);
     });
   }
-}
-
-/** An error of a connection after its answer had begun. */
-interface TransportError {
-  error: Error | undefined;
-}
-
-function rawAnswer(answer: IncomingMessage, failed: TransportError): RawAnswer {
-  // The reader of the body receives this error.
-  answer.on('error', () => {});
-  return {
-    status: answer.statusCode ?? 0,
-    headers: answer.headers,
-    body: checkComplete(answer, failed),
-    async hasTrailingBytes() {
-      for (let turn = 0; turn < TURNS && failed.error === undefined; turn++) await nextTurn();
-      return codeOf(failed.error)?.startsWith('HPE_') === true;
-    },
-    disconnect() {
-      answer.destroy();
-    },
-  };
-}
-
-/** Yields the bytes of a body; throws unless it ends where it is complete, as far as its framing shows. */
-async function* checkComplete(
-  answer: IncomingMessage,
-  failed: TransportError,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* answer as AsyncIterable<Uint8Array>;
-  } catch (error) {
-    if (failed.error === undefined && answer.complete) throw error;
-    throw failed.error ?? new Truncated('the connection was closed early', { cause: error });
-  }
-  if (!answer.complete) throw failed.error ?? new Truncated('the connection was closed early');
-  // Node takes a body that ends with its connection for complete, even if a reset was its end.
-  const { 'content-length': length, 'transfer-encoding': coding } = answer.headers;
-  if (length === undefined && coding === undefined && failed.error !== undefined) throw failed.error;
 }

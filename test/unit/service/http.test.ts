@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { originOf, reasonIn } from '../../../src/service/export/content.ts';
+import { bytesOf } from '../../../src/service/http/body.ts';
 import { readDate, readLimits } from '../../../src/service/http/headers.ts';
 import { networkProblem } from '../../../src/service/http/network.ts';
 import { proxyFor } from '../../../src/service/http/proxy.ts';
@@ -161,7 +162,7 @@ describe('a connection', () => {
     closing.push(() => server.close());
     const made = transport(`${server.url}/below//`, kept);
     for (let i = 0; i < 2; i++) {
-      for await (const _ of (await made.send(POST, NEVER)).body);
+      for await (const _ of bytesOf(await made.send(POST, NEVER)));
       await settle();
     }
     expect(new Set(server.requests.map(({ connection }) => connection)).size).toBe(connections);
