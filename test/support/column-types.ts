@@ -175,9 +175,7 @@ const hasHalfSurrogate = (text: string): boolean => Buffer.from(text).toString()
 
 function listName(cell: string): FormName[] {
   const element = /[ \n\r\t]*("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[^", \n\r\t\]]+)[ \n\r\t]*/;
-  const list = new RegExp(
-    `^[ \\n\\r\\t]*\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\][ \\n\\r\\t]*$`,
-  );
+  const list = new RegExp(`^\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\]$`);
   if (!list.test(cell)) return [];
   const inside = cell.slice(cell.indexOf('[') + 1, cell.lastIndexOf(']'));
   const found = new Set<FormName>();
@@ -198,8 +196,7 @@ function listName(cell: string): FormName[] {
 /** The classes of a cell, by patterns, Date, JSON and BigInt. */
 export function classesOf(cell: string): FormName[] {
   if (cell === 'null') return ['NULL_TEXT'];
-  if (/^(TRUE|FALSE)$/.test(cell)) return ['BOOL_UPPER'];
-  if (/^(true|false)$/.test(cell)) return ['BOOL_LOWER'];
+  if (/^(TRUE|FALSE|true|false)$/.test(cell)) return ['BOOL'];
   const name = timeName(cell) ?? numberName(cell);
   const names = name === undefined ? listName(cell) : [name];
   const order = Object.keys(FORM_BITS);
@@ -356,7 +353,7 @@ const TYPE_CASES: Readonly<Record<ColumnType, TypeCase>> = {
     arrow: 'List<Int64>',
     widened: {
       'double[]': [['[1,null]', '[1.0, NULL]']],
-      'string[]': [['[1,null]', '[1, NULL]']],
+      'string[]': [['[null]', '[NULL]']],
       string: [
         ['[ 1, null ]', '[1,null]'],
         ['[]', '[]'],
@@ -372,7 +369,6 @@ const TYPE_CASES: Readonly<Record<ColumnType, TypeCase>> = {
     duckdb: 'DOUBLE[]',
     arrow: 'List<Float64>',
     widened: {
-      'string[]': [['[1.50,2]', '[1.5, 2]']],
       string: [['[1.50,2]', '[1.5,2]']],
     },
     sql: (value) => `CAST(to_json(list_transform(${value}, lambda x: CAST(x AS VARCHAR))) AS VARCHAR)`,
@@ -380,14 +376,14 @@ const TYPE_CASES: Readonly<Record<ColumnType, TypeCase>> = {
     arrowAt: listAt(doubleAt),
   },
   'string[]': {
-    forms: [stringLists, longLists, doubleLists],
+    forms: [stringLists],
     jsonSchema: listOf(STRING),
     duckdb: 'VARCHAR[]',
     arrow: 'List<Utf8>',
     widened: {
       string: [
         ['["a,\\"b"]', '["a,\\"b"]'],
-        ['["1.5",null]', '[1.5,null]'],
+        ['["1.5",null]', '["1.5",null]'],
       ],
     },
     sql: (value) => `CAST(to_json(${value}) AS VARCHAR)`,

@@ -1,5 +1,5 @@
 import { LOWER_E, UPPER_E } from '../../base/ascii.ts';
-import { BOOL_LOWER, BOOL_UPPER, type CellForms } from './forms.ts';
+import { BOOL, type CellForms } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 import { codecOf } from './type.ts';
 
@@ -13,26 +13,25 @@ const TRUE_LOWER = TRUE.readInt32BE();
 const FALS_UPPER = Buffer.from('FALS').readInt32BE();
 const FALS_LOWER = FALSE.readInt32BE();
 
-/** BOOL_UPPER or BOOL_LOWER; 0 for any other text. */
+/** BOOL, or 0 for any other text. */
 export function booleanClass(bytes: Uint8Array, start: number, end: number): CellForms {
   const length = end - start;
   if (length !== 4 && length !== 5) return 0;
   const word = (bytes[start] << 24) | (bytes[start + 1] << 16) | (bytes[start + 2] << 8) | bytes[start + 3];
-  if (length === 4) return word === TRUE_UPPER ? BOOL_UPPER : word === TRUE_LOWER ? BOOL_LOWER : 0;
-  if (word === FALS_UPPER) return bytes[start + 4] === UPPER_E ? BOOL_UPPER : 0;
-  return word === FALS_LOWER && bytes[start + 4] === LOWER_E ? BOOL_LOWER : 0;
+  if (length === 4) return word === TRUE_UPPER || word === TRUE_LOWER ? BOOL : 0;
+  const last = bytes[start + 4];
+  return (word === FALS_UPPER && last === UPPER_E) || (word === FALS_LOWER && last === LOWER_E) ? BOOL : 0;
 }
 
 const sql = (expr: string) =>
   `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`;
 const sqlText = (expr: string) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`;
-const cells = () => BOOL_UPPER | BOOL_LOWER;
+const cells = () => BOOL;
 
 /** `TRUE`, `FALSE`, `true`, `false`. */
 export const BOOLEAN_CODEC = codecOf({
   type: 'boolean',
   cells,
-  mixesSpellings: false,
   duckdb: () => 'BOOLEAN',
   writeValue(bytes, start, _end, out, at) {
     const word = (bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE;

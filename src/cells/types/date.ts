@@ -11,7 +11,6 @@ const cells = () => DATE | DATETIME_BEYOND;
 export const DATE_CODEC = codecOf({
   type: 'date',
   cells,
-  mixesSpellings: true,
   duckdb: () => 'DATE',
   writeValue: writeString,
   isJson: false,

@@ -62,17 +62,11 @@ function sqlClean(expr: string, forms: CellForms, zone: Zone | undefined): strin
   return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
 }
 
-/**
- * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros. A zone gives its wall
- * clock. Of two times with the same wall-clock text, the earlier is written in UTC with a Z, so that the two differ.
- */
+/** SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros; by the zone's wall clock. */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
-  const text = (wall: string) => `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
-  if (zone === undefined) return text(expr);
-  const wall = sqlWall(expr, zone);
-  const isMeant = `${sqlInstant(wall, zone)} = ${expr} AND ${sqlIsInYears(wall)}`;
-  return `CASE WHEN ${isMeant} THEN ${text(wall)} ELSE ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z' END`;
+  const wall = zone === undefined ? expr : sqlWall(expr, zone);
+  return `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
 }
 
 /** Writes a time as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
@@ -119,7 +113,6 @@ const time = new CivilTime();
 export const DATETIME_CODEC = codecOf({
   type: 'datetime',
   cells: (asInstants) => LOCAL | (asInstants ? DATETIME_OFFSET : 0),
-  mixesSpellings: true,
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(bytes, start, end, out, at, zone) {
     const form = time.read(bytes, start, end);

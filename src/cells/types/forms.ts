@@ -8,10 +8,8 @@ export type CellForms = number;
 
 /** The text `null`. */
 export const NULL_TEXT = 1 << 0;
-/** `TRUE` or `FALSE`. */
-export const BOOL_UPPER = 1 << 1;
-/** `true` or `false`. */
-export const BOOL_LOWER = 1 << 2;
+/** `TRUE`, `FALSE`, `true` or `false`. */
+export const BOOL = 1 << 1;
 /** An integer that a double holds exactly. */
 export const LONG = 1 << 3;
 /** A 64-bit integer that a double would round. */

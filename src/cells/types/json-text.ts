@@ -51,12 +51,3 @@ function writeEscape(c: number, out: Uint8Array, at: number): number {
   out[at + 5] = HEX[c & 15];
   return at + 6;
 }
-
-/** Writes ASCII text in quotes. */
-export function writeQuoted(text: string, out: Uint8Array, at: number): number {
-  let to = at;
-  out[to++] = QUOTE;
-  for (let i = 0; i < text.length; i++) out[to++] = text.charCodeAt(i);
-  out[to++] = QUOTE;
-  return to;
-}

@@ -2,7 +2,6 @@ import {
   BACKSLASH,
   CLOSE_BRACKET,
   COMMA,
-  DOT,
   isNull,
   isSpace,
   LOWER_N,
@@ -10,33 +9,22 @@ import {
   QUOTE,
   SPACE,
 } from '../../base/ascii.ts';
-import { type CellForms, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './forms.ts';
-import { copyBytes, writeQuoted } from './json-text.ts';
-import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
+import {
+  type CellForms,
+  DOUBLE,
+  LIST_DOUBLE,
+  LIST_EMPTY,
+  LIST_LONG,
+  LIST_LONG_WIDE,
+  LIST_STRING,
+  LONG,
+  LONG_WIDE,
+} from './forms.ts';
+import { copyBytes } from './json-text.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
-
-/*
- * The classes of numbers that have one bit in lists, since `long[]` and `double[]` take all of them or none: those of
- * longs that a double takes, too, of other longs, and of other doubles.
- */
-const LONGS = LONG_CODEC.cells(false);
-const LONGS_AND_DOUBLES = LONGS & DOUBLE_CODEC.cells(false);
-const LONGS_ALONE = LONGS & ~LONGS_AND_DOUBLES;
-const DOUBLES_ALONE = DOUBLE_CODEC.cells(false) & ~LONGS;
-
-/** The forms of a list from that of its elements; 0 for an element of another class, whose list is text. */
-function listsOf(elements: CellForms): CellForms {
-  return (
-    ((elements & LONGS_AND_DOUBLES) !== 0 ? LIST_LONG : 0) |
-    ((elements & LONGS_ALONE) !== 0 ? LIST_LONG_WIDE : 0) |
-    ((elements & DOUBLES_ALONE) !== 0 ? LIST_DOUBLE : 0) |
-    ((elements & STRING) !== 0 ? LIST_STRING : 0)
-  );
-}
-
-const NUMBERS = listsOf(~STRING);
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
@@ -49,10 +37,8 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
  * for anything else: a nested, mixed or broken list, or a string with U+0000 or half a surrogate.
  */
 export function listClass(bytes: Uint8Array, start: number, end: number): CellForms {
-  let i = skipSpace(bytes, start, end);
-  if (i >= end || bytes[i] !== OPEN_BRACKET) return 0;
-  i = skipSpace(bytes, i + 1, end);
-  if (i < end && bytes[i] === CLOSE_BRACKET) return skipSpace(bytes, i + 1, end) === end ? LIST_EMPTY : 0;
+  let i = skipSpace(bytes, start + 1, end);
+  if (i < end && bytes[i] === CLOSE_BRACKET) return i + 1 === end ? LIST_EMPTY : 0;
   let seen = 0;
   for (;;) {
     const stop = elementEnd(bytes, i, end);
@@ -65,20 +51,23 @@ export function listClass(bytes: Uint8Array, start: number, end: number): CellFo
     if (bytes[i] !== COMMA) return 0;
     i = skipSpace(bytes, i + 1, end);
   }
-  return skipSpace(bytes, i + 1, end) === end ? listForms(seen) : 0;
+  return i + 1 === end ? listForms(seen) : 0;
 }
 
 function listForms(seen: CellForms): CellForms {
-  const real = seen & ~LIST_EMPTY;
-  if (real === 0) return LIST_EMPTY;
-  return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
+  const withValues = seen & ~LIST_EMPTY;
+  if (withValues === 0) return LIST_EMPTY;
+  return (withValues & LIST_STRING) !== 0 && withValues !== LIST_STRING ? 0 : withValues;
 }
 
 /** The bits of a list of this element alone; 0 for an element of another class. */
 function elementClass(bytes: Uint8Array, start: number, end: number): CellForms {
   if (bytes[start] === QUOTE) return isText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
-  return listsOf(numberClass(bytes, start, end));
+  const form = numberClass(bytes, start, end);
+  if (form === LONG) return LIST_LONG;
+  if (form === LONG_WIDE) return LIST_LONG_WIDE;
+  return form === DOUBLE ? LIST_DOUBLE : 0;
 }
 
 /** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
@@ -116,27 +105,14 @@ function isText(bytes: Uint8Array, start: number, end: number): boolean {
   }
 }
 
-/**
- * Writes one element of a list, [start, end) of its text; returns the index behind it in `out`. Numbers, not an object,
- * say where it is, so that none is made for each element.
- */
-type WriteElement = (bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
-
 /** Copies a list cell that fits as JSON without white space, element by element. */
-function writeList(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  out: Uint8Array,
-  at: number,
-  write: WriteElement,
-): number {
+function writeList(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
   out[to++] = OPEN_BRACKET;
-  let i = skipSpace(bytes, skipSpace(bytes, start, end) + 1, end);
+  let i = skipSpace(bytes, start + 1, end);
   while (i < end && bytes[i] !== CLOSE_BRACKET) {
     const stop = elementEnd(bytes, i, end);
-    to = write(bytes, i, stop, out, to);
+    to = copyBytes(bytes, i, stop, out, to);
     i = skipSpace(bytes, stop, end);
     if (bytes[i] !== COMMA) break;
     out[to++] = COMMA;
@@ -145,17 +121,6 @@ function writeList(
   out[to++] = CLOSE_BRACKET;
   return to;
 }
-
-/** Writes an element of a list of strings: strings and nulls as they are, a number as its canonical text. */
-function writeAsString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
-  if (bytes[start] === QUOTE || bytes[start] === LOWER_N) return copyBytes(bytes, start, end, out, at);
-  const isDouble = bytes.subarray(start, end).includes(DOT);
-  const text = latin1(bytes, start, end);
-  return writeQuoted(isDouble ? canonicalDouble(text) : text, out, at);
-}
-
-/** SQL of the canonical text of a number in a list: the text itself for a long, DuckDB's text for a double. */
-const sqlNumberText = (text: string) => `coalesce(${asText(sqlLong(text))}, ${asText(sqlDouble(text))})`;
 
 const SPACES = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
@@ -168,7 +133,7 @@ const UNIT = [
 const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
 
 const listOf = (element: string) =>
-  `${SPACES}\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]${SPACES}`;
+  `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
 /** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
 const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
@@ -195,17 +160,6 @@ function withLongs(list: string): string {
   return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
 }
 
-/** Pattern of a number as a cell or DuckDB writes it. */
-const NUMBER_TEXT = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
-
-/** SQL that writes `["1.5",null]` as `[1.5,null]`; a list with any other text never was a list of numbers. */
-function withNumbers(list: string): string {
-  const element = `(?:"${NUMBER_TEXT}"|null)`;
-  const isNumbers = `regexp_full_match(${list}, ${literal(`\\[${element}(?:,${element})*\\]`)})`;
-  const numbers = `regexp_replace(${list}, ${literal(`([\\[,])"(${NUMBER_TEXT})"`)}, '\\1\\2', 'g')`;
-  return `CASE WHEN ${isNumbers} THEN ${numbers} ELSE ${list} END`;
-}
-
 const jsonText = (expr: string): string => asText(`to_json(${expr})`);
 
 const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
@@ -214,63 +168,53 @@ const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}
 interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
-  readonly write: WriteElement;
-  sqlValue(expr: string, forms: CellForms): string;
+  /** The bits of lists with a value. */
+  readonly forms: CellForms;
 }
 
-function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
-  // Both are made here, since `cellFits` needs one for each cell.
-  const [local, instants] = [false, true].map((asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)));
+function listCodec({ item, sqlItem, forms, ...definition }: ListDefinition): ColumnCodec {
   return codecOf({
     ...definition,
-    cells: (asInstants) => (asInstants ? instants : local),
-    mixesSpellings: true,
+    cells: () => LIST_EMPTY | forms,
     duckdb: () => `${sqlItem}[]`,
     isJson: false,
-    writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
+    writeValue: writeList,
+    sqlValue: listOfItems(sqlItem),
     nativeCells: () => 0,
     sqlText: jsonText,
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
   });
 }
 
-/** A JSON list of integers of 64 bits and nulls. */
+/** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
 export const LONG_LIST_CODEC: ColumnCodec = listCodec({
   type: 'long[]',
   item: LONG_CODEC,
   sqlItem: 'BIGINT',
-  write: copyBytes,
+  forms: LIST_LONG | LIST_LONG_WIDE,
   sql: (expr) => sqlElements(expr, sqlLong),
-  sqlValue: listOfItems('BIGINT'),
   widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]') },
   widenedText: jsonText,
 });
-
-const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
 export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
   type: 'double[]',
   item: DOUBLE_CODEC,
   sqlItem: 'DOUBLE',
-  write: copyBytes,
+  forms: LIST_LONG | LIST_DOUBLE,
   sql: (expr) => sqlElements(expr, sqlDouble),
-  sqlValue: listOfItems('DOUBLE'),
-  widenings: { 'string[]': (expr) => listOfItems('VARCHAR')(longsWherePossible(expr)) },
-  widenedText: longsWherePossible,
+  widenings: {},
+  widenedText: (expr) => withLongs(jsonText(expr)),
 });
 
-const sqlStrings = (expr: string): string =>
-  `CASE WHEN ${isStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} ELSE ${sqlElements(expr, sqlNumberText)} END`;
-
-/** A JSON list of strings and nulls, or of numbers that become text. */
+/** A JSON list of strings and nulls. */
 export const STRING_LIST_CODEC: ColumnCodec = listCodec({
   type: 'string[]',
   item: STRING_CODEC,
   sqlItem: 'VARCHAR',
-  write: writeAsString,
-  sql: sqlStrings,
-  sqlValue: (expr, forms) => ((forms & NUMBERS) === 0 ? listOfItems('VARCHAR') : sqlStrings)(expr),
+  forms: LIST_STRING,
+  sql: (expr) => `CASE WHEN ${isStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} END`,
   widenings: {},
-  widenedText: (expr) => withNumbers(jsonText(expr)),
+  widenedText: jsonText,
 });

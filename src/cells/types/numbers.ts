@@ -69,7 +69,7 @@ function trimZeros(digits: string): string {
 }
 
 /** Decodes bytes that are known to be ASCII. */
-export function latin1(bytes: Uint8Array, start: number, end: number): string {
+function latin1(bytes: Uint8Array, start: number, end: number): string {
   let text = '';
   for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]);
   return text;
@@ -87,7 +87,6 @@ const longCells = () => LONG | LONG_WIDE;
 export const LONG_CODEC = codecOf({
   type: 'long',
   cells: longCells,
-  mixesSpellings: true,
   duckdb: () => 'BIGINT',
   writeValue: copyBytes,
   isJson: true,
@@ -103,9 +102,6 @@ export const LONG_CODEC = codecOf({
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
 /** A plain text of up to this length has at most 15 digits, so that it is always exact. */
 const EXACT_LENGTH = EXACT_DIGITS + 1;
-/** Powers of ten from which DuckDB's text of a double has an exponent, and below which it does. */
-const FIRST_LARGE = 16;
-const LAST_PLAIN = -4;
 /** -2^63 and 2^63. */
 const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
@@ -130,25 +126,6 @@ function sqlDigits(text: string): string {
   return `trim(replace(regexp_extract(${text}, '[0-9.]+'), '.', ''), '0')`;
 }
 
-/** The text that DuckDB gives a double, from the text of a cell that is one. */
-export function canonicalDouble(text: string): string {
-  const value = Number(text);
-  const sign = text.startsWith('-') ? '-' : '';
-  const digits = digitsOf(value);
-  if (digits === '') return `${sign}0.0`;
-  const power = Number(value.toExponential().split('e')[1]);
-  if (power >= FIRST_LARGE || power < LAST_PLAIN) return sign + scientific(digits, power);
-  if (power < 0) return `${sign}0.${'0'.repeat(-power - 1)}${digits}`;
-  const padded = digits.padEnd(power + 1, '0');
-  return `${sign}${padded.slice(0, power + 1)}.${padded.slice(power + 1) || '0'}`;
-}
-
-function scientific(digits: string, power: number): string {
-  const fraction = digits.length > 1 ? `.${digits.slice(1)}` : '';
-  const exponent = String(Math.abs(power)).padStart(2, '0');
-  return `${digits[0]}${fraction}e${power < 0 ? '-' : '+'}${exponent}`;
-}
-
 /** SQL of the text of a double; an integral value within 64 bits is written as a long. */
 function asLong(expr: string): string {
   const text = asText(expr);
@@ -162,7 +139,6 @@ const doubleCells = () => LONG | DOUBLE;
 export const DOUBLE_CODEC = codecOf({
   type: 'double',
   cells: doubleCells,
-  mixesSpellings: true,
   duckdb: () => 'DOUBLE',
   writeValue: copyBytes,
   isJson: true,

@@ -5,7 +5,6 @@ import type { ColumnCodec } from './type.ts';
 export const STRING_CODEC: ColumnCodec = {
   type: 'string',
   cells: () => ~0,
-  mixesSpellings: true,
   duckdb: () => 'VARCHAR',
   isJson: false,
   writeJson(bytes, start, end, out, at) {

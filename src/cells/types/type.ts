@@ -65,8 +65,6 @@ interface TypeDefinition {
   readonly type: ColumnType;
   /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
   cells(asInstants: boolean): CellForms;
-  /** False if a column is inferred to be of this type only while all its cells have one spelling. */
-  readonly mixesSpellings: boolean;
   duckdb(asInstants: boolean): DuckDbType;
   /** True if the text of a cell that fits, and is not `null`, is its JSON. */
   readonly isJson: boolean;

@@ -1,6 +1,6 @@
 // This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
 
-import { DOT, HYPHEN, isNull, isSpace, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
+import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { internalError } from '../../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { CivilTime } from './calendar.ts';
@@ -50,7 +50,7 @@ export function classify(
     }
     return numberClass(bytes, start, end) || STRING;
   }
-  if (c === OPEN_BRACKET || isSpace(c)) return listClass(bytes, start, end) || STRING;
+  if (c === OPEN_BRACKET) return listClass(bytes, start, end) || STRING;
   return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
 }
 
@@ -97,17 +97,10 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
 export function typeOf(forms: CellForms, asInstants: boolean): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => holds(type, forms, asInstants));
+  return COLUMN_TYPES.find((type) => fitsWholly(forms, type, asInstants));
 }
 
 /** The first type that holds all these cells among `from` and the types that it can widen to. */
 export function widenedType(from: ColumnType, forms: CellForms, asInstants: boolean): ColumnType {
-  return [from, ...widenings(from)].find((type) => holds(type, forms, asInstants)) ?? 'string';
-}
-
-/** True if a column of these cells may be inferred to be of this type. */
-function holds(type: ColumnType, forms: CellForms, asInstants: boolean): boolean {
-  const seen = forms & ~NULL_TEXT;
-  const hasOneSpelling = (seen & (seen - 1)) === 0;
-  return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
+  return [from, ...widenings(from)].find((type) => fitsWholly(forms, type, asInstants)) ?? 'string';
 }

@@ -75,12 +75,17 @@ const CASES = {
   'lists of numbers, lists of texts, a scalar': {
     days: [['[188,null]', '[-1]'], ['["a","188","x,\\"7\\",","7"]', '["\\\\","8"]', '["8",null]'], ['7']],
     type: 'string',
-    values: ['[188,null]', '[-1]', '["a","188","x,\\"7\\",","7"]', '["\\\\","8"]', '[8,null]', '7'],
+    values: ['[188,null]', '[-1]', '["a","188","x,\\"7\\",","7"]', '["\\\\","8"]', '["8",null]', '7'],
   },
   'lists of doubles, lists of longs, lists of texts': {
     days: [['[5.0,1.50]', '[null]'], ['[7]'], ['["a"]']],
+    type: 'string',
+    values: ['[5,1.5]', '[null]', '[7]', '["a"]'],
+  },
+  'lists without values, lists of texts': {
+    days: [['[]'], ['["a"]'], ['[null]']],
     type: 'string[]',
-    values: [['5', '1.5'], [null], ['7'], ['a']],
+    values: [[], ['a'], [null]],
   },
   'a long that a double would round, a double': {
     days: [['9007199254740993'], ['1.5E-20'], ['2']],

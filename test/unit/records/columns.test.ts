@@ -72,7 +72,7 @@ describe('a column of records', () => {
       any: { type: ['array', 'null'], items: null },
       days: { type: ['array', 'null'], items: { type: 'string', format: 'date' } },
     };
-    const csv = `${KEYS},n,m,plain,l,d,b,any,days\nx,x,1.5,1.5,[1],[1],[1.5],[true],[2],[3]\ny,y,2,2,"[""a""]",[1.5],[2],[],[],[]\n`;
+    const csv = `${KEYS},n,m,plain,l,d,b,any,days\nx,x,1.5,1.5,"[""1""]",[1],[1.5],[true],"[""2""]","[""3""]"\ny,y,2,2,"[""a""]",[1.5],[2],[],[],[]\n`;
     const { data } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
     expect(data('events')).toEqual([
       { n: null, m: 1.5, plain: ['1'], l: [1], d: [1.5], b: null, any: ['2'], days: ['3'] },

@@ -10,7 +10,7 @@ const [D1, D2, D3] = DAYS;
 /** Cells of columns on three days, which become another type from day to day. */
 const CHANGING = [
   { a: '5', b: '1', c: '2026-01-01', d: 'TRUE', e: '7', f: 'null', g: '' },
-  { a: '1.5', b: 'null', c: '2026-01-01 10:00:00.000', d: 'true', e: '["x"]', f: '3', g: '2026.1.2 3:04' },
+  { a: '1.5', b: 'null', c: '2026-01-01 10:00:00.000', d: 'yes', e: '["x"]', f: '3', g: '2026.1.2 3:04' },
   { a: '7', b: 'x', c: 'y', d: 'FALSE', e: 'null', f: 'text', g: '1' },
 ];
 
@@ -39,7 +39,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     await place.load([2, 0, 1].map((i) => [place.of(DAYS[i], [{ id: DAYS[i], ...cells[i] }])]));
     expect(await all('_key, a, c, d, g')).toEqual([
       { _key: D1, a: 5, c: '2026-01-01', d: 'TRUE', g: null },
-      { _key: D2, a: 1.5, c: '2026-01-01 10:00:00.000', d: 'TRUE', g: '2026-01-02 03:04:00.000' },
+      { _key: D2, a: 1.5, c: '2026-01-01 10:00:00.000', d: 'yes', g: '2026-01-02 03:04:00.000' },
       { _key: D3, a: 7, c: 'y', d: 'FALSE', g: '1' },
     ]);
   });
