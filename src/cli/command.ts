@@ -99,7 +99,7 @@ export function wordOption<T>(
 
 export const text = (describe: string) => wordOption(describe, 'a text', (word) => word);
 
-export const day = (describe: string) =>
+export const calendarDay = (describe: string) =>
   wordOption(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
 /** A length of time, in ms. */
@@ -140,8 +140,8 @@ export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...o
 export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
 
 export const DAY_OPTIONS = {
-  from: day('First day, yyyy-MM-dd; with it exactly the days named are read'),
-  to: day('Last day, included'),
+  from: calendarDay('First day, yyyy-MM-dd; with it exactly the days named are read'),
+  to: calendarDay('Last day, included'),
   fullRefresh: flag('Replace every day that the service still exports'),
 };
 

@@ -3,7 +3,7 @@ import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optio
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
-import { wrapped } from './table.ts';
+import { wrapped } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
 const PLACE_FORMS: Readonly<Record<string, string>> = {

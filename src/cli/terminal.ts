@@ -9,7 +9,7 @@ import { OutputQueue } from '../base/output-queue.ts';
 import { printable } from '../base/printable.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import { truncate, widthOf } from './table.ts';
+import { truncate, widthOf } from './text-layout.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {

@@ -2,7 +2,7 @@
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
 // `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say what
 // goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles, `file-day.ts` checks
-// a day that comes from a file, `sample.ts` finds types for `discover`.
+// a day that comes from a file, `discover.ts` finds types for `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';

@@ -15,7 +15,7 @@ import { reportPage } from '../report/page.ts';
 import type { Summary } from '../results.ts';
 import { sync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { bar, tableLines, wrapped } from '../table.ts';
+import { bar, tableLines, wrapped } from '../text-layout.ts';
 
 const DAYS = 14;
 const EVENTS_PER_DAY = 2_000;

@@ -11,7 +11,7 @@ import { editsOf } from '../../extract/session.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { CliConfiguration, pinnedTypes } from '../configuration.ts';
-import { percent, tableLines } from '../table.ts';
+import { percent, tableLines } from '../text-layout.ts';
 
 export const command = defineCommand({
   options: {

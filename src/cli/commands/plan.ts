@@ -10,7 +10,7 @@ import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import type { PlanResult } from '../results.ts';
-import { tableLines } from '../table.ts';
+import { tableLines } from '../text-layout.ts';
 
 const MAX_SHOWN = 40;
 

@@ -4,7 +4,7 @@ import { count, grouped } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plan/doubtful-days.ts';
 import { daysOfOtherFilters } from '../../table/differences.ts';
-import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
+import type { TableState } from '../../table/place-state.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -41,7 +41,7 @@ export async function statusOf(
 }
 
 function storedIn(state: TableState) {
-  const { receipts, exportState, timezone, lastRun, profiles } = state;
+  const { receipts, exportState, timezone, profiles } = state;
   const days = [...receipts.keys()];
   const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
   return {
@@ -51,8 +51,7 @@ function storedIn(state: TableState) {
     days: stored.length,
     changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
     rows: stored.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
-    /** Rows of `user_profiles`, and the instant as of which they are; null if there is no such table. */
-    profiles: profiles === undefined ? null : profilesStatus(profiles),
+    profiles: profiles ? { rows: profiles.receipt.rows_stored, as_of: profiles.receipt.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
     open_days: days.filter((day) => receipts.get(day)?.is_over === false),
@@ -60,13 +59,13 @@ function storedIn(state: TableState) {
     pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
     other_filters_days: daysOfOtherFilters(state),
     implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
-    last_run: lastRun === undefined ? null : lastRunOf(lastRun),
+    last_run: lastRunOf(state),
   };
 }
 
-const profilesStatus = ({ receipt: { rows_stored: rows, requested_at: as_of } }: StoredProfiles) => ({ rows, as_of });
-
-function lastRunOf({ exitCode: exit, ...run }: RunRecord) {
+function lastRunOf({ lastRun }: TableState): Status['last_run'] {
+  if (lastRun === undefined) return null;
+  const { exitCode: exit, ...run } = lastRun;
   return { ...run, exit };
 }
 

@@ -6,7 +6,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/place-state.ts';
-import { percent } from '../table.ts';
+import { percent } from '../text-layout.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
 import { type Html, html, list, pageOf } from './html.ts';

@@ -26,30 +26,50 @@ export interface SyncRun {
 
 /** Plans, exports and commits; records the run in its place, and closes it in any case. Never throws. */
 export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>, context: Context): Promise<RunResult> {
-  const began = context.clock.now();
-  let result: RunResult = { summary: EMPTY_SUMMARY };
+  let sink: Sink | StreamSink;
   try {
-    const sink = await open();
-    const stateful = 'commit' in sink ? sink : undefined;
-    try {
-      const suppression = suppressionOf(run.config);
-      requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
-      const prior = priorLoadsOf(stateful?.state);
-      const plan = planRun({ settings: run.config, ...run.days, prior, now: began });
-      result = await execute({ ...run, suppression }, plan, context, sink);
-    } catch (error) {
-      result = { ...result, error };
-    } finally {
-      try {
-        if (stateful !== undefined) await recordRun(stateful, began, result, context);
-      } finally {
-        await stateful?.close();
-      }
-    }
-    return result;
+    sink = await open();
   } catch (error) {
-    return { ...result, error: result.error ?? error };
+    return { summary: EMPTY_SUMMARY, error };
   }
+  const work = async () => {
+    const state = 'commit' in sink ? sink.state : undefined;
+    const suppression = suppressionOf(run.config);
+    requireSuppression('The place', state?.suppressionLength ?? 0, suppression);
+    const now = context.clock.now();
+    const plan = planRun({ settings: run.config, ...run.days, prior: priorLoadsOf(state), now });
+    return await execute({ ...run, suppression }, plan, context, sink);
+  };
+  return await ('commit' in sink ? recorded(sink, work, context) : settled(work));
+}
+
+const settled = (work: () => Promise<RunResult>): Promise<RunResult> =>
+  work().catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
+
+/** Does the work of a run on an open place, records there how it ended, and closes the place. Never throws. */
+export async function recorded(
+  sink: Pick<Sink, 'recordRun' | 'close'>,
+  work: () => Promise<RunResult>,
+  { clock, logger, signal, redactor }: Context,
+): Promise<RunResult> {
+  const began = new Date(clock.now()).toISOString();
+  let { summary, error } = await settled(work);
+  const failure = error === undefined ? undefined : failureOf(error, signal);
+  const { rows, days, exports, bytes } = summary;
+  const ending = { exitCode: failure?.exit ?? EXIT.done, cause: failure ? redactor.mask(failure.message) : null };
+  const ended = new Date(clock.now()).toISOString();
+  try {
+    await sink.recordRun({ began, ended, ...ending, version: VERSION, rows, days, exports, bytes });
+  } catch (problem) {
+    if (failure === undefined) error = problem;
+    else logger.warn('run.record', `This run could not be recorded: ${messageOf(problem)}`);
+  }
+  try {
+    await sink.close();
+  } catch (problem) {
+    error ??= problem;
+  }
+  return { summary, error };
 }
 
 async function execute(
@@ -93,32 +113,4 @@ async function execute(
   const summary = summaryOf(plan, counts, (clock.now() - began) / 1_000);
   // An Arrow stream has no cursor.
   return { summary: 'commit' in sink ? summary : { ...summary, next_from_date: null }, error };
-}
-
-/** Records a run in its place. Of a run that failed, a record that cannot be written is a warning only. */
-export async function recordRun(
-  sink: Pick<Sink, 'recordRun'>,
-  began: number,
-  { summary, error }: RunResult,
-  { clock, logger, signal, redactor }: Context,
-): Promise<void> {
-  const failure = error === undefined ? undefined : failureOf(error, signal);
-  const { rows, days, exports, bytes } = summary;
-  const record = {
-    began: new Date(began).toISOString(),
-    ended: new Date(clock.now()).toISOString(),
-    exitCode: failure?.exit ?? EXIT.done,
-    cause: failure === undefined ? null : redactor.mask(failure.message),
-    version: VERSION,
-    rows,
-    days,
-    exports,
-    bytes,
-  };
-  try {
-    await sink.recordRun(record);
-  } catch (problem) {
-    if (failure === undefined) throw problem;
-    logger.warn('run.record', `This run could not be recorded: ${messageOf(problem)}`);
-  }
 }

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { widthOf } from '../../../src/cli/table.ts';
+import { widthOf } from '../../../src/cli/text-layout.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 

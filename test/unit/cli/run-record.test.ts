@@ -4,7 +4,7 @@ import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { recordRun } from '../../../src/cli/run/run.ts';
+import { recorded } from '../../../src/cli/run/run.ts';
 import { summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/place-state.ts';
@@ -17,25 +17,32 @@ const terminal = { result() {}, note() {}, status() {}, interactive: false, colu
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
 
+const close = async () => {};
+const summary = EMPTY_SUMMARY;
+
 it('the record of a run holds how it ended, without secrets', async () => {
   const records: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
-  const sink = { recordRun: async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause }) };
+  const recordRun = async ({ exitCode, cause }: RunRecord) => void records.push({ exitCode, cause });
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
-  await recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context);
-  await recordRun(sink, 0, { summary: EMPTY_SUMMARY, error: configError('canary-token is no token.') }, context);
+  const error = configError('canary-token is no token.');
+  await recorded({ recordRun, close }, async () => ({ summary }), context);
+  await recorded({ recordRun, close }, async () => ({ summary, error }), context);
+  await recorded({ recordRun, close }, () => Promise.reject(error), context);
   expect(records).toEqual([
     { exitCode: 0, cause: null },
+    { exitCode: 2, cause: '****** is no token.' },
     { exitCode: 2, cause: '****** is no token.' },
   ]);
 });
 
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
-  const sink = { recordRun: () => Promise.reject(new Error('the disk is full')) };
+  const full = new Error('the disk is full');
+  const sink = { recordRun: () => Promise.reject(full), close };
   const context = contextFor(new AbortController().signal);
-  await expect(recordRun(sink, 0, { summary: EMPTY_SUMMARY }, context)).rejects.toThrow('the disk is full');
-  const failed = { summary: EMPTY_SUMMARY, error: configError('The token is wrong.') };
-  await expect(recordRun(sink, 0, failed, context)).resolves.toBeUndefined();
+  expect(await recorded(sink, async () => ({ summary }), context)).toEqual({ summary, error: full });
+  const error = configError('The token is wrong.');
+  expect(await recorded(sink, async () => ({ summary, error }), context)).toEqual({ summary, error });
 });
 
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {

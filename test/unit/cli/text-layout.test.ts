@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bar, tableLines, widthOf } from '../../../src/cli/table.ts';
+import { bar, tableLines, widthOf } from '../../../src/cli/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {
