@@ -19,7 +19,7 @@ export const arrow: Target = {
       isAllOrNothing: place !== STDOUT || options.pinned === undefined,
       async write(days, onSent) {
         const { writeArrow } = await import('./write-arrow.ts');
-        return writeArrow(days, { ...options, out, onSent });
+        return writeArrow(days, out, options, onSent);
       },
     };
   },

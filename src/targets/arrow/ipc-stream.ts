@@ -1,4 +1,4 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { openAsBlob } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
@@ -20,8 +20,8 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
   );
-  const all = [...OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type)), ...fields];
-  return new Schema(all, new Map([['dfinery.version', version]]));
+  const own = OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type));
+  return new Schema([...own, ...fields], new Map([['dfinery.version', version]]));
 }
 
 function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {
@@ -39,33 +39,35 @@ function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<strin
 /** Bytes of the end of a stream, a message without content. */
 const END_BYTES = 8;
 
+/** The bytes before the first record batch of a stream, and those after its last one. */
+function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Uint8Array } {
+  const writer = new RecordBatchStreamWriter();
+  writer.reset(undefined, schema);
+  writer.finish();
+  const empty = writer.toUint8Array(true);
+  return { begin: empty.subarray(0, -END_BYTES), end: empty.subarray(-END_BYTES) };
+}
+
+/** Listens to a Node stream, which gives each failure to the call that wrote, too. */
+const ignoreError = () => undefined;
+
 /**
  * Writes the messages of an Arrow IPC stream to a Node stream. Those of one call are written while the caller makes the
  * next: `write` resolves once the messages of the call before were accepted, `end` once all were. A reader that stands
  * still keeps no run from stopping: all reject as soon as the signal aborts.
  */
 export class IpcStream {
-  /** The schema, which is written together with the first message. */
-  #begin: Uint8Array | undefined;
-  readonly #end: Uint8Array;
+  readonly #frame: ReturnType<typeof frameOf>;
   readonly #out: Writable;
   readonly #signal: AbortSignal;
+  #hasBegun = false;
   #accepted: Promise<void> = Promise.resolve();
-  #failed: Error | undefined;
-  readonly #onError = (error: Error) => {
-    this.#failed ??= error;
-  };
 
   constructor(out: Writable, schema: Schema, signal: AbortSignal) {
+    this.#frame = frameOf(schema);
     this.#out = out;
     this.#signal = signal;
-    out.on('error', this.#onError);
-    const writer = new RecordBatchStreamWriter();
-    writer.reset(undefined, schema);
-    writer.finish();
-    const empty = writer.toUint8Array(true);
-    this.#begin = empty.subarray(0, -END_BYTES);
-    this.#end = empty.subarray(-END_BYTES);
+    out.on('error', ignoreError);
   }
 
   /** Resolves once all that was written so far is accepted. */
@@ -80,9 +82,9 @@ export class IpcStream {
 
   async write(messages: Uint8Array): Promise<void> {
     await this.accepted();
-    if (this.#failed) throw this.#failed;
-    if (this.#begin !== undefined) this.#out.write(this.#begin);
-    this.#begin = undefined;
+    // The schema is written together with the first message.
+    if (!this.#hasBegun) this.#out.write(this.#frame.begin);
+    this.#hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
       this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
     });
@@ -90,7 +92,7 @@ export class IpcStream {
   }
 
   async end(): Promise<void> {
-    await this.write(this.#end);
+    await this.write(this.#frame.end);
     await this.accepted();
   }
 
@@ -102,7 +104,7 @@ export class IpcStream {
 
   /** Removes its listener from the Node stream, which stays usable. */
   release(): void {
-    this.#out.off('error', this.#onError);
+    this.#out.off('error', ignoreError);
   }
 }
 
@@ -120,51 +122,21 @@ export const batchRows = (columns: number, rowBytes: number): number =>
 export const loadDecoder = () => import('parquet-wasm');
 
 /**
- * A part of an open file, read in one call: Node's own Blob of a file reads it in many, beside other work of the loop.
- */
-class FilePart extends Blob {
-  override readonly size: number;
-  readonly #file: FileHandle;
-  readonly #begin: number;
-
-  constructor(file: FileHandle, begin: number, size: number) {
-    super([]);
-    this.size = size;
-    this.#file = file;
-    this.#begin = begin;
-  }
-
-  override slice(begin = 0, end = this.size): Blob {
-    return new FilePart(this.#file, this.#begin + begin, Math.min(end, this.size) - begin);
-  }
-
-  override async arrayBuffer(): Promise<ArrayBuffer> {
-    const { buffer, bytesRead } = await this.#file.read(new Uint8Array(this.size), 0, this.size, this.#begin);
-    return buffer.buffer.slice(0, bytesRead);
-  }
-}
-
-/**
  * Yields the rows of a Parquet file as messages, a record batch of at most `batchSize` rows at a time. A row group is
  * decoded as a whole.
  */
 export async function* recordBatches(path: string, batchSize: number) {
   const { ParquetFile } = await loadDecoder();
-  const handle = await open(path);
+  const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
-    const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
-    try {
-      for (const i of file.metadata().rowGroups().keys()) {
-        const table = await file.read({ rowGroups: [i], batchSize });
-        const batches = table.recordBatches();
-        table.free();
-        for (const batch of batches) yield { rows: batch.numRows, messages: withoutFrame(batch.intoIPCStream()) };
-      }
-    } finally {
-      file.free();
+    for (const i of file.metadata().rowGroups().keys()) {
+      const table = await file.read({ rowGroups: [i], batchSize });
+      const batches = table.recordBatches();
+      table.free();
+      for (const batch of batches) yield { rows: batch.numRows, messages: withoutFrame(batch.intoIPCStream()) };
     }
   } finally {
-    await handle.close();
+    file.free();
   }
 }
 

@@ -7,9 +7,8 @@ import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
-import type { ColumnRules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import type { PlaceOptions } from '../contract.ts';
+import type { OpenOptions } from '../contract.ts';
 import { batchRows, loadDecoder, OWN_IN_ARROW } from './ipc-stream.ts';
 
 interface TypedFile {
@@ -18,11 +17,6 @@ interface TypedFile {
   readonly batchRows: number;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
-}
-
-interface TypedFilesOptions extends ColumnRules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
-  /** A private folder. */
-  readonly folder: string;
 }
 
 const PLACE = 'the Arrow stream';
@@ -35,23 +29,28 @@ const SENT = '_dfinery_sent';
 
 /** Writes days as Parquet files with the columns of a stream, in the order of their rows. Throws UserError. */
 export class TypedFiles {
-  readonly #options: TypedFilesOptions;
   readonly #engine: Engine;
+  readonly #folder: string;
+  readonly #options: OpenOptions;
   #count = 0;
-  #hasSent = false;
+  /** True if the day before may have rows of the next one. */
+  #mayShareRows = false;
 
-  private constructor(engine: Engine, options: TypedFilesOptions) {
+  private constructor(engine: Engine, folder: string, options: OpenOptions) {
     this.#engine = engine;
-    this.#options = options;
+    this.#folder = folder;
+    // What a stream with a given schema lacks goes to `_rescued`.
+    this.#options = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
   }
 
-  static async open(options: TypedFilesOptions): Promise<TypedFiles> {
-    const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
+  /** `folder`: a private one, in which the files are made. */
+  static async open(folder: string, options: OpenOptions): Promise<TypedFiles> {
+    const engine = await openEngine({ ...options, file: join(folder, 'engine') });
     try {
       // A stream has the rows in the order of the export, also those that are left of it.
       await engine.run('SET preserve_insertion_order = true');
       await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-      return new TypedFiles(engine, options);
+      return new TypedFiles(engine, folder, options);
     } catch (error) {
       await engine.close();
       throw engineError(error, PLACE);
@@ -61,14 +60,13 @@ export class TypedFiles {
   /** Writes the next day that has rows; `columns` are all of the stream, which no longer change. */
   async write(day: DayDownload, columns: readonly StoredColumn[]): Promise<TypedFile> {
     const { signal } = this.#options;
-    // What a stream with a given schema lacks goes to `_rescued`.
-    const rules =
-      this.#options.pinned === undefined ? this.#options : { ...this.#options, schemaMode: 'freeze' as const };
-    const batch = planBatch({ columns, isFirst: false }, [day], rules);
+    const batch = planBatch({ columns, isFirst: false }, [day], this.#options);
     try {
-      return await this.#engine.transaction(() => this.#write(day, batch), signal);
+      const file = await this.#engine.transaction(() => this.#write(day, batch), signal);
+      this.#mayShareRows = day.mayShareRows;
+      return file;
     } catch (error) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       throw engineError(error, PLACE);
     }
   }
@@ -92,12 +90,11 @@ export class TypedFiles {
       checkRowCount(batch.days, written, PLACE);
     });
     const same = identity(batch.columns);
-    if (this.#hasSent) {
-      const all = path;
+    if (this.#mayShareRows) {
+      const allRows = path;
       path = this.#newPath();
-      await copy(`SELECT * FROM ${readFile(all)} WHERE ${same} NOT IN (FROM ${SENT})`, path);
+      await copy(`SELECT * FROM ${readFile(allRows)} WHERE ${same} NOT IN (FROM ${SENT})`, path);
     }
-    this.#hasSent = mayShareRows;
     if (mayShareRows) {
       await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${same} AS same FROM ${readFile(path)}`);
     }
@@ -106,7 +103,7 @@ export class TypedFiles {
   }
 
   #newPath(): string {
-    return join(this.#options.folder, `${++this.#count}.parquet`);
+    return join(this.#folder, `${++this.#count}.parquet`);
   }
 }
 

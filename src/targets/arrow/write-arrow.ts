@@ -1,82 +1,126 @@
 // This folder: the target `arrow`. DuckDB writes the typed rows of days as temporary Parquet files, as for the other
-// targets; these are decoded into the record batches of one stream.
+// targets (`typed-files.ts`); these are decoded into the record batches of one stream (`ipc-stream.ts`).
 
+import { once } from 'node:events';
+import { createWriteStream, statSync } from 'node:fs';
 import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { DAY_MS } from '../../base/durations.ts';
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DayDownload, SpoolFile } from '../../extract/receipt.ts';
 import { RunFolder } from '../../extract/spool.ts';
-import { hasNoLinks } from '../../fs/atomic-file.ts';
+import {
+  hasNoLinks,
+  moveFile,
+  OWNER_FILE,
+  removeTemporaries,
+  replaceablePath,
+  temporaryPathOf,
+} from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
-import { type ColumnRules, incomingColumns, planColumns } from '../../table/column-plan.ts';
+import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
-import type { PlaceOptions, Streamed, StreamSink } from '../contract.ts';
+import type { OpenOptions, Streamed, StreamSink } from '../contract.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
-import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
 import { TypedFiles } from './typed-files.ts';
 
-export interface ArrowOptions extends ColumnRules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
-  /** A file's path, or a stream that stays open. */
-  readonly out: string | Writable;
-  readonly signal: AbortSignal;
-  readonly onSent: Parameters<StreamSink['write']>[1];
-}
+type OnSent = Parameters<StreamSink['write']>[1];
 
 /** The days and the form of a stream: its columns are known and no longer change. */
-interface Stream {
+interface PlannedStream {
   readonly days: AsyncIterable<DayDownload>;
   readonly columns: readonly StoredColumn[];
 }
 
+/** A reader that has left wants no more bytes. */
+interface Sent extends Streamed {
+  readonly readerLeft: boolean;
+}
+
 /**
- * Writes days as one Arrow IPC stream. Its schema is the pinned one, if there is one. Else all days stay on disk until
- * the last has come, and the schema has the columns of all. Throws UserError; an unfinished file is removed.
+ * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if there
+ * is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws UserError; an
+ * unfinished file is removed.
  */
-export async function writeArrow(days: AsyncIterable<DayDownload>, options: ArrowOptions): Promise<Streamed> {
-  const { out, pinned } = options;
+export async function writeArrow(
+  days: AsyncIterable<DayDownload>,
+  out: string | Writable,
+  options: OpenOptions,
+  onSent: OnSent,
+): Promise<Streamed> {
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
-  let output: ArrowOutput | undefined;
-  let files: TypedFiles | undefined;
+  const write = async (stream: Writable): Promise<Sent> => {
+    const files = await TypedFiles.open(folder.path, options);
+    try {
+      return await send(await planStream(days, folder.path, options), files, stream, options, onSent);
+    } finally {
+      await files.close();
+    }
+  };
   try {
-    output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
-    await output.ready();
-    files = await TypedFiles.open({ ...options, folder: folder.path });
-    const stream =
-      pinned === undefined
-        ? await keepAll(days, folder.path, options)
-        : { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, true) };
-    const result = await send(stream, files, output.stream, options);
-    // A pipe whose reader has left accepts no more bytes.
-    if (result.readerLeft) await output.drop();
-    else await output.end();
-    return result;
+    return await (typeof out === 'string' ? intoFile(out, options.clock.now(), write) : write(out));
   } catch (error) {
-    await output?.drop();
     options.signal.throwIfAborted();
-    throw outputError(error, out);
+    if (error instanceof UserError || codeOf(error) === undefined) throw error;
+    const name = typeof out === 'string' ? out : 'the Arrow stream';
+    throw diskError(error, { what: name, path: name });
   } finally {
-    await files?.close();
     await folder.remove();
   }
 }
 
-function outputError(error: unknown, out: string | Writable): unknown {
-  if (error instanceof UserError || codeOf(error) === undefined) return error;
-  const name = typeof out === 'string' ? out : 'the Arrow stream';
-  return diskError(error, { what: name, path: name });
+/** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first day. */
+const ABANDONED_MS = DAY_MS;
+
+/**
+ * Writes a file that appears under its name only when it is complete; a device or a pipe is written directly. Files that
+ * killed runs left unfinished are removed. Throws the system's error.
+ */
+async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Sent>): Promise<Sent> {
+  const file = replaceablePath(path);
+  // Without this check only the rename at the very end would find that a folder has this name.
+  if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+    throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
+  }
+  const temporary = file === undefined ? undefined : temporaryPathOf(file);
+  const stream =
+    temporary === undefined ? createWriteStream(path) : createWriteStream(temporary, { flags: 'wx', mode: OWNER_FILE });
+  const closed = once(stream, 'close');
+  closed.catch(() => undefined);
+  try {
+    await once(stream, 'open');
+    if (file !== undefined) await removeTemporaries(file, now, ABANDONED_MS);
+    const sent = await write(stream);
+    if (sent.readerLeft) return sent;
+    stream.end();
+    await closed;
+    if (file !== undefined && temporary !== undefined) await moveFile(temporary, file);
+    return sent;
+  } finally {
+    stream.destroy();
+    if (temporary !== undefined) await rm(temporary, { force: true });
+  }
 }
 
-/** Keeps copies of the files of all days, which the extraction removes, until the columns of all are known. */
-async function keepAll(days: AsyncIterable<DayDownload>, folder: string, options: ArrowOptions): Promise<Stream> {
+/** Without a pinned schema the files of all days, which the extraction removes, are kept until their columns are known. */
+async function planStream(
+  days: AsyncIterable<DayDownload>,
+  folder: string,
+  options: OpenOptions,
+): Promise<PlannedStream> {
+  if (options.pinned !== undefined) {
+    return { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, true) };
+  }
   const kept: DayDownload[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const day of days) {
-    const plan = planColumns(columns, incomingColumns(day.files), options, kept.length === 0);
-    logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
+    const isFirst = kept.length === 0;
+    const plan = planColumns(columns, incomingColumns(day.files), options, isFirst);
+    logChanges(options.logger, isFirst ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
@@ -98,22 +142,23 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   }
 }
 
-async function* released(kept: readonly DayDownload[]): AsyncGenerator<DayDownload> {
-  for (const day of kept) {
+/** Yields days, and removes the files of each once the next one is requested. */
+async function* released(days: readonly DayDownload[]): AsyncGenerator<DayDownload> {
+  for (const day of days) {
     yield day;
     for (const { path } of day.files) await rm(path, { force: true });
   }
 }
 
 async function send(
-  { days, columns }: Stream,
+  { days, columns }: PlannedStream,
   typedFiles: TypedFiles,
   out: Writable,
-  options: ArrowOptions,
-): Promise<Streamed & { readonly readerLeft: boolean }> {
+  { timezone, logger, signal }: OpenOptions,
+  onSent: OnSent,
+): Promise<Sent> {
   const typed = typedColumns(columns);
-  const schema = streamSchema(typed, options.timezone !== undefined, VERSION);
-  const stream = new IpcStream(out, schema, options.signal);
+  const stream = new IpcStream(out, streamSchema(typed, timezone !== undefined, VERSION), signal);
   const rescued = new Map<string, number>();
   let daysTaken = 0;
   let readerLeft = false;
@@ -121,14 +166,14 @@ async function send(
     for await (const { day, file } of ahead(written(days, columns, typedFiles))) {
       let sent = 0;
       for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.batchRows)) {
-        options.signal.throwIfAborted();
+        signal.throwIfAborted();
         await stream.write(messages);
         sent += rows;
       }
       stream.onceAccepted(() => {
         daysTaken++;
         for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-        options.onSent(day, sent);
+        onSent(day, sent);
       });
       if (file !== undefined) await rm(file.path);
     }
@@ -141,19 +186,23 @@ async function send(
     }
     readerLeft = true;
     const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
-    options.logger.warn('arrow.reader_left', message, { days: daysTaken });
+    logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
   }
-  logChanges(options.logger, [], rescued);
+  logChanges(logger, [], rescued);
   const columnsAdded = readerLeft && daysTaken === 0 ? [] : typed.map(({ name }) => name);
   return { columnsAdded, rescued, readerLeft };
 }
 
+/** True if the reader closed its end of the stream, which is no failure of this program. */
+const isReaderGone = (error: unknown): boolean =>
+  ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
+
 async function* written(days: AsyncIterable<DayDownload>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
   for await (const day of days) {
-    const rows = day.files.reduce((sum, file) => sum + file.rows, 0);
-    yield { day, file: rows > 0 ? await typedFiles.write(day, columns) : undefined };
+    const hasRows = day.files.some(({ rows }) => rows > 0);
+    yield { day, file: hasRows ? await typedFiles.write(day, columns) : undefined };
   }
 }
 

@@ -72,7 +72,7 @@ export class AgreementFixture extends DuckDbFixture {
     const each = (async function* () {
       yield* days;
     })();
-    await writeArrow(each, { ...this.options({ timezone }), onSent: () => {}, out });
+    await writeArrow(each, out, this.options({ timezone }), () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
     const own = headerColumns(days[0].files[0].header).map(({ source, occurrence }) => {

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
+import type { Day } from '../../../src/base/days.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/type.ts';
 import type { DayDownload } from '../../../src/extract/receipt.ts';
-import { type ArrowOptions, writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
-import type { Streamed } from '../../../src/targets/contract.ts';
+import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
+import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';
 import { Days } from './days.ts';
 
@@ -15,14 +17,16 @@ export class ArrowFixture extends Days {
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
   async write(
     days: Iterable<DayDownload> | AsyncIterable<DayDownload>,
-    more: Partial<ArrowOptions> = {},
-  ): Promise<Streamed & { readonly rows: number }> {
+    { out = this.out, ...more }: Partial<OpenOptions> & { readonly out?: string | Writable } = {},
+  ): Promise<Streamed & { readonly rows: number; readonly days: readonly Day[] }> {
     let rows = 0;
-    const onSent = (_: DayDownload, sent: number) => {
+    const taken: Day[] = [];
+    const onSent = ({ receipt }: DayDownload, sent: number) => {
       rows += sent;
+      taken.push(receipt.day);
     };
-    const streamed = await writeArrow(each(days), { ...this.options(), onSent, out: this.out, ...more });
-    return { ...streamed, rows };
+    const streamed = await writeArrow(each(days), out, this.options(more), onSent);
+    return { ...streamed, rows, days: taken };
   }
 
   table(): Table {
