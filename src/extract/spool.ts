@@ -76,7 +76,7 @@ export class RunFolder {
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 /** The run folders of this user under a spool directory. */
-export const runFolders = async (root: string): Promise<string[]> =>
+const runFolders = async (root: string): Promise<string[]> =>
   (await namesIn(root)).flatMap((name) => {
     const folder = join(root, name);
     return RUN_FOLDER.test(name) && isPrivateFolder(folder) ? [folder] : [];
@@ -106,7 +106,7 @@ export async function sweepRunFolders(
 }
 
 /** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */
-export async function hasLiveRun(folder: string): Promise<boolean | undefined> {
+async function hasLiveRun(folder: string): Promise<boolean | undefined> {
   const runs = (await readdir(folder)).flatMap((name) => leaseOf(name) ?? []);
   return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
 }

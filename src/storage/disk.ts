@@ -1,20 +1,12 @@
 import { lstatSync, statSync } from 'node:fs';
-import { copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { compareBytes } from '../cells/columns/groups.ts';
-import {
-  createFile,
-  hasNoLinks,
-  moveFile,
-  OWNER_FILE,
-  replaceFile,
-  syncFolder,
-  temporaryPathOf,
-} from '../fs/atomic-file.ts';
+import { createFile, hasNoLinks, moveFile, OWNER_FILE, replaceFile, syncFolder } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { checkWritable, makeFolders, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
-import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+import type { Storage, Stored } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */
 const OWN_FOLDER = '_dfinery';
@@ -35,13 +27,7 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#guard(async () => {
-      const file = this.#fullPath(path);
-      const found = await lstat(file).catch(ifAbsent);
-      if (found === undefined) return undefined;
-      if (!found.isFile() || found.size > MAX_READ_BYTES) throw configError(`${file} is no file of a table.`);
-      return await readFile(file);
-    });
+    return this.#guard(() => readFile(this.#fullPath(path)).catch(ifAbsent));
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
@@ -75,10 +61,7 @@ export class DiskStorage implements Storage {
     return this.#guard(async () => {
       const stored = this.#withFolders(path);
       setMode(file, this.#fileMode(path));
-      await moveFile(file, stored).catch((error) => {
-        if (codeOf(error) !== 'EXDEV') throw error;
-        return copyAcross(file, stored);
-      });
+      await moveFile(file, stored);
     });
   }
 
@@ -160,16 +143,4 @@ async function filesBelow(folder: string): Promise<string[]> {
 function ifAbsent(error: unknown): undefined {
   if (codeOf(error) === 'ENOENT') return undefined;
   throw error;
-}
-
-/** Copies a file from another disk, so that a file under the final name is always complete. */
-async function copyAcross(from: string, to: string): Promise<void> {
-  const part = temporaryPathOf(to);
-  try {
-    await copyFile(from, part);
-    await moveFile(part, to);
-    await rm(from, { force: true });
-  } finally {
-    await rm(part, { force: true });
-  }
 }

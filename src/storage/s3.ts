@@ -5,6 +5,7 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, messageOf, transientError, type UserError } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
@@ -15,10 +16,12 @@ import { type BucketAccess, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Error, statusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
-import { MAX_READ_BYTES, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
+import { PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
+/** Status of an answer with a part of an object. */
+const PARTIAL = 206;
 /** Status of two requests that create one object at the same time: possibly neither succeeded. */
 const UNDECIDED = 409;
 const EXISTS = 412;
@@ -64,20 +67,18 @@ class S3Storage implements Storage {
 
   read(path: string): Promise<Buffer | undefined> {
     return this.#reading(async () => {
-      const body = await this.#get(path);
-      if (body === undefined) return undefined;
-      return bytesOf(body, () => configError(`${this.address}/${path} is no file of a table: it is too large.`));
+      const object = await this.#get(path);
+      return object?.Body && Buffer.from(await object.Body.transformToByteArray());
     });
   }
 
   readRange(path: string, from: number, to: number): Promise<Buffer> {
     return this.#reading(async () => {
-      const body = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
-      if (body === undefined) throw this.#gone(path);
-      const odd = () => configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
-      const bytes = await bytesOf(body, odd);
-      if (bytes.length !== to - from) throw odd();
-      return bytes;
+      const object = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
+      if (object === undefined) throw this.#gone(path);
+      const bytes = statusOf(object) === PARTIAL ? await object.Body?.transformToByteArray() : undefined;
+      if (bytes?.length === to - from) return Buffer.from(bytes);
+      throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
     });
   }
 
@@ -134,10 +135,10 @@ class S3Storage implements Storage {
     return this.#reading(async () => {
       await rm(copy, { force: true });
       makeFolders(dirname(copy));
-      const body = await this.#get(path);
-      if (body === undefined) throw this.#gone(path);
+      const object = await this.#get(path);
+      if (object === undefined) throw this.#gone(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
-      await pipeline(body, file, abortSignal === undefined ? {} : { signal: abortSignal });
+      await pipeline(object.Body as Readable, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
     });
   }
@@ -180,15 +181,16 @@ class S3Storage implements Storage {
     return `${this.#prefix}${path}`;
   }
 
-  async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
+  async #put(path: string, text: string, more: { readonly IfNoneMatch?: string } = {}): Promise<void> {
     const { client, bucket, options } = this.#access;
-    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...how }, options);
+    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...more }, options);
   }
 
-  async #get(path: string, how: { readonly Range?: string } = {}): Promise<Readable | undefined> {
+  /** An object whose body was not read yet; undefined if there is none. */
+  async #get(path: string, more: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
     const { client, bucket, options } = this.#access;
     try {
-      return (await client.getObject({ Bucket: bucket, Key: this.#key(path), ...how }, options)).Body as Readable;
+      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...more }, options);
     } catch (error) {
       if (nameOfFault(error) === 'NoSuchKey') return undefined;
       throw error;
@@ -237,15 +239,3 @@ class S3Storage implements Storage {
 
 /** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
 const isOfTheSdk = (error: unknown): boolean => (error as { readonly $metadata?: object }).$metadata !== undefined;
-
-/** The bytes of a body, which may have no declared length; throws `tooLarge` above `MAX_READ_BYTES`. */
-async function bytesOf(stream: Readable, tooLarge: () => UserError): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    bytes += chunk.length;
-    if (bytes > MAX_READ_BYTES) throw tooLarge();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}

@@ -19,7 +19,7 @@ export interface Storage {
   readonly address: string;
   /** A folder on the same disk as the root, for files that `putFile` will take; undefined if there is no disk. */
   readonly workFolder: string | undefined;
-  /** Reads a whole object of at most `MAX_READ_BYTES`; undefined if there is none. */
+  /** Reads a whole object, as small as an entry of a log; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
   /** Reads the bytes of an object from `from` to before `to`; absent on a disk, where `localFile` costs nothing. */
   readRange?(path: string, from: number, to: number): Promise<Buffer>;
@@ -32,7 +32,7 @@ export interface Storage {
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Moves a local file, which must not be used afterwards, to a path; readers see the old object or the new one. */
+  /** Moves a local file, of a disk one of `workFolder`, to a path; readers see the old object or the new one. */
   putFile(file: string, path: string): Promise<void>;
   /**
    * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.
@@ -61,6 +61,3 @@ export interface Storage {
 
 /** Folder of objects that a run makes to see what the store does, and removes. */
 export const PROBE_FOLDER = '_dfinery/probe';
-
-/** Maximum size of an object that is read whole (bytes): no log entry or checkpoint of this program is larger. */
-export const MAX_READ_BYTES = 512 * 1024 * 1024;

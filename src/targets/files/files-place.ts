@@ -71,8 +71,9 @@ export class FilesPlace {
   }
 
   /** Opens a place, and reads its latest version. Throws UserError. */
-  static async open(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
+  static async open(format: FilesFormat, options: FilesOptions, purpose: OpenMode): Promise<FilesPlace> {
     const storage = await format.storageOf(options);
+    const mode = purpose === 'read' && format.hasUnfinishedPurge?.(storage) === true ? 'rewrite' : purpose;
     const opened: Partial<Opened> & Pick<Opened, 'storage'> = { storage };
     const { workFolder } = storage;
     try {

@@ -96,6 +96,8 @@ export interface FilesFormat {
   storageOf(options: FilesOptions): Promise<Storage>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
+  /** True if a purge was killed: whoever comes next finishes it, also one who came to read. */
+  hasUnfinishedPurge?(storage: Storage): boolean;
   logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
   /** All columns that a file can have, in their order, with their types. */
   columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];

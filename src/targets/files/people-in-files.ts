@@ -7,7 +7,7 @@ import { attempted } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import { joinPeople, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool.ts';
+import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { damagedWarning } from '../../table/differences.ts';
@@ -118,22 +118,14 @@ function resultOf(before: Version, after: Version) {
   };
 }
 
-/** The folders of other runs in this place: they may hold the people. */
-async function otherFolders({
-  storage,
-  folder,
-}: FilesPlace): Promise<{ readonly unreached: string[]; readonly inUse: string[] }> {
-  const { workFolder } = storage;
-  const inUse: string[] = [];
-  const unreached: string[] = [];
-  for (const other of workFolder === undefined ? [] : await runFolders(workFolder)) {
-    if (other === folder) continue;
-    const isLive = await hasLiveRun(other).catch(() => undefined);
-    if (isLive === false) {
-      unreached.push(`${other} is that of a dead run, may hold the people, and could not be removed: remove it.`);
-    } else inUse.push(other);
-  }
-  return { unreached, inUse };
+/** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
+async function otherFolders({ storage, folder, engine }: FilesPlace) {
+  if (storage.workFolder === undefined) return { unreached: [], inUse: [] };
+  const { left, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
+  const unreached = left.map(
+    (other) => `${other} is that of a dead run, may hold the people, and could not be removed: remove it.`,
+  );
+  return { unreached, inUse: inUse.filter((other) => other !== folder) };
 }
 
 interface Search {

@@ -27,7 +27,7 @@ import {
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
 import { DAY_FOLDER, type FolderVersion, readFolder } from './folder-files.ts';
-import { DATA_FILE, dayFile, folderFrom, LOCK_FILE, PROFILES_FILE, PURGE_NOTE, STATE_FILE } from './folder-state.ts';
+import { DATA_FILE, dayFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE, STATE_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 const TEMPORARY = /^\.[^/]+\.tmp$/;
@@ -43,13 +43,13 @@ export const PARQUET: FilesFormat = {
     return new DiskStorage(place);
   },
   async refuseForeign(storage) {
-    if ((await readText(storage)) !== undefined) return;
     for await (const _ of storage.list(EVENTS.name)) {
-      // Another process may have made the first commit since.
-      if ((await readText(storage)) !== undefined) return;
-      throw foreignError(storage.address);
+      // Read last: another process may have made the first commit meanwhile.
+      if ((await readText(storage)) === undefined) throw foreignError(storage.address);
+      return;
     }
   },
+  hasUnfinishedPurge: ({ address }) => existsSync(join(address, PURGE_NOTE)),
   logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
 
@@ -74,8 +74,8 @@ class FolderLog implements FilesLog {
   async read(): Promise<boolean> {
     const before = this.version;
     if (before !== undefined) await this.#awaitWriter();
-    // Whoever may write mends the folder, and everybody finishes a purge.
-    if (this.#mode !== 'read' || existsSync(this.#path(PURGE_NOTE))) await this.#locked(async () => {});
+    // Whoever may write mends the folder.
+    if (this.#mode !== 'read') await this.#locked(async () => {});
     else this.version = await this.#read();
     if (this.#mode === 'rewrite') this.#warnOfDamage();
     return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
@@ -86,11 +86,9 @@ class FolderLog implements FilesLog {
   }
 
   async refuseForeignProfiles(): Promise<void> {
-    if (this.version?.state.profiles !== undefined) return;
-    const { storage } = this.#parts;
     // A file of ours that is damaged is replaced.
-    const text = await readText(storage);
-    if (text !== undefined && folderFrom(text, this.#path(STATE_FILE)).state.profiles !== undefined) return;
+    if (this.version?.state.profiles !== undefined || this.version?.hasDamagedProfiles === true) return;
+    const { storage } = this.#parts;
     for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 

@@ -4,18 +4,13 @@ import valid from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
-import type { Engine } from '../../../../engine/session/engine.ts';
-import type { Storage } from '../../../../storage/storage.ts';
 import type { Table } from '../../../../table/tables.ts';
+import type { LogParts } from '../../format.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-parts.ts';
 
-/** The log of a table in its store, with the means to work on it. */
-export interface LogFolder {
-  readonly storage: Storage;
-  readonly engine: Engine;
-  /** Local folder for copies and for files that are not stored yet. */
-  readonly folder: string;
+/** Where the log of a table is, with the means to work on it. */
+export interface LogFolder extends LogParts {
   /** The folder of the table, from the root of the storage. */
   readonly table: Table['name'];
 }
