@@ -28,8 +28,6 @@ export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()
 export const variablesOf = ({ properties }: ConfigSchema) =>
   Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
 
-type Variable = ReturnType<typeof variablesOf>[number];
-
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
   const variables = schemas.flatMap(variablesOf);
@@ -54,50 +52,39 @@ export function readEnvironment(schema: ConfigSchema, env: Env) {
   const names = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { name, key, property } of variablesOf(schema)) {
-    const variable = readVariable({ name, key, property }, env, problems);
-    if (variable === undefined) continue;
-    const value = typedValue(variable.text, property.type);
-    if (value === undefined)
-      problems.push({ key, text: `${variable.name} is not usable, wanted ${FORMS[property.type ?? 'string']}` });
-    else values[key] = value;
-    names.set(key, variable.name);
+    try {
+      const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
+      if (variable?.text === undefined) continue;
+      values[key] = typedValue(variable.text, variable.name, property.type);
+      names.set(key, variable.name);
+    } catch (error) {
+      problems.push({ key, text: messageOf(error).replace(/\.$/, '') });
+    }
   }
   refuse('the environment is not usable', problems);
   return { values, names };
 }
 
-/** The text of a variable or of the file that it names, and the name of what gave it. */
-function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]) {
-  try {
-    if (property.airbyte_secret) return secretFrom(env, name);
-    const text = variableText(env, name);
-    if (property.type === 'array' && text !== undefined && !isJsonArray(text)) checkNames(separated(text), name);
-    return text === undefined ? undefined : { name, text };
-  } catch (error) {
-    problems.push({ key, text: messageOf(error).replace(/\.$/, '') });
-    return undefined;
-  }
+/** Throws for a text that does not fit the type. */
+function typedValue(text: string, variable: string, type = 'string'): unknown {
+  const value = () => {
+    if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
+    if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
+    if (type === 'array' && !text.trimStart().startsWith('[')) return namesIn(text, variable);
+    if (type !== 'array' && type !== 'object') return text;
+    const json = jsonOf(text);
+    return (type === 'array' ? Array.isArray(json) : isObject(json)) ? json : undefined;
+  };
+  const typed = value();
+  if (typed === undefined) throw configError(`${variable} is not usable, wanted ${FORMS[type]}.`);
+  return typed;
 }
 
-function checkNames(names: readonly string[], variable: string): void {
-  if (!names.some((name) => /^["']|["']$/.test(name))) return;
-  throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);
-}
-
-function typedValue(text: string, type: string | undefined): unknown {
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
-  if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
-  if (type === 'array') return isJsonArray(text) ? json(text, Array.isArray) : separated(text);
-  if (type === 'object') return json(text, isObject);
-  return text;
-}
-
-const isJsonArray = (text: string): boolean => text.trimStart().startsWith('[');
-const separated = (text: string): string[] => text.split(',').map((part) => part.trim());
-
-function json(text: string, fits: (value: unknown) => boolean): unknown {
-  const value = jsonOf(text);
-  return fits(value) ? value : undefined;
+function namesIn(text: string, variable: string): string[] {
+  const names = text.split(',').map((part) => part.trim());
+  if (names.some((name) => /^["']|["']$/.test(name)))
+    throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);
+  return names;
 }
 
 /** The forms that a variable of each type may have. */

@@ -3,11 +3,12 @@ import schema from '../../schemas/source-config.json' with { type: 'json' };
 import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
 import type { Env } from '../base/env.ts';
-import { nfc } from '../cells/columns/groups.ts';
+import { isObject } from '../base/json.ts';
+import { MIN_KEY_LENGTH } from '../base/secrets.ts';
+import { KNOWN_COLUMNS, nfc } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/type.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { cleanBaseUrl } from './base-url.ts';
-import { columnListProblems } from './column-lists.ts';
 import { camelCase, type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
@@ -110,3 +111,47 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
     add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
   return [...out, ...columnListProblems(filled)];
 }
+
+const KNOWN = [...KNOWN_COLUMNS.values()];
+/** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
+const REQUIRED = new Set(
+  KNOWN.filter(({ required }) => required).flatMap(({ name, alternative }) => [name, alternative ?? name]),
+);
+/** Columns that may not be hashed: days, partitions and the cursor come from them. */
+const DATETIMES = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+
+/** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination. */
+function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
+  const [drop, hash] = [namesIn(filled.columns_drop), namesIn(filled.columns_hash)];
+  const types = isObject(filled.column_types) ? filled.column_types : {};
+  const problems: Problem[] = [];
+  const refuse = (key: string, names: readonly string[], text: (names: string) => string) => {
+    if (names.length > 0) problems.push({ key, text: text([...new Set(names)].join(', ')) });
+  };
+  const required = drop.filter((name) => REQUIRED.has(name));
+  refuse('columns_drop', required, (names) => {
+    return `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`;
+  });
+  const datetimes = hash.filter((name) => DATETIMES.has(name));
+  refuse('columns_hash', datetimes, (names) => {
+    return `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`;
+  });
+  const inBoth = hash.filter((name) => drop.includes(name));
+  refuse('columns_hash', inBoth, (names) => {
+    return `columns_drop and columns_hash both have ${names}, wanted one of them for each column`;
+  });
+  const typed = hash.filter((name) => Object.hasOwn(types, name) && types[name] !== 'string');
+  refuse('column_types', typed, (names) => {
+    return `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`;
+  });
+  const { hash_key: key = '' } = filled;
+  if (hash.length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return problems;
+  const why =
+    key === ''
+      ? 'is missing beside columns_hash'
+      : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
+  return [...problems, { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
+}
+
+const namesIn = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
