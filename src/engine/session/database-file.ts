@@ -1,20 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
+import { chownSync, existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
-import { codeOf, configError, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { nameTemporary, OWNER_FILE, PERMISSIONS, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { checkLocalPath } from '../../fs/local-path.ts';
 import { setMode } from '../../fs/permissions.ts';
 
 export const REWRITING = '.rewriting';
 
 /** Which file of the machine is at a path, by whatever link; undefined if there is none. */
 export function fileAt(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev}-${found.ino}`;
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat && `${stat.dev}-${stat.ino}`;
 }
 
 /** The database files that this process has open. */
@@ -43,23 +42,6 @@ export function realFile(path: string): string {
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
-/**
- * Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log
- * elsewhere.
- */
-export function checkDatabasePath(file: string): void {
-  checkLocalPath(file);
-  if (!resolve(file).includes('?')) return;
-  throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
-}
-
-/** Throws UserError for a pipe, which DuckDB would wait for without end, and for a device. */
-export function checkIsFile(file: string): void {
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined || found.isFile() || found.isDirectory()) return;
-  throw configError(`${file} is a pipe or a device, not a file: give another path.`, { where: { file } });
-}
-
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
 /** Removes a database with its write-ahead log; the caller holds the lock of the file that they belong to. */
@@ -67,35 +49,18 @@ export function removeDatabase(path: string): void {
   for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
 }
 
-const SPILL = '.tmp';
+const SPILL = '.tmp-';
 
-/** Where DuckDB spills what does not fit into memory: a folder for each reader, since all name their files alike. */
-export const spillFolder = (file: string, { isShared = false } = {}): string =>
-  `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
+/** Where an engine spills what does not fit into memory: each into a folder of its own, since all name their files alike. */
+export const spillFolder = (file: string): string => `${file}${SPILL}${randomBytes(6).toString('hex')}`;
 
-/** The folders in which runs have spilled what they read from a file, or wrote into it. */
-function spilledFolders(file: string): string[] {
-  const own = basename(spillFolder(file));
-  const isOwn = (name: string) => name.startsWith(own) && /^(-[0-9a-f]{12})?$/.test(name.slice(own.length));
-  return readdirSync(dirname(file)).flatMap((name) => (isOwn(name) ? [join(dirname(file), name)] : []));
-}
-
-/** Removes what dead runs spilled. While a file is open for writing it has no readers, but some may just be ending. */
+/** Removes what dead runs spilled. While a file is open for writing it has no readers. */
 export function sweepSpilled(file: string): void {
-  for (const folder of spilledFolders(file)) {
-    try {
-      removeSpilled(folder);
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
-  }
-}
-
-function removeSpilled(folder: string): void {
-  const names = readdirSync(folder);
-  const spilled = names.filter((name) => name.startsWith('duckdb_temp_'));
-  for (const name of spilled) rmSync(join(folder, name), { force: true });
-  if (spilled.length === names.length) rmdirSync(folder);
+  const prefix = `${basename(file)}${SPILL}`;
+  const folders = readdirSync(dirname(file)).filter(
+    (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),
+  );
+  for (const name of folders) rmSync(join(dirname(file), name), { recursive: true, force: true });
 }
 
 /** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */

@@ -1,12 +1,15 @@
 // This folder: DuckDB: opening files, running statements, errors, quoting.
 
 import { rmSync } from 'node:fs';
-import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
 import { engineError, isMisread, isOutOfMemory } from './faults.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL means that it does. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
+
+/** The name of the file among the databases of its instance. */
+export const DATABASE = 'main_file';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
 
@@ -28,38 +31,25 @@ export interface EngineOptions {
   readonly mayAttach?: boolean;
 }
 
-interface Opened {
-  readonly instance: DuckDBInstance;
-  readonly connection: DuckDBConnection;
-  readonly database: string;
-  /** Ends this process's claim to the file. */
-  readonly release: () => void;
-  readonly onClose: () => void;
-}
-
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly options: EngineOptions;
   readonly file: string;
-  readonly instance: DuckDBInstance;
   /** The name of the file among the databases of the instance; statements that name no database are about it. */
-  readonly database: string;
-  readonly #release: () => void;
-  readonly #onClose: () => void;
+  readonly database = DATABASE;
+  readonly #end: () => void;
   readonly #connection: DuckDBConnection;
   #readsInParallel = true;
   #isLowOnMemory = false;
   /** The signal of the current work. */
   #signal: AbortSignal | undefined;
 
-  constructor(options: EngineOptions, { instance, connection, database, release, onClose }: Opened) {
+  /** `end` closes the connection, and ends the claim of this process to the file. */
+  constructor(options: EngineOptions, connection: DuckDBConnection, end: () => void) {
     this.file = options.file;
     this.options = options;
-    this.instance = instance;
-    this.database = database;
     this.#connection = connection;
-    this.#release = release;
-    this.#onClose = onClose;
+    this.#end = end;
   }
 
   /** Runs a statement; returns how many rows it changed. */
@@ -118,10 +108,6 @@ export class Engine {
     return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
-  interrupt(): void {
-    this.#connection.interrupt();
-  }
-
   /** Runs work under a signal, by default that of the engine. Throws UserError. */
   async guarded<T>(work: () => Promise<T>, signal = this.options.signal): Promise<T> {
     try {
@@ -135,7 +121,7 @@ export class Engine {
   /** Runs work under a signal: an abort interrupts the current statement, and no further one begins. */
   async withSignal<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted();
-    const interrupt = () => this.interrupt();
+    const interrupt = () => this.#connection.interrupt();
     const outer = this.#signal;
     signal?.addEventListener('abort', interrupt);
     this.#signal = signal ?? outer;
@@ -203,18 +189,13 @@ export class Engine {
     });
   }
 
-  /** Moves the write-ahead log into the file. */
-  async checkpoint(): Promise<void> {
-    await this.run(`CHECKPOINT ${this.database}`);
-  }
-
   /**
    * Moves the write-ahead log into the file, and removes it. What a checkpoint leaves of it is the beginning of a
    * transaction whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file
    * of this name. Called between transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.checkpoint();
+    await this.run(`CHECKPOINT ${this.database}`);
     rmSync(`${this.file}.wal`, { force: true });
   }
 
@@ -231,10 +212,7 @@ export class Engine {
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
-      this.#connection.closeSync();
-      this.instance.closeSync();
-      this.#release();
-      this.#onClose();
+      this.#end();
     }
   }
 }

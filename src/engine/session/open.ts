@@ -4,10 +4,9 @@ import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, transientError } from '../../base/errors.ts';
 import { doubling, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
+import { checkLocalPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
-  checkDatabasePath,
-  checkIsFile,
   claimFile,
   fileAt,
   makeFile,
@@ -18,11 +17,9 @@ import {
   sweepNewFiles,
   sweepSpilled,
 } from './database-file.ts';
-import { Engine, type EngineOptions } from './engine.ts';
+import { DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isLocked } from './faults.ts';
 
-/** The name of the file among the databases of its instance. */
-const DATABASE = 'main_file';
 /** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**
@@ -34,7 +31,7 @@ const NO_JOINING = 0;
 
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  if (options.readOnly !== true) checkDatabasePath(options.file);
+  if (options.readOnly !== true) checkLocalPath(options.file);
   const engine = await openEngine(options);
   try {
     return await engine.guarded(() => work(engine));
@@ -49,15 +46,20 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);
-  const onClose = holdPrivateUmask();
+  const dropUmask = holdPrivateUmask();
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
+  const end = () => {
+    connection?.closeSync();
+    instance?.closeSync();
+    release?.();
+    dropUmask();
+  };
   try {
-    checkIsFile(file);
     instance = await createInstance({ ...options, file });
     connection = await instance.connect();
     const mayWrite = options.readOnly !== true;
     if (mayWrite && !existsSync(file)) await makeFile(connection, file, options.columns ?? 0);
-    release = await attach(connection, DATABASE, { ...options, file });
+    release = await attach(connection, { ...options, file });
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
     if (!mayWrite && options.mayAttach !== true) await connection.run('SET enable_external_access = false');
@@ -67,23 +69,20 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
-    return new Engine({ ...options, file }, { instance, connection, database: DATABASE, release, onClose });
+    return new Engine({ ...options, file }, connection, end);
   } catch (error) {
-    connection?.closeSync();
-    instance?.closeSync();
-    release?.();
-    onClose();
+    end();
     options.signal?.throwIfAborted();
     throw engineError(error, file);
   }
 }
 
-function createInstance({ file, memoryLimit, readOnly }: EngineOptions): Promise<DuckDBInstance> {
+function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBInstance> {
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     memory_limit: memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
-    temp_directory: spillFolder(file, { isShared: readOnly === true }),
+    temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
   }).catch(() => {
@@ -103,7 +102,7 @@ const LONGEST_RETRY_MS = 1_000;
  * Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim
  * to it.
  */
-export async function attach(connection: DuckDBConnection, database: string, o: EngineOptions): Promise<() => void> {
+async function attach(connection: DuckDBConnection, o: EngineOptions): Promise<() => void> {
   // Without the type DuckDB would open a CSV or JSON file as a view in memory, and loaded rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const pauses = doubling({ waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
@@ -117,13 +116,13 @@ export async function attach(connection: DuckDBConnection, database: string, o: 
     }
     let isAttached = false;
     try {
-      await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
+      await connection.run(`ATTACH ${literal(o.file)} AS ${DATABASE} (${how})`);
       isAttached = o.readOnly === true || fileAt(o.file) === before;
       if (isAttached) return release;
       // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of
       // the former file.
       locked = transientError(`${o.file} was replaced while it was opened: run again.`);
-      await connection.run(`DETACH ${database}`);
+      await connection.run(`DETACH ${DATABASE}`);
     } catch (error) {
       if (!isLocked(error)) throw error;
       locked = error;

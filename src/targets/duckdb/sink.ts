@@ -8,12 +8,13 @@ import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { configError, messageOf } from '../../base/errors.ts';
 import { rescuedCells } from '../../engine/rows/counts.ts';
-import { checkDatabasePath, fileExists } from '../../engine/session/database-file.ts';
+import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { checkLocalPath } from '../../fs/local-path.ts';
 import { type Commit, finishUnchanged, planBatch, planSnapshot, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import { removedWarning } from '../../table/differences.ts';
@@ -28,7 +29,7 @@ import { addRecords, RUNS } from './record-tables.ts';
 import { rowsOfDays, storeBatch, storeSnapshot } from './store-batch.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
-  checkDatabasePath(file);
+  checkLocalPath(file);
   checkCanWrite(file);
   if (!fileExists(file)) return new DuckDbSink(file, undefined, options);
   const stored = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -79,22 +78,4 @@ describe('a location that does not exist or is of another kind', () => {
     expect(stderr).toContain(` ${file} cannot be written (ENOTDIR): a part of its path is no folder, give another`);
     expect(readFileSync(file, 'utf8')).toBe('notes');
   });
-
-  it.runIf(process.platform === 'linux').each(['duckdb'])(
-    '%s: a pipe or a device is refused, and not waited for',
-    async (target) => {
-      const pipe = join(folder, `${target}.pipe`);
-      execFileSync('mkfifo', [pipe]);
-      for (const path of [pipe, '/dev/null']) {
-        for (const argv of [
-          ['verify', target, path],
-          ['sync', target, path],
-          ['compact', target, path],
-        ]) {
-          const message = `${path} is a pipe or a device, not a file: give another path.`;
-          expect(await runHere(argv, { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
-        }
-      }
-    },
-  );
 });

@@ -49,7 +49,11 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     const run = '_dfinery/tmp/dfinery-files-abcdef';
     const left =
       name === 'duckdb'
-        ? ['.events.duckdb.0123456789ab.tmp', 'events.duckdb.rewriting', 'events.duckdb.tmp/duckdb_temp_storage-0.tmp']
+        ? [
+            '.events.duckdb.0123456789ab.tmp',
+            'events.duckdb.rewriting',
+            'events.duckdb.tmp-0123456789ab/duckdb_temp_storage-0.tmp',
+          ]
         : [`lake/${run}/engine.tmp/x`, `lake/${run}/r0123456789abcdef.lease`];
     if (name === 'delta') left.push(`lake/events/event_date=${D1}/part-00000000-0000-4000-8000-000000000000.parquet`);
     const folder = dirname(place.root);
