@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';
-import type { FilesFormat } from './files/format.ts';
+import { type FilesFormat, STATE_FILE } from './files/format.ts';
 
 /** Makes a target of one Parquet file a day. */
 function filesTarget(
@@ -48,7 +48,7 @@ export function targetAt(path: string): string | undefined {
   try {
     const stat = statSync(path);
     if (stat.isFile()) return startsAs(path, MAGIC, MAGIC_AT) ? 'duckdb' : undefined;
-    if (existsSync(join(path, '_dfinery.json'))) return 'parquet';
+    if (existsSync(join(path, STATE_FILE))) return 'parquet';
     return existsSync(join(path, 'events', '_delta_log')) ? 'delta' : undefined;
   } catch {
     return undefined;

@@ -15,15 +15,16 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { filesError, folderError, noTableError } from '../failures.ts';
 import { fetchColumns } from './fetch-columns.ts';
-import type {
-  CommitChange,
-  DayFile,
-  FilesFormat,
-  FilesLog,
-  FilesOptions,
-  NewFile,
-  OpenMode,
-  Version,
+import {
+  type CommitChange,
+  type DayFile,
+  type FilesFormat,
+  type FilesLog,
+  type FilesOptions,
+  type NewFile,
+  type OpenMode,
+  STATE_FILE,
+  type Version,
 } from './format.ts';
 import {
   describeFile,
@@ -74,20 +75,19 @@ export class FilesPlace {
   static async open(format: FilesFormat, options: FilesOptions, purpose: OpenMode): Promise<FilesPlace> {
     const storage = await format.storageOf(options);
     const mode = purpose === 'read' && format.hasUnfinishedPurge?.(storage) === true ? 'rewrite' : purpose;
-    const opened: Partial<Opened> & Pick<Opened, 'storage'> = { storage };
     const { workFolder } = storage;
+    let run: RunFolder | undefined;
+    let engine: Engine | undefined;
     try {
       if (mode === 'rewrite' && workFolder !== undefined && !(await hasFiles(storage))) {
         throw noTableError(options.place);
       }
       if (mode === 'load' && workFolder !== undefined) await format.refuseForeign(storage);
-      const run =
+      run =
         mode === 'read' || workFolder === undefined
           ? await RunFolder.open(options.spoolDir, options.clock, 'files')
           : await RunFolder.open(workFolder, options.clock, 'files', folderError);
-      Object.assign(opened, { run });
-      const engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
-      Object.assign(opened, { engine });
+      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
       const log = format.logOf({ storage, engine, folder: run.path }, options, mode);
@@ -95,7 +95,7 @@ export class FilesPlace {
       if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.place);
       return new FilesPlace(options.place, format, { storage, run, engine }, log);
     } catch (error) {
-      await closeAll(opened);
+      await closeAll({ storage, run, engine });
       throw error;
     }
   }
@@ -233,7 +233,7 @@ interface Rewrite {
   readonly profiles?: StoredProfiles;
 }
 
-async function closeAll({ engine, storage, run }: Partial<Opened>): Promise<void> {
+async function closeAll({ storage, run, engine }: { [part in keyof Opened]: Opened[part] | undefined }): Promise<void> {
   await engine?.close();
   storage?.close();
   await run?.remove();
@@ -241,7 +241,7 @@ async function closeAll({ engine, storage, run }: Partial<Opened>): Promise<void
 
 async function hasFiles(storage: Storage): Promise<boolean> {
   for await (const _ of storage.list(EVENTS.name)) return true;
-  return (await storage.read('_dfinery.json')) !== undefined;
+  return (await storage.read(STATE_FILE)) !== undefined;
 }
 
 /** Opens a place, runs work and closes it. Throws UserError. */

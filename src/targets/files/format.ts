@@ -13,6 +13,9 @@ import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
 
+/** What a Parquet folder holds, beside its files; from the root of the storage. A Delta table has a log. */
+export const STATE_FILE = '_dfinery.json';
+
 /** The file with all rows of a day, or of the profiles. */
 export interface DayFile {
   /** Of the profiles: the day of their receipt. */

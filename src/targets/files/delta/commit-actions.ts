@@ -8,7 +8,7 @@ import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { Change, DayFile, FilesChange, NewFile } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
-import { checked, damagedError, parseJson } from '../stored-parts.ts';
+import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';

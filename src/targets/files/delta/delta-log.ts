@@ -10,7 +10,7 @@ import { nextChange, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { type DayFile, type FilesOptions, type LogParts, LostRace, type OpenMode, type Version } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
-import { damagedError } from '../stored-parts.ts';
+import { damagedError } from '../stored-state.ts';
 import { commitActions, DEFAULT_RETENTION_MS, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateOf } from './delta-state.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';

@@ -7,7 +7,7 @@ import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
-import type { Version } from '../format.ts';
+import { STATE_FILE, type Version } from '../format.ts';
 import {
   columnsOfFiles,
   describeFile,
@@ -16,7 +16,7 @@ import {
   readMetadata,
   rowsOfFile,
 } from '../parquet-file.ts';
-import { receiptOf, storedProfilesOf } from '../stored-parts.ts';
+import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
   columnFacts,
   dayFile,
@@ -24,7 +24,6 @@ import {
   type FolderState,
   folderFrom,
   PROFILES_FILE,
-  STATE_FILE,
   schemaOf,
 } from './folder-state.ts';
 

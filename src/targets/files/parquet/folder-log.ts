@@ -24,10 +24,11 @@ import {
   foreignError,
   type LogParts,
   type OpenMode,
+  STATE_FILE,
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
 import { DAY_FOLDER, type FolderVersion, readFolder } from './folder-files.ts';
-import { DATA_FILE, dayFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE, STATE_FILE } from './folder-state.ts';
+import { DATA_FILE, dayFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 const TEMPORARY = /^\.[^/]+\.tmp$/;

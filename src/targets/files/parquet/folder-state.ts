@@ -3,21 +3,30 @@ import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { parseState } from '../../../extract/export-state.ts';
 import { profilesOf, type RunRecord, type StoredProfiles, type TableState } from '../../../table/place-state.ts';
-import { receiptsOf, type StoredReceipt } from '../../../table/receipts.ts';
+import type { StoredReceipt } from '../../../table/receipts.ts';
 import type { DayFile } from '../format.ts';
 import { columnsOfFiles, dayFolder } from '../parquet-file.ts';
-import { changesOf, checked, columnsOf, parseJson, receiptOf, refuseNewer, storedProfilesOf } from '../stored-parts.ts';
+import {
+  checked,
+  parseJson,
+  receiptOf,
+  refuseNewer,
+  type StoredState,
+  stateFrom,
+  storedProfilesOf,
+  storedState,
+} from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
-export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = '_dfinery/lock';
 /** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
 export const PURGE_NOTE = '_dfinery/purge.jsonl';
 export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 export const dayFile = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
+
+const FORMAT_VERSION = 1;
 
 /** A file of a folder: of a day, or of the profiles. */
 export interface FolderFile extends DayFile {
@@ -55,13 +64,8 @@ interface StoredFile extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 's
   readonly written_at: string;
 }
 
-interface StoredFolder {
-  readonly timezone: string | null;
-  readonly columns: unknown;
-  readonly cursor: unknown;
-  readonly changes: unknown;
+interface StoredFolder extends StoredState {
   readonly last_run?: RunRecord;
-  readonly suppression_length?: number;
   readonly profiles?: StoredProfiles & { readonly file?: StoredFile };
   readonly days: readonly (StoredReceipt & { readonly file?: StoredFile })[];
 }
@@ -85,11 +89,10 @@ const fileOf = (
 
 /** The text of `_dfinery.json`. */
 export function folderText({ state, files, profiles: profilesFile }: FolderState): string {
-  const { timezone, columns, receipts, exportState, changes, lastRun, suppressionLength, profiles } = state;
-  const stored: StoredFolder & { readonly v: 1; readonly writer: string } = {
-    ...{ v: 1, writer: VERSION, timezone, columns, cursor: exportState ?? null, changes },
+  const { receipts, lastRun, profiles } = state;
+  const stored: StoredFolder & { readonly v: number; readonly writer: string } = {
+    ...{ v: FORMAT_VERSION, writer: VERSION, ...storedState(state) },
     ...(lastRun !== undefined && { last_run: lastRun }),
-    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
     ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(profilesFile) } }),
     days: [...receipts.values()].map((receipt) => ({ ...receipt, ...fileMember(files.get(receipt.day)) })),
   };
@@ -99,31 +102,20 @@ export function folderText({ state, files, profiles: profilesFile }: FolderState
 /** Throws a configuration failure for a text that this program cannot have written. */
 export function folderFrom(text: string, where: string): FolderState {
   const value = parseJson(text, where);
-  refuseNewer(value, 1, where);
+  refuseNewer(value, FORMAT_VERSION, where);
   const stored = checked<StoredFolder>(validFolder, value, where);
-  const { timezone, cursor, last_run: lastRun, suppression_length: suppressionLength } = stored;
+  const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
   const profiles = storedProfilesOf(stored.profiles, where);
-  const state: TableState = {
-    timezone,
-    columns: columnsOf(stored.columns, where),
-    receipts: receiptsOf(stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where))),
-    exportState: cursor == null ? undefined : parseState(cursor),
-    changes: changesOf(stored.changes, where),
-    ...(lastRun !== undefined && { lastRun }),
-    ...(suppressionLength !== undefined && { suppressionLength }),
-    ...(profiles !== undefined && { profiles }),
-  };
+  const state = { ...stateFrom(stored, receipts, where), profiles, lastRun: stored.last_run };
+
   const columns = namesOf(columnsOfFiles(state));
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, fileOf(file, day, dayFile(day), columns)]],
   );
   const [table, profilesFile] = [profilesOf(state), stored.profiles?.file];
-  return {
-    ...{ state, files: new Map(files) },
-    ...(table !== undefined &&
-      profilesFile !== undefined &&
-      profiles !== undefined && {
-        profiles: fileOf(profilesFile, profiles.receipt.day, PROFILES_FILE, namesOf(columnsOfFiles(table))),
-      }),
-  };
+  if (profiles === undefined || table === undefined || profilesFile === undefined)
+    return { state, files: new Map(files) };
+  const columnsOfProfiles = namesOf(columnsOfFiles(table));
+  const profilesFileOnDisk = fileOf(profilesFile, profiles.receipt.day, PROFILES_FILE, columnsOfProfiles);
+  return { state, files: new Map(files), profiles: profilesFileOnDisk };
 }

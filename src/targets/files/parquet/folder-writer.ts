@@ -6,7 +6,7 @@ import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, withRows } from '../../../table/receipts.ts';
-import type { Change, LogParts, NewFile } from '../format.ts';
+import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
 import {
@@ -16,7 +16,6 @@ import {
   folderText,
   PROFILES_FILE,
   PURGE_NOTE,
-  STATE_FILE,
   schemaOf,
 } from './folder-state.ts';
 

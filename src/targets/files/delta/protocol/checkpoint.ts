@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
 import { OWNER_FILE } from '../../../../fs/atomic-file.ts';
-import { parseJson } from '../../stored-parts.ts';
+import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, type LogFolder, parseAction } from './entry.ts';
 
 /** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */

@@ -7,7 +7,7 @@ import { firstProblem } from '../../../../base/validator.ts';
 import type { Table } from '../../../../table/tables.ts';
 import type { LogParts } from '../../format.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
-import { damagedError, parseJson } from '../../stored-parts.ts';
+import { damagedError, parseJson } from '../../stored-state.ts';
 
 /** Where the log of a table is, with the means to work on it. */
 export interface LogFolder extends LogParts {

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { damagedError } from '../../stored-parts.ts';
+import { damagedError } from '../../stored-state.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import {
   type Action,
