@@ -54,13 +54,9 @@ export interface Backoff {
 }
 
 /** Pauses between attempts: exponential with full jitter. */
-export function* jittered(backoff: Backoff, random: Random): Generator<number> {
-  for (let attempt = 1; attempt < backoff.attempts; attempt++) yield pauseAfter(attempt, backoff, random);
-}
-
-/** The pause after the given attempt (from 1). */
-function pauseAfter(attempt: number, { baseMs, capMs }: Backoff, random: Random): number {
-  return Math.round(random() * Math.min(capMs, baseMs * 2 ** (attempt - 1)));
+export function* jittered({ attempts, baseMs, capMs }: Backoff, random: Random): Generator<number> {
+  for (let pause = 1; pause < attempts; pause++)
+    yield Math.round(random() * Math.min(capMs, baseMs * 2 ** (pause - 1)));
 }
 
 /**
@@ -71,11 +67,7 @@ export function* doubling({
   waitMs,
   pauseMs,
   maxPauseMs,
-}: {
-  readonly waitMs: number;
-  readonly pauseMs: number;
-  readonly maxPauseMs: number;
-}): Generator<number> {
+}: Readonly<Record<'waitMs' | 'pauseMs' | 'maxPauseMs', number>>): Generator<number> {
   let next = pauseMs;
   for (let left = waitMs; left > 0; ) {
     const pause = Math.min(next, maxPauseMs, left);

@@ -13,16 +13,10 @@ import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
-import { type DayDownload, hasOtherFilters, type PriorReceipt, type RunProgress } from './receipt.ts';
+import { type DayBatch, type DayDownload, hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
 import type { ExtractDeps } from './session.ts';
 import { removeFiles, sweepRunFolders } from './spool.ts';
-
-/** Days that are committed together, in order; one day if it may share rows with its neighbours. */
-export interface DayBatch {
-  readonly days: readonly DayDownload[];
-  readonly facts: RunProgress;
-}
 
 /** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
@@ -194,7 +188,7 @@ async function* batches(
   async function* flush() {
     const days = batch.drain();
     if (days.length === 0) return;
-    yield { days, facts: outcome.progress(run, deps.clock.now()) };
+    yield { days, progress: outcome.progress(run, deps.clock.now()) };
     for (const { files } of days) await removeFiles(files);
   }
 }

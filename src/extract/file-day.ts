@@ -3,113 +3,130 @@ import { stat } from 'node:fs/promises';
 import { addDays, type Day } from '../base/days.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { ColumnEdits } from '../cells/columns/column-edits.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
+import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/download.ts';
-import { toDateOf } from './export-request.ts';
+import { hashedColumns, hashesOf, type RequestSettings, toDateOf } from './export-request.ts';
+import { checkState, isEndIncluded } from './export-state.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import { type CheckedFile, type DayDownload, dayDownload, type PriorReceipt } from './receipt.ts';
-import type { RunFolder } from './spool.ts';
+import {
+  type CheckedFile,
+  type DayBatch,
+  dayDownload,
+  type ExportState,
+  type PriorReceipt,
+  type RunProgress,
+} from './receipt.ts';
+import { editsOf } from './session.ts';
+import { RunFolder } from './spool.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a download.
 
 const READ_BYTES = 1 << 20;
 
-export interface FileDayOptions {
-  /** Keeps the checked copy. */
-  readonly folder: RunFolder;
-  /** Hash of the filters with which the file is taken to be exported. */
-  readonly filters: string;
-  readonly timezone: string | undefined;
-  readonly edits: ColumnEdits | undefined;
+export interface FileDay {
+  readonly file: string;
+  readonly day: Day;
+  readonly settings: RequestSettings & Pick<SourceConfig, 'timezone' | 'historyDays' | 'toDateInclusive' | 'spoolDir'>;
+  /** What the place has stored of earlier loads, and of this day. */
+  readonly state: ExportState | undefined;
+  readonly stored: PriorReceipt | undefined;
   readonly suppression: Suppression | undefined;
-  /** Whether an export includes its `to_date`; undefined while it is not known. */
-  readonly toDateInclusive: boolean | undefined;
-  /** False if the files of the service end without a line end. */
-  readonly finalNewline: boolean | undefined;
-  /** Time now (ms since 1970). */
-  readonly now: number;
-  readonly signal: AbortSignal;
 }
 
-/** Throws a configuration failure for a day that a sync can still load, or has loaded. */
-export function checkNeedsFile(
-  day: Day,
-  stored: PriorReceipt | undefined,
-  { now, historyDays }: { readonly now: number; readonly historyDays: number },
-): void {
+/**
+ * Checks a file as the export of a day, and calls `store` with a checked copy. Throws a configuration failure for a day
+ * that a sync can still load, for a file that is not whole, not of the day, or has fewer rows than are stored, and what
+ * `store` throws.
+ */
+export async function loadFileDay<T>(
+  fileDay: FileDay,
+  { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
+  store: (batch: DayBatch) => Promise<T>,
+): Promise<T> {
+  const { file, day, settings, state, stored } = fileDay;
+  const now = clock.now();
+  const hashes = hashesOf(settings);
+  checkState(state, hashes, { now, fullRefresh: false });
+  checkNeedsFile(fileDay, now);
+  const requestedAt = await requestedAtOf(fileDay, now);
+  const folder = await RunFolder.open(settings.spoolDir, clock, 'spool');
+  try {
+    const download = dayDownload([await copyChecked(fileDay, folder, signal)], {
+      day,
+      to_date: toDateOf(day, isEndIncluded(settings, state)),
+      requested_at: new Date(requestedAt).toISOString(),
+      is_over: true,
+      filters: hashes.filters,
+      exports: 0,
+      verified_at: new Date(now).toISOString(),
+      source: 'file',
+    });
+    const { rows } = download.receipt;
+    const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
+    if (rows < before)
+      throw refusal(
+        fileDay,
+        `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`,
+      );
+    const progress: RunProgress = {
+      now,
+      start: state?.start_date ?? day,
+      hashes,
+      hashing: hashedColumns(settings),
+      appends: false,
+      rewrites: true,
+      gaps: [],
+      toDateInclusive: undefined,
+      finalNewline: undefined,
+    };
+    return await store({ days: [download], progress });
+  } finally {
+    await folder.remove();
+  }
+}
+
+const refusal = ({ file, day }: FileDay, message: string, cause?: unknown) =>
+  configError(message, { cause, where: { file, day } });
+
+function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
   const isLoaded = stored?.is_over === true && stored.pruned !== true;
-  if (day < oldestDay(now, historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
+  if (day < oldestDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
   throw configError(`${day} ${why}: read it again with sync … --from ${day} --to ${day}.`, { where: { day } });
 }
 
-/** Checks a file as the export of a day, and copies it. Throws a configuration failure for one that is not whole, or not of the day. */
-export async function dayFromFile(file: string, day: Day, options: FileDayOptions): Promise<DayDownload> {
-  const { now, signal, filters } = options;
-  const where = { file, day };
-  const modified = await modifiedAt(file);
-  if (modified > now)
-    throw configError(`${file} was changed in the future: set its time, or the clock, right.`, { where });
-  if (day > lastDayOver(modified)) {
-    const at = new Date(modified).toISOString().slice(0, 16);
-    throw configError(`${file} was last changed at ${at} UTC, when ${day} was not over: rows may be missing.`, {
-      where,
-    });
-  }
-  const copy = await copyChecked(file, options).catch((error) => {
-    signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw configError(`${file} is no whole export: ${error.sentence}.`, { where });
-    if (error instanceof UnusableCsv) throw configError(`${file} has ${error.fault}: convert it first.`, { where });
-    if (codeOf(error) === undefined) throw error;
-    throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error, where });
+/** The instant of the file's last change (ms since 1970), at which the day must be over. */
+async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
+  const { file, day } = fileDay;
+  const { mtimeMs } = await stat(file).catch((error: unknown) => {
+    throw refusal(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });
-  const { scan } = copy;
-  if (!scan.finalNewline && options.finalNewline !== false) {
-    throw configError(`The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`, {
-      where,
-    });
-  }
-  if (!scan.columns.some((column) => isAbout(day, column))) {
-    throw configError(`${file} has no system column whose first and last time are of ${day}: is it of another day?`, {
-      where,
-    });
-  }
-  return dayDownload([copy], {
-    day,
-    to_date: toDateOf(day, options.toDateInclusive),
-    requested_at: new Date(modified).toISOString(),
-    is_over: true,
-    filters,
-    exports: 0,
-    verified_at: new Date(now).toISOString(),
-    source: 'file',
-  });
+  if (mtimeMs > now) throw refusal(fileDay, `${file} was changed in the future: set its time, or the clock, right.`);
+  if (day <= lastDayOver(mtimeMs)) return mtimeMs;
+  const at = new Date(mtimeMs).toISOString().slice(0, 16);
+  throw refusal(fileDay, `${file} was last changed at ${at} UTC, when ${day} was not over: rows may be missing.`);
 }
 
-/** Throws a configuration failure for a file with fewer rows than a place has of its day. */
-export function checkNotFewer(file: string, { receipt: { day, rows } }: DayDownload, stored: PriorReceipt | undefined) {
-  const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
-  if (rows >= before) return;
-  const message = `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`;
-  throw configError(message, { where: { file, day } });
-}
-
-async function modifiedAt(file: string): Promise<number> {
-  try {
-    return (await stat(file)).mtimeMs;
-  } catch (error) {
-    throw configError(`${file} cannot be read: ${messageOf(error)}`, { cause: error, where: { file } });
-  }
-}
-
-async function copyChecked(file: string, options: FileDayOptions): Promise<CheckedFile> {
-  const { timezone, edits, suppression: dropRows, signal, folder } = options;
+async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
+  const { file, day, settings, state, suppression: dropRows } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const scan = { timezone, requireSystem: true, dropRows, edits };
-  return checkBody(bytes, await folder.newFile(), { scan, signal });
+  const scan = { timezone: settings.timezone, requireSystem: true, dropRows, edits: editsOf(settings) };
+  const copy = await checkBody(bytes, await folder.newFile(), { scan, signal }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    if (error instanceof MalformedCsv) throw refusal(fileDay, `${file} is no whole export: ${error.sentence}.`);
+    if (error instanceof UnusableCsv) throw refusal(fileDay, `${file} has ${error.fault}: convert it first.`);
+    if (codeOf(error) === undefined) throw error;
+    throw refusal(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
+  });
+  const { finalNewline, columns } = copy.scan;
+  if (!finalNewline && state?.final_newline !== false)
+    throw refusal(fileDay, `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
+  if (columns.some((column) => isAbout(day, column))) return copy;
+  throw refusal(fileDay, `${file} has no system column whose first and last time are of ${day}: is it of another day?`);
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */

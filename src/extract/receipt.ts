@@ -145,6 +145,12 @@ export interface RunProgress {
   readonly appends: boolean;
 }
 
+/** Days that are committed together, in order; one day if it may share rows with its neighbours. */
+export interface DayBatch {
+  readonly days: readonly DayDownload[];
+  readonly progress: RunProgress;
+}
+
 /** What a place stores of a receipt, as far as plans and states need it. */
 export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
   /** Hash of the filters; undefined: those of the state. */

@@ -89,7 +89,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   };
   // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
   const { extractDays } = await import('../extract/extract.ts');
-  for await (const { days, facts: progress } of extractDays(plan, deps)) {
+  for await (const { days, progress } of extractDays(plan, deps)) {
     try {
       await store(days, progress);
     } catch (error) {

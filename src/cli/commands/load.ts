@@ -2,12 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
-import { hashedColumns, hashesOf } from '../../extract/export-request.ts';
-import { checkState, isEndIncluded } from '../../extract/export-state.ts';
-import { checkNeedsFile, checkNotFewer, dayFromFile } from '../../extract/file-day.ts';
-import type { RunProgress } from '../../extract/receipt.ts';
-import { editsOf } from '../../extract/session.ts';
-import { RunFolder } from '../../extract/spool.ts';
+import { loadFileDay } from '../../extract/file-day.ts';
 import type { Commit } from '../../table/batch.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -64,41 +59,9 @@ async function loadDay(
   config: ReturnType<CliConfiguration['settings']> & Pick<CliConfiguration, 'ledgerDir'>,
   { clock, signal }: Context,
 ): Promise<Commit> {
-  const now = clock.now();
   const suppression = suppressionOf(config);
-  const { exportState, receipts, suppressionLength = 0 } = sink.state ?? {};
+  const { exportState: state, receipts, suppressionLength = 0 } = sink.state ?? {};
   requireSuppression('The place', suppressionLength, suppression);
-  const hashes = hashesOf(config);
-  checkState(exportState, hashes, { now, fullRefresh: false });
-  const stored = receipts?.get(day);
-  checkNeedsFile(day, stored, { now, historyDays: config.historyDays });
-  const folder = await RunFolder.open(config.spoolDir, clock, 'spool');
-  try {
-    const download = await dayFromFile(file, day, {
-      folder,
-      filters: hashes.filters,
-      timezone: config.timezone,
-      edits: editsOf(config),
-      suppression,
-      toDateInclusive: isEndIncluded(config, exportState),
-      finalNewline: exportState?.final_newline,
-      now,
-      signal,
-    });
-    checkNotFewer(file, download, stored);
-    const run: RunProgress = {
-      now,
-      start: exportState?.start_date ?? day,
-      hashes,
-      hashing: hashedColumns(config),
-      appends: false,
-      rewrites: true,
-      gaps: [],
-      toDateInclusive: undefined,
-      finalNewline: undefined,
-    };
-    return await sink.commit([download], run, signal);
-  } finally {
-    await folder.remove();
-  }
+  const fileDay = { file, day, settings: config, state, stored: receipts?.get(day), suppression };
+  return loadFileDay(fileDay, { clock, signal }, ({ days, progress }) => sink.commit(days, progress, signal));
 }

@@ -7,9 +7,9 @@ import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { stateAfter } from '../../../src/extract/export-state.ts';
-import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
+import { extractDays } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
-import type { DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
+import type { DayBatch, DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/session.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
@@ -267,10 +267,10 @@ class FakeTarget {
     return { state: this.state, receipts: new Map(stored) };
   }
 
-  async commit({ days, facts }: DayBatch): Promise<void> {
+  async commit({ days, progress }: DayBatch): Promise<void> {
     this.commits.push(days.map(({ receipt }) => receipt.day));
     for (const download of days) await this.#replace(download);
-    this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, facts))) as ExportState;
+    this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, progress))) as ExportState;
   }
 
   async #replace({ receipt, files, mayShareRows }: DayDownload): Promise<void> {
