@@ -158,28 +158,30 @@ interface Rewriting extends Omit<FileSource, 'query'> {
 
 /** Writes a file anew, with the columns of a table in their types, without the rows that leave. */
 export async function rewriteParquet(engine: Engine, rewriting: Rewriting, path: string): Promise<WrittenFile> {
-  const { local, table, isUniform, without, rows } = rewriting;
-  const conformed = selectConformed(local, await describeFile(engine, local), table, isUniform);
-  const query = without === undefined ? conformed : `SELECT * FROM (${conformed}) WHERE NOT ${without}`;
+  const { local, table, isUniform, without = 'false', rows } = rewriting;
+  const inFile = await describeFile(engine, local);
+  const names = new Set(inFile.map(({ name }) => name));
+  const kept = columnsOfFiles(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
+  // The condition may be about a column that the file lacks.
+  const conformed = selectConformed(local, inFile, table);
+  const query = `SELECT ${kept.join(', ')} FROM (${conformed}) WHERE NOT ${without}`;
   const written = await writeParquet(engine, { ...rewriting, query }, path);
   if (written.rows === rows) return written;
   throw new RangeError(`${local} came to ${written.rows} rows instead of ${rows}`);
 }
 
 /**
- * The SELECT of the rows of a file, with columns in the types of a table: a value of an earlier, narrower type is
- * widened. A column that the file lacks is NULL, or left out unless `isUniform`. `inFile`: the columns in the file.
+ * The SELECT of the rows of a file, with all columns of a table in their types: a value of an earlier, narrower type is
+ * widened, and a column that the file lacks is NULL. `inFile`: the columns in the file.
  */
 export function selectConformed(
   path: string,
   inFile: readonly DescribedColumn[],
   { columns, timezone }: Columns,
-  isUniform = true,
 ): string {
   const zone = zoneOf(timezone);
   const stored = new Map(inFile.map(({ name, type }) => [name, columnTypeOf(type)]));
-  const kept = typedColumns(columns).filter(({ name }) => isUniform || stored.has(name));
-  const values = kept.map(({ name, type }) => {
+  const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
     const value = before === undefined ? 'NULL' : sqlWiden(identifier(name), before, type, zone);
     return `${castToColumn(value, type, zone)} AS ${identifier(name)}`;
