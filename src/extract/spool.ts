@@ -4,22 +4,24 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
-import { acquireLease, isLeased, type Lease, leaseOf } from '../fs/lock.ts';
+import { hasLiveOwner, LockFile } from '../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../fs/permissions.ts';
 import type { CheckedOutput } from '../service/export/download.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
+/** A lock in the folder of a run, which shows that it is alive. */
+const LEASE = 'run.lease';
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
 const GRACE_MS = 60_000;
 
 /** A temporary folder of one run under the spool directory. If the run dies, the next run removes it. */
 export class RunFolder {
   readonly path: string;
-  readonly #lease: Lease;
+  readonly #lease: LockFile;
   readonly #errorOf: (error: unknown) => unknown;
   #files = 0;
 
-  private constructor(path: string, lease: Lease, errorOf: (error: unknown) => unknown) {
+  private constructor(path: string, lease: LockFile, errorOf: (error: unknown) => unknown) {
     this.path = path;
     this.#lease = lease;
     this.#errorOf = errorOf;
@@ -39,7 +41,8 @@ export class RunFolder {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
-      return new RunFolder(path, acquireLease(path, clock), (error) => errorOf(error, root));
+      const lock = { what: `the folder ${path}`, clock, waitMs: 0 };
+      return new RunFolder(path, await LockFile.acquire(join(path, LEASE), lock), (error) => errorOf(error, root));
     } catch (error) {
       throw errorOf(error, root);
     }
@@ -62,7 +65,7 @@ export class RunFolder {
   async remove(): Promise<void> {
     try {
       for (const name of await namesIn(this.path)) {
-        if (leaseOf(name) === undefined) await rm(join(this.path, name), { recursive: true, force: true });
+        if (name !== LEASE) await rm(join(this.path, name), { recursive: true, force: true });
       }
       this.#lease.release();
       await rm(this.path, { recursive: true, force: true });
@@ -95,7 +98,7 @@ export async function sweepRunFolders(
   for (const folder of await runFolders(root)) {
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = (await hasLiveRun(folder)) ?? Math.abs(now - mtimeMs) < GRACE_MS;
+      const isInUse = hasLiveRun(folder) ?? Math.abs(now - mtimeMs) < GRACE_MS;
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {
@@ -105,11 +108,8 @@ export async function sweepRunFolders(
   return { left, inUse };
 }
 
-/** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */
-async function hasLiveRun(folder: string): Promise<boolean | undefined> {
-  const runs = (await readdir(folder)).flatMap((name) => leaseOf(name) ?? []);
-  return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
-}
+/** True if the run of a folder is alive; undefined if it has no lease. Throws the system's error. */
+const hasLiveRun = (folder: string): boolean | undefined => hasLiveOwner(join(folder, LEASE));
 
 /** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
 const spoolError = (error: unknown, folder: string): unknown =>

@@ -10,11 +10,8 @@ import {
   readFileSync,
   readSync,
   realpathSync,
-  renameSync,
-  rmSync,
   statSync,
   unlinkSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { link, lstat, mkdtemp, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
@@ -86,16 +83,16 @@ export function replaceablePath(path: string): string | undefined {
   if (link?.isSymbolicLink() && isForeign(link.uid)) {
     throw configError(`${path} is a link that another user made: give another path, or remove it.`);
   }
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return path;
-  if (found.isFile() && isDatabase(path)) {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return path;
+  if (stat.isFile() && isDatabase(path)) {
     throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
   }
-  return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
+  return stat.isFile() || stat.isDirectory() ? realpathSync(path) : undefined;
 }
 
-/** The magic bytes of a DuckDB database, after its first checksum. */
-const isDatabase = (path: string): boolean => {
+/** True for a file with the magic bytes of a DuckDB database, after its first checksum. */
+export function isDatabase(path: string): boolean {
   const bytes = Buffer.alloc(12);
   const file = openSync(path, 'r');
   try {
@@ -103,33 +100,20 @@ const isDatabase = (path: string): boolean => {
   } finally {
     closeSync(file);
   }
-};
+}
 
 /**
  * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old
  * text or the new one, whole; a device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
-export function writeNamedFile(path: string, text: string, what: string): void {
+export async function writeNamedFile(path: string, text: string, what: string): Promise<void> {
   try {
     const replaced = replaceablePath(path);
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? NAMED_FILE;
-    if (replaced === undefined) writeFileSync(path, text);
-    else replaceSmallFile(replaced, text, mode & PERMISSIONS);
+    if (replaced === undefined) await writeFile(path, text);
+    else await replaceFile(replaced, text, mode & PERMISSIONS);
   } catch (error) {
     throw diskError(error, { what, path });
-  }
-}
-
-/** Replaces a small file without syncing it. */
-function replaceSmallFile(path: string, text: string, mode: number): void {
-  const temporary = temporaryPathOf(path);
-  try {
-    writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
-    // The umask must not decide the mode.
-    setMode(temporary, mode);
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
   }
 }
 
@@ -171,6 +155,7 @@ async function temporaryWith(path: string, text: string, mode: number): Promise<
   const temporary = temporaryPathOf(path);
   try {
     await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE });
+    // The umask must not decide the mode.
     if (mode !== OWNER_FILE) setMode(temporary, mode);
     await syncFile(temporary);
     return temporary;
@@ -190,12 +175,8 @@ export function checkReplaceable(path: string): void {
   const plain = (point: string) =>
     point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
   if (!points.some((point) => plain(point) === realpathSync(path))) return;
-  throw configError(
-    `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`,
-    {
-      where: { file: path },
-    },
-  );
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
 }
 
 /** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, statSync, utimesSync } from 'node:fs';
-import { join } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
@@ -48,12 +47,6 @@ export class LockFile {
     this.#keepAlive(clock);
   }
 
-  /** Takes the lock if it is free or its owner is dead; else undefined. Throws the system's error. */
-  static tryAcquire(path: string, options: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
-    const token = create(path) ?? steal(path, options.what);
-    return token === undefined ? undefined : new LockFile(path, token, options);
-  }
-
   /**
    * Takes the lock. When the wait is over it throws a transient failure that names the owner. It also throws the
    * signal's reason, and the system's error if the file cannot be made.
@@ -61,8 +54,8 @@ export class LockFile {
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
     const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-    const lock = await retry({ ...options, pauses }, () => LockFile.tryAcquire(path, options));
-    if (lock !== undefined) return lock;
+    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, what));
+    if (token !== undefined) return new LockFile(path, token, options);
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
     const message = `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`;
@@ -108,44 +101,25 @@ export class LockFile {
 
 /**
  * Runs `work` while no other process that uses the lock does; it asks `checkHeld` right before each step that others
- * see. If the lock is free, work that waits for nothing is done before this returns its promise. Throws what `work`
- * throws, and what `acquire` throws.
+ * see. Throws what `work` throws, and what `acquire` throws.
  */
 export async function withLockFile<T>(
   path: string,
   options: LockOptions,
-  work: (checkHeld: () => void) => T | Promise<T>,
+  work: (checkHeld: () => void) => Promise<T>,
 ): Promise<T> {
-  const lock = LockFile.tryAcquire(path, options) ?? (await LockFile.acquire(path, options));
+  const lock = await LockFile.acquire(path, options);
   try {
-    const done = work(() => lock.checkHeld());
-    return done instanceof Promise ? await done : done;
+    return await work(() => lock.checkHeld());
   } finally {
     lock.release();
   }
 }
 
-/** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
-export type Lease = ReturnType<typeof acquireLease>;
-
-/** Takes a lease for a new run. Throws the system's error. */
-export function acquireLease(folder: string, clock: Clock) {
-  const run = `r${randomBytes(8).toString('hex')}`;
-  const path = leasePath(folder, run);
-  const file = LockFile.tryAcquire(path, { what: `the files of this run in ${folder}`, clock });
-  if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
-  return { run, checkHeld: () => file.checkHeld(), release: () => file.release() };
-}
-
-const leasePath = (folder: string, run: string): string => join(folder, `${run}.lease`);
-
-/** The run whose lease a file is, by the name of the file. */
-export const leaseOf = (name: string): string | undefined => /^(r[0-9a-f]{16})\.lease$/.exec(name)?.[1];
-
-/** True while the run that wrote a file lives. Throws the system's error. */
-export function isLeased(folder: string, run: string): boolean {
-  const owner = readOwner(leasePath(folder, run));
-  return owner !== undefined && !isDead(owner);
+/** True while the owner of a lock is alive; undefined if there is no such file. Throws the system's error. */
+export function hasLiveOwner(path: string): boolean | undefined {
+  const owner = readOwner(path);
+  return owner && !isDead(owner);
 }
 
 /** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or another process steals. */

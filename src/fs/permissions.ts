@@ -20,16 +20,14 @@ import { checkLocalPath } from './local-path.ts';
 export const OWNER_FOLDER = 0o700;
 /** The bit of a folder by which new files in it get its group. */
 const SHARED_GROUP = 0o2000;
+/** The bits of group and others. */
 const OTHERS = 0o077;
 
 /** True for an owner who is neither this user nor root, also for root. */
 export const isForeign = (uid: number): boolean => uid !== 0 && uid !== (process.getuid?.() ?? 0);
 
 /** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
-export function isTrustedOwner(uid: number): boolean {
-  const own = process.getuid?.();
-  return own === undefined || own === 0 || uid === own || uid === 0;
-}
+export const isTrustedOwner = (uid: number): boolean => process.getuid?.() === 0 || !isForeign(uid);
 
 const WITHOUT_MODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let withoutModes: string | undefined;
@@ -76,10 +74,10 @@ export async function checkWritable(folder: string): Promise<void> {
 
 /** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
 export function isPrivateFolder(path: string): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory() !== true) return false;
+  const folder = lstatSync(path, { throwIfNoEntry: false });
+  if (folder?.isDirectory() !== true) return false;
   const uid = process.getuid?.();
-  return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0);
+  return uid === undefined || (folder.uid === uid && (folder.mode & OTHERS) === 0);
 }
 
 /**
@@ -117,7 +115,6 @@ function syncNames(folder: string): void {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-const PRIVATE = 0o077;
 let holders = 0;
 let before: number | undefined;
 
@@ -127,7 +124,7 @@ let before: number | undefined;
  * umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
-  if (holders++ === 0) before = setUmask(PRIVATE);
+  if (holders++ === 0) before = setUmask(OTHERS);
   let isHeld = true;
   return () => {
     if (!isHeld) return;

@@ -1,5 +1,6 @@
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDatabase } from '../fs/atomic-file.ts';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';
@@ -40,28 +41,13 @@ const delta = filesTarget(
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
 
-const MAGIC = 'DUCK';
-const MAGIC_AT = 8;
-
 /** The name of the target that has loaded a place on this disk; undefined for anything else, and for what cannot be read. */
 export function targetAt(path: string): string | undefined {
   try {
-    const stat = statSync(path);
-    if (stat.isFile()) return startsAs(path, MAGIC, MAGIC_AT) ? 'duckdb' : undefined;
+    if (statSync(path).isFile()) return isDatabase(path) ? 'duckdb' : undefined;
     if (existsSync(join(path, STATE_FILE))) return 'parquet';
     return existsSync(join(path, 'events', '_delta_log')) ? 'delta' : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function startsAs(path: string, text: string, at: number): boolean {
-  const bytes = Buffer.alloc(text.length);
-  const fd = openSync(path, 'r');
-  try {
-    readSync(fd, bytes, 0, bytes.length, at);
-    return bytes.toString('latin1') === text;
-  } finally {
-    closeSync(fd);
   }
 }

@@ -82,7 +82,7 @@ export const command = defineCommand({
     for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
-    writeNamedFile(output, reportPage(report, options), `the report ${output}`);
+    await writeNamedFile(output, reportPage(report, options), `the report ${output}`);
     say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
     for (const line of nextSteps(file, context.env, terminal.columns)) terminal.result(line);

@@ -211,7 +211,7 @@ async function proofOf(values: ForgetValues, context: Context): Promise<Outcome>
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
-  writeNamedFile(output, page, `the page ${output}`);
+  await writeNamedFile(output, page, `the page ${output}`);
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],

@@ -23,7 +23,7 @@ export const command = defineCommand({
     const page = reportPage(report, { place: `${target.name} ${place}`, now: context.clock.now(), historyDays });
     const result = { v: 1, target: target.name, place, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
-    writeNamedFile(output, page, `the report ${output}`);
+    await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
     return { result, lines: [`The report is in ${output} (${size}).`] };
   },

@@ -58,35 +58,39 @@ describe('replacing a file', () => {
 });
 
 describe('a small file that a user has named', () => {
-  it('of a link replaces the file that it leads to, with its mode', () => {
+  it('of a link replaces the file that it leads to, with its mode', async () => {
     writeFileSync(path, 'old');
     chmodSync(path, 0o640);
     const link = join(dir, 'link');
     symlinkSync(path, link);
-    writeNamedFile(link, 'new', 'the page');
+    await writeNamedFile(link, 'new', 'the page');
     expect([lstatSync(link).isSymbolicLink(), text()]).toEqual([true, 'new']);
     expectMode(path, 0o640);
   });
 
-  it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', () => {
+  it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', async () => {
     writeFileSync(path, 'mine');
     const link = join(dir, 'page.html');
     symlinkSync(path, link);
     lchownSync(link, 4_711, 4_711);
-    expect(() => writeNamedFile(link, 'new', 'the page')).toThrow(/page\.html is a link that another user made/);
+    await expect(writeNamedFile(link, 'new', 'the page')).rejects.toThrow(
+      /page\.html is a link that another user made/,
+    );
     expect(text()).toBe('mine');
   });
 
-  it.runIf(HAS_MODES)('may be a device', () => {
-    writeNamedFile('/dev/null', 'new', 'the page');
+  it.runIf(HAS_MODES)('may be a device', async () => {
+    await writeNamedFile('/dev/null', 'new', 'the page');
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  it('is no folder, no address and no database', () => {
-    expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
-    expect(() => writeNamedFile('s3://bucket/x', 'new', 'the page')).toThrow(/is an address/);
+  it('is no folder, no address and no database', async () => {
+    await expect(writeNamedFile(dir, 'new', 'the page')).rejects.toThrow(/The page .*EISDIR/);
+    await expect(writeNamedFile('s3://bucket/x', 'new', 'the page')).rejects.toThrow(/is an address/);
     writeFileSync(path, `${'\0'.repeat(8)}DUCK rest`);
-    expect(() => writeNamedFile(path, 'new', 'the page')).toThrow(/is a DuckDB database, which is not replaced/);
+    await expect(writeNamedFile(path, 'new', 'the page')).rejects.toThrow(
+      /is a DuckDB database, which is not replaced/,
+    );
   });
 
   it('keeps the old text where the disk has no room for the new one', async () => {
@@ -94,8 +98,8 @@ describe('a small file that a user has named', () => {
     const full = () => {
       throw systemError('ENOSPC');
     };
-    const work = async () => writeNamedFile(path, 'new', 'the page');
-    await expect(withCall(fs, 'writeFileSync', full, work)).rejects.toMatchObject({ exitCode: 3 });
+    const work = () => writeNamedFile(path, 'new', 'the page');
+    await expect(withCall(fs.promises, 'writeFile', full, work)).rejects.toMatchObject({ exitCode: 3 });
     expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
   });
 });

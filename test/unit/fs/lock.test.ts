@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { acquireLease, isLeased, LockFile, type LockOptions, leaseOf, withLockFile } from '../../../src/fs/lock.ts';
+import { hasLiveOwner, LockFile, type LockOptions, withLockFile } from '../../../src/fs/lock.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -38,7 +38,9 @@ describe('a lock', () => {
       message: expect.stringMatching(new RegExp(`^The ledger in /l is in use by process ${process.pid} on `)),
     });
     lock.checkHeld();
+    expect(hasLiveOwner(path)).toBe(true);
     lock.release();
+    expect(hasLiveOwner(path)).toBeUndefined();
     (await take()).release();
     expect(names()).toEqual([]);
   });
@@ -148,16 +150,5 @@ describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine
     writeFileSync(`${path}.steal`, DEAD);
     (await take({ waitMs: 1_000 })).release();
     expect(names()).toEqual([]);
-  });
-});
-
-describe('a lease', () => {
-  it('shows that a run is alive until it is released', () => {
-    const lease = acquireLease(dir, systemClock);
-    expect(names().map(leaseOf)).toEqual([lease.run]);
-    expect([isLeased(dir, lease.run), isLeased(dir, 'r0000000000000000')]).toEqual([true, false]);
-    lease.checkHeld();
-    lease.release();
-    expect([isLeased(dir, lease.run), names()]).toEqual([false, []]);
   });
 });

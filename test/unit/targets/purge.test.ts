@@ -54,7 +54,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
             'events.duckdb.rewriting',
             'events.duckdb.tmp-0123456789ab/duckdb_temp_storage-0.tmp',
           ]
-        : [`lake/${run}/engine.tmp/x`, `lake/${run}/r0123456789abcdef.lease`];
+        : [`lake/${run}/engine.tmp/x`, `lake/${run}/run.lease`];
     if (name === 'delta') left.push(`lake/events/event_date=${D1}/part-00000000-0000-4000-8000-000000000000.parquet`);
     const folder = dirname(place.root);
     const long = new Date(Date.now() - 120_000);
