@@ -1,3 +1,6 @@
+// yargs finds commands, options and words, and writes the help. This file checks their values: the messages of yargs
+// repeat words, which may be ids or secrets.
+
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
 import { variableOf } from '../config/environment.ts';
@@ -28,8 +31,6 @@ export interface CommandLine {
   readonly problem: UserError | undefined;
 }
 
-// yargs finds commands, options and words, and writes the help. This file checks their values: the messages of yargs
-// repeat words, which may be ids or secrets.
 const PARSER = {
   'boolean-negation': false,
   'dot-notation': false,
@@ -68,8 +69,32 @@ export function declare<T>(
 
 /** Parses a command line; throws nothing. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
+  const { name, command, first, words, options, problem: missing } = await split(argv);
+  const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
+  const problems = [missing, unknownOption(options, table)];
+  if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
+  const keys = argumentKeys(table, words.length);
+  const raw: Readonly<Record<string, unknown>> = {
+    ...options,
+    ...Object.fromEntries(keys.map((key, i) => [key, words[i]])),
+  };
+  const values: Record<string, unknown> = {};
+  for (const [key, option] of Object.entries(table)) {
+    const { value, problem } = readOption(option, optionName(key, option), raw[key]);
+    values[key] = value;
+    problems.push(problem);
+  }
+  // It may be an id or a secret, so that no log may show it.
+  if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
+  const problem = problems.find((failure) => failure !== undefined);
+  return { name, command, values, problem: problem && withHelp(problem, name) };
+}
+
+/** What yargs makes of a command line: the command, the other words, and each option with its words. */
+async function split(argv: readonly string[]) {
   let name: string | undefined;
   let command: Command | undefined;
+  let problem: UserError | undefined;
   const parser = declare(newParser().fail(false), GLOBAL_OPTIONS);
   for (const [word, { summary, load }] of Object.entries(COMMANDS)) {
     parser.command(word, summary, async (builder: Argv) => {
@@ -79,35 +104,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
     });
   }
   parser.command('$0', false).completion('completion', 'Print a script that completes commands');
-  const problems: (UserError | undefined)[] = [];
-  const {
-    _: positional,
-    $0: _,
-    ...options
-  } = await parser.parseAsync(argv).catch((error: unknown) => {
-    problems.push(missingWord(error, { ...command?.options, ...GLOBAL_OPTIONS }));
+  const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
+    problem = missingWord(error, { ...command?.options, ...GLOBAL_OPTIONS });
     return { _: [name ?? ''], $0: '', json: argv.includes('--json') };
   });
+  const { _: positional, $0: _, ...options } = parsed;
   const [first, ...words] = positional.map(String);
-  if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
-  const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  problems.push(unknownOption(options, table));
-  const argumentKeys = Object.keys(table).filter((key) => table[key].isArgument);
-  // TARGET PLACE may be left out, both together: then the configuration names them.
-  const isPlaceLeftOut = argumentKeys[0] === 'target' && words.length <= argumentKeys.length - 2;
-  const filledKeys = isPlaceLeftOut ? argumentKeys.slice(2) : argumentKeys;
-  const raw: Record<string, unknown> = { ...options };
-  for (const key of argumentKeys) raw[key] = filledKeys.includes(key) ? words.shift() : undefined;
-  const values: Record<string, unknown> = {};
-  for (const [key, option] of Object.entries(table)) {
-    const { value, problem } = readOption(option, optionName(key, option), raw[key]);
-    values[key] = value;
-    problems.push(problem);
-  }
-  // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && words.length > 0) problems.push(configError('there is a word too many.'));
-  const problem = problems.find((failure) => failure !== undefined);
-  return { name, command, values, problem: problem && withHelp(problem, name) };
+  return { name, command, first, words, options, problem };
+}
+
+/** The arguments that so many words fill. TARGET PLACE may be left out, both together: the configuration names them. */
+function argumentKeys(table: OptionTable, words: number): string[] {
+  const keys = Object.keys(table).filter((key) => table[key].isArgument);
+  return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
 }
 
 /** The failure of an option after which words are missing, as yargs tells it. */
@@ -120,9 +129,7 @@ function missingWord(error: unknown, table: OptionTable): UserError {
 }
 
 const withHelp = (problem: UserError, name: string | undefined): UserError =>
-  problem.with({
-    message: `${problem.message} See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`,
-  });
+  problem.with({ message: `${problem.message} See dfinery-elt ${name === undefined ? '' : `${name} `}--help.` });
 
 /** The value of an option, or the failure of one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown) {
