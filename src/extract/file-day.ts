@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { addDays, type Day } from '../base/days.ts';
+import { addDays, type Day, startOf } from '../base/days.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
@@ -132,5 +132,5 @@ async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSig
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
 function isAbout(day: Day, { group, first, last }: ColumnScan): boolean {
   if (group !== 'system' || first === undefined || last === undefined) return false;
-  return first.slice(0, 10) >= addDays(day, -1) && last.slice(0, 10) <= addDays(day, 1);
+  return first * 1000 >= startOf(addDays(day, -1)) && last * 1000 < startOf(addDays(day, 2));
 }

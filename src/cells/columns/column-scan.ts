@@ -3,7 +3,6 @@ import { CivilTime } from '../types/calendar.ts';
 import {
   type CellForms,
   DATE,
-  DATETIME_BEYOND,
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_OFFSET,
@@ -11,17 +10,15 @@ import {
   STRING,
 } from '../types/forms.ts';
 import type { ColumnType } from '../types/type.ts';
-import { acceptedBy, classify, typeOf } from '../types/types.ts';
-import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
-import { type ColumnGroup, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
+import { classify, typeOf } from '../types/types.ts';
+import type { Zone } from '../types/zone.ts';
+import { type ColumnGroup, EVENT_NAME, type HeaderColumn } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {
   /** The bits that it added. */
   readonly forms: CellForms;
-  /** Number of its row; the header is row 1. */
-  readonly row: number;
   /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
   readonly shape: string;
 }
@@ -39,14 +36,9 @@ export interface ColumnScan {
   readonly type?: ColumnType;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filled: number;
-  /** Number of cells that do not fit the declared type of a system or standard column; 0 for other columns. */
-  readonly misfits: number;
-  /**
-   * First and last time of a datetime column, in the zone's wall clock. ISO texts without a zone:
-   * `2026-01-02T03:04:00.000`, six digits if there are micros. The search for the end day uses them.
-   */
-  readonly first?: string;
-  readonly last?: string;
+  /** First and last time of a datetime column: seconds from 1970-01-01 00:00 by the zone's wall clock. */
+  readonly first?: number;
+  readonly last?: number;
   /** The first cells of each new class, in the order of rows; for the log line that says what widened a column. */
   readonly seen?: readonly FirstSeen[];
 }
@@ -78,13 +70,11 @@ const COUNTED = 1;
 const ROW_IDS = 2;
 const EVENT_NAMES = 3;
 
-/** The bits of a cell whose UTC offset takes its instant out of the years 1 to 9999. */
-const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_BEYOND;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 const MAX_SCANNED_NAMES = 1_000;
 
-interface ColumnsOptions {
+interface ColumnScansOptions {
   /** For each column whether it holds hashes; empty if none does. */
   readonly isHashed: readonly boolean[];
   /** Name of the column whose cells identify rows. */
@@ -96,18 +86,15 @@ interface ColumnsOptions {
  * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
  * get a cell as several numbers, so that no object is made for it.
  */
-export class Columns {
+export class ColumnScans {
   readonly #header: readonly HeaderColumn[];
   readonly #isHashed: readonly boolean[];
   readonly #zone: Zone | undefined;
   readonly #forms: Int32Array;
-  readonly #accepted: Int32Array;
-  readonly #misfits: Float64Array;
   readonly #filled: Float64Array;
   readonly #modes: Uint8Array;
-  /** First and last time of each column: the second from 1970-01-01 00:00 of the wall clock, and its microsecond. */
-  readonly #first: Times;
-  readonly #last: Times;
+  readonly #first: Float64Array;
+  readonly #last: Float64Array;
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #text = new CellText();
   /** The time of the last cell with one. */
@@ -116,28 +103,26 @@ export class Columns {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor(columns: readonly HeaderColumn[], { isHashed, idColumn, zone }: ColumnsOptions) {
+  constructor(columns: readonly HeaderColumn[], { isHashed, idColumn, zone }: ColumnScansOptions) {
     const count = columns.length;
-    const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
-    this.#header = header;
+    // Hashes are strings, whatever type the service fixes.
+    this.#header = columns.map((column, i) => (isHashed[i] ? { ...column, declared: 'string' } : column));
     this.#isHashed = isHashed;
     this.#zone = zone;
     this.#forms = new Int32Array(count);
-    this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
-    this.#misfits = new Float64Array(count);
     this.#filled = new Float64Array(count);
-    this.#modes = Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i], idColumn));
-    this.#first = { seconds: new Float64Array(count).fill(Number.POSITIVE_INFINITY), micros: new Int32Array(count) };
-    this.#last = { seconds: new Float64Array(count).fill(Number.NEGATIVE_INFINITY), micros: new Int32Array(count) };
+    this.#modes = Uint8Array.from(this.#header, (c, i) => modeOf(c, isHashed[i], idColumn));
+    this.#first = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
+    this.#last = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   }
 
-  /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
-  observe(bytes: Buffer, { cells, used }: RowTokenizer, row: number): void {
+  /** Collects the tokenizer's last row. */
+  observe(bytes: Buffer, { cells, used }: RowTokenizer): void {
     const [filled, modes] = [this.#filled, this.#modes];
     for (let k = 0; k < used; k += STRIDE) {
       const column = cells[k] >> COLUMN_SHIFT;
       filled[column]++;
-      if (modes[column] !== COUNTED) this.#collect(bytes, cells, k, row);
+      if (modes[column] !== COUNTED) this.#collect(bytes, cells, k);
     }
   }
 
@@ -158,48 +143,41 @@ export class Columns {
     return this.#header.map((_, column) => this.#scan(column));
   }
 
-  #collect(row: Buffer, cells: Int32Array, k: number, rowNumber: number): void {
+  #collect(row: Buffer, cells: Int32Array, k: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
     const mode = this.#modes[column];
     const cell = this.#text;
     cell.read(row, cells, k);
     const { bytes, start, end } = cell;
-    if (mode === EXAMINED) this.#examine(bytes, start, end, column, rowNumber);
+    if (mode === EXAMINED) this.#examine(bytes, start, end, column);
     else if (mode === ROW_IDS) this.#ids.add(bytes, start, end);
     else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
-  #examine(bytes: Uint8Array, start: number, end: number, column: number, row: number): void {
+  #examine(bytes: Uint8Array, start: number, end: number, column: number): void {
     const bits = classify(bytes, start, end, this.#zone, this.#time);
-    const had = this.#forms[column];
-    if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
-    if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
-    if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
-    this.#addTime(column, this.#wallClock(bits), this.#time.micros);
+    const added = bits & ~this.#forms[column];
+    if (added !== 0) this.#discover(bytes, start, end, column, added);
+    if ((bits & TIMES) === 0) return;
+    const second = this.#wallClock(bits);
+    if (second < this.#first[column]) this.#first[column] = second;
+    if (second > this.#last[column]) this.#last[column] = second;
   }
 
-  #addTime(column: number, second: number, micro: number): void {
-    const [first, last] = [this.#first, this.#last];
-    if (second < first.seconds[column] || (second === first.seconds[column] && micro < first.micros[column]))
-      setTime(first, column, second, micro);
-    if (second > last.seconds[column] || (second === last.seconds[column] && micro > last.micros[column]))
-      setTime(last, column, second, micro);
-  }
-
-  /** The time of a cell by the zone's wall clock; of a later one the last second that a text without a zone has. */
+  /** The time of a cell by the zone's wall clock. */
   #wallClock(bits: CellForms): number {
     const { seconds, offset } = this.#time;
     if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - offset;
-    return Math.min(utc + this.#zone.offsetAt(utc), END_OF_INSTANTS - 1);
+    return utc + this.#zone.offsetAt(utc);
   }
 
-  #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: CellForms, row: number): void {
-    this.#forms[column] |= bits;
-    const isCounted = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
+  #discover(bytes: Uint8Array, start: number, end: number, column: number, added: CellForms): void {
+    this.#forms[column] |= added;
+    const isCounted = (added & STRING) !== 0 && this.#header[column].declared === undefined;
     if (isCounted) this.#modes[column] = COUNTED;
     const seen = this.#seen.get(column) ?? [];
-    seen.push({ forms: bits, row, shape: shapeOf(bytes, start, end) });
+    seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
   }
 
@@ -209,6 +187,7 @@ export class Columns {
     const forms = declared === 'string' && filled > 0 ? STRING : this.#forms[column];
     const type = this.#typeOf(forms, declared);
     const seen = this.#seen.get(column);
+    const [first, last] = [this.#first[column], this.#last[column]];
     return {
       source,
       group,
@@ -216,12 +195,7 @@ export class Columns {
       forms,
       ...(type !== undefined && { type }),
       filled,
-      misfits: this.#misfits[column],
-      ...(type === 'datetime' &&
-        this.#first.seconds[column] <= this.#last.seconds[column] && {
-          first: isoText(this.#first, column),
-          last: isoText(this.#last, column),
-        }),
+      ...(type === 'datetime' && first <= last && { first, last }),
       ...(seen !== undefined && { seen }),
     };
   }
@@ -231,29 +205,6 @@ export class Columns {
     return typeOf(forms, this.#zone !== undefined);
   }
 }
-
-/** A time for each column. */
-interface Times {
-  readonly seconds: Float64Array;
-  readonly micros: Int32Array;
-}
-
-function setTime({ seconds, micros }: Times, column: number, second: number, micro: number): void {
-  seconds[column] = second;
-  micros[column] = micro;
-}
-
-/** `2026-01-02T03:04:05.678`, with six digits if there are micros. */
-function isoText({ seconds, micros }: Times, column: number): string {
-  const time = new CivilTime();
-  time.seconds = seconds[column];
-  const day = [pad(time.year, 4), pad(time.month, 2), pad(time.day, 2)].join('-');
-  const clock = [pad(time.hour, 2), pad(time.minute, 2), pad(time.second, 2)].join(':');
-  const fraction = pad(micros[column], 6);
-  return `${day}T${clock}.${fraction.endsWith('000') ? fraction.slice(0, 3) : fraction}`;
-}
-
-const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
 function modeOf(
   { source, occurrence, declared }: HeaderColumn,

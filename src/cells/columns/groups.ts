@@ -46,9 +46,6 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
-/** Declares a column as string: its values are hashes, whatever type the service fixes. */
-export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, declared: 'string' });
-
 /** The columns of a header. Beside `df_event_name`, `event_name` is custom; of equal names all but the first are. */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const alternative = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);

@@ -8,7 +8,7 @@ import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
-import { type ColumnScan, Columns } from './column-scan.ts';
+import { type ColumnScan, ColumnScans } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event's name, which customers choose. */
@@ -84,7 +84,7 @@ export class Scanner {
   #listed: readonly string[] = [];
   /** The names in the header as it arrived, for naming cells before the edits. */
   #arrived: readonly string[] = [];
-  #columns: Columns | undefined;
+  #columns: ColumnScans | undefined;
   #header: readonly string[] = [];
   /** For each column as it arrived 1 if every export has it. */
   #isSystem = new Uint8Array(0);
@@ -152,7 +152,7 @@ export class Scanner {
     const { bytes, tokenizer } = source;
     writer.begin(bytes);
     while (source.next()) {
-      const { start, rows } = source;
+      const { start } = source;
       const repairs = source.takeRepairs();
       const columns = this.#columns;
       if (columns === undefined) this.#open(source, repairs.length > 0);
@@ -162,7 +162,7 @@ export class Scanner {
       } else if (this.#suppressed.has(bytes, tokenizer)) continue;
       if (repairs.length > 0) this.#countBad(source, repairs);
       const length = writer.write(tokenizer, start, columns === undefined);
-      if (columns !== undefined) columns.observe(bytes, tokenizer, rows);
+      if (columns !== undefined) columns.observe(bytes, tokenizer);
       if (length > this.#longestRow) this.#longestRow = length;
       this.#outLength += length;
     }
@@ -179,7 +179,11 @@ export class Scanner {
     this.#arrived = header;
     this.#suppressed.open(header);
     const isHashed = this.#edit(header);
-    this.#columns = new Columns(headerColumns(this.#header), { isHashed, idColumn: this.#idColumn, zone: this.#zone });
+    this.#columns = new ColumnScans(headerColumns(this.#header), {
+      isHashed,
+      idColumn: this.#idColumn,
+      zone: this.#zone,
+    });
   }
 
   /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */

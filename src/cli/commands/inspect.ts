@@ -83,8 +83,6 @@ interface InspectedColumn {
   /** The pinned type, else the declared one, else that of the cells; null if there is none. */
   readonly type: ColumnType | null;
   readonly filled: number;
-  /** Cells that do not fit a declared type. */
-  readonly misfits: number;
   /** False if cells do not fit the type: those would be rescued. */
   readonly fits: boolean;
 }
@@ -94,10 +92,9 @@ function columnsOf(
   pinned: ReadonlyMap<string, ColumnType> | undefined,
   asInstants: boolean,
 ): InspectedColumn[] {
-  return columns.map(({ source, group, type: seen, forms, filled, misfits }) => {
+  return columns.map(({ source, group, type: seen, forms, filled }) => {
     const type = pinned?.get(source) ?? seen ?? null;
-    const fits = type === null || (fitsWholly(forms, type, asInstants) && (type !== seen || misfits === 0));
-    return { source, group, type, filled, misfits, fits };
+    return { source, group, type, filled, fits: type === null || fitsWholly(forms, type, asInstants) };
   });
 }
 

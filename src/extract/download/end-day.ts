@@ -1,10 +1,10 @@
 import { addDays, type Day } from '../../base/days.ts';
-import { HOUR_MS } from '../../base/durations.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { rowCount } from '../receipt.ts';
 import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
 
+const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
@@ -51,9 +51,5 @@ const canProve = ({ deps }: Run): boolean => deps.edits?.drop.has(EVENT_DATETIME
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
   const filled = columns.filter(({ source, type }) => DATETIMES.has(source) && type !== undefined);
-  return filled.length > 0 && filled.every(({ first, last }) => msOf(last) - msOf(first) >= HOUR_MS);
+  return filled.length > 0 && filled.every(({ first = 0, last = 0 }) => last - first >= HOUR_S);
 }
-
-/** Milliseconds of an ISO text without a zone; NaN for undefined, for which no comparison is true. */
-const msOf = (text: string | undefined): number =>
-  text === undefined ? Number.NaN : Date.parse(`${text.slice(0, 23)}Z`);
