@@ -99,7 +99,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (isWrongField && !ledger.isKept) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   const failure = requestFailure(done, requested, {
     isWrongField: isWrongField && ledger.isKept,
-    onRejected: settings.onRejected,
+    failsOnRejected: settings.onRejected === 'fail',
     hasPlaces: purge !== undefined,
   });
   return { report: done, failure: worstOf([...failures, failure]) };
@@ -238,17 +238,15 @@ const MIN_REJECTED = 10;
 const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
   done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
 
-interface Failing {
-  readonly isWrongField: boolean;
-  readonly onRejected: ErasureSettings['onRejected'];
-  readonly hasPlaces: boolean;
-}
-
 /** The failure of the requests, if any. */
 function requestFailure(
   { done, undecided, rejected, to_request, ...report }: DeletionReport,
   { stoppedBy }: Requested,
-  { isWrongField, onRejected, hasPlaces }: Failing,
+  {
+    isWrongField,
+    failsOnRejected,
+    hasPlaces,
+  }: Readonly<Record<'isWrongField' | 'failsOnRejected' | 'hasPlaces', boolean>>,
 ) {
   const places = hasPlaces ? ' Their rows have left the places.' : '';
   const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
@@ -270,7 +268,7 @@ function requestFailure(
         'before: the field with the IDs is probably wrong.',
     );
   }
-  if (onRejected === 'continue' || rejected === 0) return undefined;
+  if (!failsOnRejected || rejected === 0) return undefined;
   return configError(`The service rejected ${count(rejected, 'ID')} (${codesOf(report.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });

@@ -21,7 +21,7 @@ export interface ListColumns {
 }
 
 type Bytes = AsyncIterable<Uint8Array>;
-interface Row {
+interface FileRow {
   /** As a spreadsheet shows it: the header is row 1. */
   readonly row: number;
   readonly cells: readonly unknown[];
@@ -52,7 +52,7 @@ export async function* readList(input: string | Bytes, { id, requestedAt }: List
 }
 
 /** Some columns of each row of a CSV or JSON Lines file, in one pass: a pipe can be read only once. */
-async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<Row> {
+async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<FileRow> {
   const name = nameOf(input);
   const text = textOf(input);
   let begin = '';
@@ -124,7 +124,7 @@ async function* csvColumns(
   input: AsyncIterable<string>,
   name: string,
   columns: readonly string[],
-): AsyncGenerator<Row> {
+): AsyncGenerator<FileRow> {
   const parser = parse({
     max_record_size: MAX_RECORD,
     relax_column_count: true,

@@ -168,8 +168,8 @@ const DATETIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)
 const FARTHEST_MS = 14 * HOUR_MS;
 
 /**
- * The instant (ms since 1970) of a datetime; `none` for another text. Without a zone it is the earliest instant that is
- * meant by it anywhere, so that a request before a confirmation is never taken for a later one.
+ * The instant (ms since 1970) of a datetime; `none` for another text. Without a zone it is the earliest instant that it
+ * may mean anywhere. So a request before a confirmation is never taken for a later one.
  */
 function instantOf(value: unknown): number | undefined | 'none' {
   if (value === undefined || value === null || value === '') return undefined;

@@ -16,7 +16,7 @@ export function placeName({ target, path }: StoredPlace): string {
   return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
 }
 
-/** Most rows of the list that a report names, and most names of others' tables and files that a ledger line has. */
+/** Most rows of the list that a report names, and most foreign tables and files that a line of the ledger names. */
 export const MAX_NAMED = 100;
 
 /** A place of a case: who was found there last, and what became of them. `Purge` fills it. */

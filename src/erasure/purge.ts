@@ -66,7 +66,7 @@ export class Purge {
   }
 
   /**
-   * Finds the people in every way, then looks into each place, and does all that their removal does but its last step.
+   * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
    * Throws UserError for what the execution would stumble over.
    */
   static async plan(

@@ -26,7 +26,7 @@ export interface SuppressionFile {
   readonly key: Secret | { readonly file: string };
 }
 
-interface Entry {
+interface SuppressedPerson {
   readonly hmac: string;
   /** Check value of the key under which the unified id is a hash itself; undefined for a plain one. */
   readonly hash_key?: string | undefined;
@@ -53,7 +53,7 @@ export function suppressionFileOf(config: {
 export class SuppressionList {
   readonly path: string;
   readonly key: HashKey;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly SuppressedPerson[];
 
   /** Throws UserError unless every line is understood: half a list would let people through. */
   constructor(path: string, key: HashKey, text: string) {
@@ -76,7 +76,7 @@ const headerOf = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 's
 
 const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
-function entriesIn(text: string, path: string, key: HashKey): Entry[] {
+function entriesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {
   return text.split(/\r?\n/).flatMap((line, i) => {
     if (line.trim() === '') return [];
     const refused = (why: string) =>
@@ -224,7 +224,7 @@ export async function suppress(
       const key = keyOf(list) ?? (await made());
       const added = people
         .filter(({ text }) => !isPlaceholder(text))
-        .map(({ text, hashKey }): Entry => ({ hmac: key.hashOf(text), hash_key: hashKey }));
+        .map(({ text, hashKey }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: hashKey }));
       return append(path, key, added, checkHeld);
     });
   } catch (error) {
@@ -235,7 +235,7 @@ export async function suppress(
 const listError = (error: unknown, path: string): unknown =>
   diskError(error, { what: `the suppression list ${path}`, path });
 
-async function append(path: string, key: HashKey, people: readonly Entry[], checkHeld: () => void) {
+async function append(path: string, key: HashKey, people: readonly SuppressedPerson[], checkHeld: () => void) {
   const file = await open(path, 'a+', OWNER_FILE);
   try {
     const text = await file.readFile('utf8');

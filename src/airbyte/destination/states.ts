@@ -4,13 +4,13 @@ import type { StateStats } from '../protocol/messages.ts';
 /** Writes a state to the platform: the state's text, and the counts of its rows. */
 export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
 
-interface State {
+interface QueuedState {
   /** Index of its stream; undefined for a state of all streams. */
   readonly stream: number | undefined;
   readonly text: string;
 }
 
-interface Row {
+interface QueuedRow {
   readonly stream: number;
   /** Undefined for a row that was refused. */
   readonly listed: ListedId | undefined;
@@ -23,7 +23,7 @@ interface Row {
  */
 export class StateQueue {
   readonly #emit: EmitState;
-  readonly #steps: (Row | State)[] = [];
+  readonly #steps: (QueuedRow | QueuedState)[] = [];
   #at = 0;
   #isOpen = false;
   /** Counts of the rows before `#at` that no state has reported yet, by stream. */
@@ -75,7 +75,7 @@ export class StateQueue {
     }
   }
 
-  #emitState({ stream, text }: State): void {
+  #emitState({ stream, text }: QueuedState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const name of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
       const counts = this.#unreported.get(name);

@@ -37,7 +37,12 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       io: { clock, random, logger, signal },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      read: (list) => readInput(input, context, (message) => addMessage(message, { list, states, streams, config })),
+      read: (list) =>
+        readInput(input, context, (message) => {
+          const stream = message.stream && numberOf(streams, message.stream, message.line);
+          if (message.kind === 'state') states.addState(stream, message.text);
+          else if (stream !== undefined) states.addRow(stream, addRow(message, list, config));
+        }),
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(isTrusted) {
         if (isTrusted) states.open();
@@ -75,19 +80,6 @@ async function readInput(
 }
 
 type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
-
-interface Input {
-  readonly list: DeletionList;
-  readonly states: StateQueue;
-  readonly streams: StreamNumbers;
-  readonly config: DestinationConfig;
-}
-
-function addMessage(message: InputMessage, { list, states, streams, config }: Input): void {
-  const stream = message.stream && numberOf(streams, message.stream, message.line);
-  if (message.kind === 'state') states.addState(stream, message.text);
-  else if (stream !== undefined) states.addRow(stream, addRow(message, list, config));
-}
 
 function addRow({ data, line: row }: RecordMessage, list: DeletionList, config: DestinationConfig) {
   const { externalIdField, requestedAtField: field } = config;

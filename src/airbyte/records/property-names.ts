@@ -36,8 +36,8 @@ const OWN_NAMES: readonly string[] = [KEY, RESCUED];
 const HASH_DIGITS = 6;
 
 /**
- * The property of each column of a header in a stream, or undefined if the stream does not show the column. Names stay
- * as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in lower case
+ * The property of each column of a header in a stream; undefined if the stream does not show it. Names stay as the
+ * customer wrote them. Readers take names that differ only in case for one. Of those, the one in lower case
  * (else the first in byte order) keeps its name. The others get the hash of their name in the export. `catalog` has the
  * configured properties. A day may lack some of such names, so the form that the catalog knows is used. No property has
  * two columns.

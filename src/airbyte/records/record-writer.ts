@@ -1,4 +1,6 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
+// `writeRecords` goes through the files of a day. For each file `record-plan.ts` decides how each column is written,
+// under the names of `property-names.ts`. `row-key.ts` reads the ids of a row, `record-encoder.ts` writes its lines.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
@@ -42,12 +44,10 @@ export async function writeRecords(
   write: WriteBytes,
   { timezone, emittedAt, signal, idColumn = DETAIL_LOG_ID }: RecordOptions,
 ): Promise<WrittenRecords> {
-  const written = {
-    records: new Map(streams.map(({ name }) => [name, 0])),
-    rescued: new Map<string, number>(),
-    unsent: new Map(streams.map(({ name }): [StreamName, string[]] => [name, []])),
-  };
-  if (streams.length === 0) return written;
+  const records = new Map(streams.map(({ name }) => [name, 0]));
+  const rescued = new Map<string, number>();
+  const unsent = new Map(streams.map(({ name }): [StreamName, readonly string[]] => [name, []]));
+  if (streams.length === 0) return { records, rescued, unsent };
   const rows: RowsOfDay = {
     events: streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, signal) : undefined,
     numbers: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
@@ -57,9 +57,16 @@ export async function writeRecords(
   for (const file of day.files) {
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
     await eachRow(file, rowWriter(file, encoders, rows, lines, idColumn), signal, () => write(lines.take()));
-    addCounts(written, file, encoders);
+    for (const { stream, plan, records: count } of encoders) {
+      records.set(stream, (records.get(stream) ?? 0) + count);
+      unsent.set(stream, [...new Set([...(unsent.get(stream) ?? []), ...plan.unsent])]);
+    }
+    for (const [column, name] of file.header.entries()) {
+      const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
+      if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+    }
   }
-  return written;
+  return { records, rescued, unsent };
 }
 
 /** What follows for a row from the other rows of its day. */
@@ -94,23 +101,6 @@ function rowWriter(
       encoder.write(bytes, tokenizer, key, number, lines);
     }
   };
-}
-
-interface Counts {
-  readonly records: Map<StreamName, number>;
-  readonly rescued: Map<string, number>;
-  readonly unsent: Map<StreamName, string[]>;
-}
-
-function addCounts({ records, rescued, unsent }: Counts, { header }: SpoolFile, encoders: readonly RecordEncoder[]) {
-  for (const { stream, plan, records: count } of encoders) {
-    records.set(stream, (records.get(stream) ?? 0) + count);
-    unsent.set(stream, [...new Set([...(unsent.get(stream) ?? []), ...plan.unsent])]);
-  }
-  for (const [column, name] of header.entries()) {
-    const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
-    if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-  }
 }
 
 /** Calls `each` for every row of a file but its header. Calls `flush` now and then, and at the end. */

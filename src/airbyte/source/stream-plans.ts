@@ -21,7 +21,7 @@ export interface StreamPlan {
 }
 
 /** The part of a plan's input that does not depend on the saved state. */
-type Input = Pick<PlanInput, 'appends' | 'now'> & { readonly settings: SourceConfig };
+type StatelessInput = Pick<PlanInput, 'appends' | 'now'> & { readonly settings: SourceConfig };
 
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
@@ -31,7 +31,7 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
-  const input: Input = { settings, appends: isPlainAppend(stream), now };
+  const input: StatelessInput = { settings, appends: isPlainAppend(stream), now };
   const state = withoutPassingKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
   return { name, plan: isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input) };
@@ -62,7 +62,7 @@ function withoutPassingKeys(saved: JsonObject | undefined): JsonObject | undefin
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: Input): Plan {
+function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
   try {
     return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
   } catch (error) {
@@ -78,7 +78,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function startAgain(name: StreamName, error: StateError, input: Input): Plan {
+function startAgain(name: StreamName, error: StateError, input: StatelessInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
@@ -92,7 +92,7 @@ function startAgain(name: StreamName, error: StateError, input: Input): Plan {
 }
 
 /** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
-function readNothing(name: StreamName, state: JsonObject | undefined, input: Input): Plan {
+function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
   const warnings = [{ event: 'state.future', message }];
@@ -100,7 +100,7 @@ function readNothing(name: StreamName, state: JsonObject | undefined, input: Inp
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */
-function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: Input): Plan {
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: StatelessInput): Plan {
   const fresh = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
   const state = stateOfJob(stream.syncId, saved, fresh);
   if (state === undefined) return fresh;

@@ -55,7 +55,7 @@ export type LedgerLine = LedgerContent & {
   /** Tells a wrong key from an edited line. */
   readonly key_check: string;
 };
-export type Line<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
+export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
 /** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
 

@@ -46,13 +46,7 @@ export interface Remembered {
   readonly requestedAt: number | undefined;
 }
 
-interface OpenOptions {
-  readonly clock: Clock;
-  /** A plan changes nothing: it makes no folder and no key. */
-  readonly isPlan: boolean;
-}
-
-type Pending = Omit<LedgerLine, 'v'> & LedgerContent;
+type PendingLine = Omit<LedgerLine, 'v'> & LedgerContent;
 
 /** Another run holds the lock for one write; a lock whose owner was killed is free after a minute. */
 const LOCK_WAIT_MS = 75_000;
@@ -74,7 +68,7 @@ export class Ledger {
   #listed = 0;
   #head: string;
   #size = -1;
-  #pending: Pending[] = [];
+  #pending: PendingLine[] = [];
   #added = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
@@ -88,8 +82,14 @@ export class Ledger {
     this.#head = GENESIS;
   }
 
-  /** Verifies the whole ledger, and reads what it remembers. Throws UserError for one that is broken or cannot be written. */
-  static async open(settings: LedgerSettings, { clock, isPlan }: OpenOptions): Promise<Ledger> {
+  /**
+   * Verifies the whole ledger, and reads what it remembers. A plan changes nothing: it makes no folder and no key. Throws
+   * UserError for a ledger that is broken or cannot be written.
+   */
+  static async open(
+    settings: LedgerSettings,
+    { clock, isPlan }: { readonly clock: Clock; readonly isPlan: boolean },
+  ): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;
     if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
     try {
@@ -170,7 +170,7 @@ export class Ledger {
     }
   }
 
-  async #append(folder: string, lines: readonly Pending[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, lines: readonly PendingLine[], checkHeld: () => void): Promise<void> {
     const isFirstWrite = this.#size === -1;
     const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE);
     try {

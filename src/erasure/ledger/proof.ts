@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { type Chained, type Line, openLedger, verifyLedger } from './chain.ts';
+import { type Chained, type LineOf, openLedger, verifyLedger } from './chain.ts';
 import type { ServiceName } from './ledger.ts';
 
 export interface ProofQuery {
@@ -93,8 +93,8 @@ const NO_CONTEXT = { since: null, until: null, requested_by: [], reasons: [], pl
 class LedgerTrace {
   readonly #service: ServiceName;
   readonly #ids = new Map<string, TracedId>();
-  readonly #runs = new Map<string, Line<'open'>>();
-  /** The ids whose rows a run counted in a place, by run and place, until a line says that the purge is done. */
+  readonly #runs = new Map<string, LineOf<'open'>>();
+  /** The ids whose rows a run counted in a place, by run and place. A line that says that the purge is done ends it. */
   readonly #counted = new Map<string, Set<TracedId>>();
   /** What others made in a place, and stays, by place. */
   readonly #stays = new Map<string, readonly string[]>();
@@ -145,7 +145,7 @@ class LedgerTrace {
   }
 
   /** Of two counts of the same rows the later counts in one run, where a purge lost a race; else the larger. */
-  #purge(traced: TracedId, { run, at, place, rows }: Line<'purge'>, line: number): void {
+  #purge(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
     const name = `${run} ${place}`;
     this.#counted.set(name, (this.#counted.get(name) ?? new Set()).add(traced));
     const { removals } = traced;
@@ -159,8 +159,8 @@ class LedgerTrace {
     removals.push({ run, at, place, rows, removed_at: null, line });
   }
 
-  /** Also what an earlier run found there is gone by now, if that run was killed before it could say so. */
-  #purged({ run, at, place, stays = [] }: Line<'purged'>): void {
+  /** What an earlier run found there is gone by now, too: it may have been killed before it could say so. */
+  #purged({ run, at, place, stays = [] }: LineOf<'purged'>): void {
     this.#stays.set(place, stays);
     for (const { removals } of this.#counted.get(`${run} ${place}`) ?? []) {
       for (const [i, removal] of removals.entries()) {

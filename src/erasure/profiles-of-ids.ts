@@ -21,7 +21,7 @@ export interface ProfilesOfIds {
   readonly people: PeopleOfIds;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
-  /** The unified ids, of those that were asked for, whose profile has an external id that is not on the list. */
+  /** The unified ids that rows named, and whose profile has an external id that is not on the list. */
   readonly ofOthers: ReadonlySet<string>;
 }
 
