@@ -38,7 +38,7 @@ export async function* extractDays(
     await sweepRunFolders(deps.spoolDir, deps.clock.now());
     return;
   }
-  const downloads = await DayDownloads.open(plan, deps);
+  const downloads = await Downloads.open(plan, deps);
   try {
     yield* batches(plan, deps, downloads, limits);
   } finally {
@@ -69,7 +69,7 @@ function whyAgain(stored: PriorReceipt | undefined, hashes: RequestHashes): stri
 const MAX_PROOFS = 7;
 
 /** Downloads the days of a plan, several at once, and delivers them in order. */
-export class DayDownloads {
+export class Downloads {
   readonly run: Run;
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();
@@ -78,8 +78,8 @@ export class DayDownloads {
     this.run = run;
   }
 
-  static async open(plan: Plan, deps: ExtractDeps): Promise<DayDownloads> {
-    return new DayDownloads(await Run.open(plan, deps));
+  static async open(plan: Plan, deps: ExtractDeps): Promise<Downloads> {
+    return new Downloads(await Run.open(plan, deps));
   }
 
   /**
@@ -154,7 +154,7 @@ export class DayDownloads {
 async function* batches(
   plan: Plan,
   deps: ExtractDeps,
-  downloads: DayDownloads,
+  downloads: Downloads,
   limits: BatchLimits,
 ): AsyncGenerator<DayBatch> {
   const { run } = downloads;

@@ -2,7 +2,7 @@ import { UserError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
-import { DayDownloads, logPlan } from '../../extract/extract.ts';
+import { Downloads, logPlan } from '../../extract/extract.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
 import { editsOf, extractDeps, newExtractCounts, openExportClient } from '../../extract/session.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
@@ -55,7 +55,7 @@ async function readDays(plan: Plan, streams: EventStreams, config: SourceConfig,
   const service = openExportClient(config, context, { onWait: heartbeat.waiting });
   try {
     const deps = extractDeps(config, service, context, suppressionOf(config));
-    const downloads = await DayDownloads.open(plan, deps);
+    const downloads = await Downloads.open(plan, deps);
     try {
       const results = downloads.results();
       while (streams.open.length > 0) {

@@ -52,12 +52,12 @@ export async function fetchExport(run: Run, request: ExportRequest, onAttempt = 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
 export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
   if (run.goneThrough !== undefined && day <= run.goneThrough) return { kind: 'gone', day };
-  const result = await new DayDownloader(run, day).download();
+  const result = await new DayExport(run, day).download();
   if (result.kind === 'gone') run.recordGone(day);
   return result;
 }
 
-class DayDownloader {
+class DayExport {
   readonly #run: Run;
   readonly #day: Day;
   /** Instant before the first request (ms since 1970). */

@@ -1,26 +1,25 @@
 // This folder: the exports of events and of profiles: one request, its answer, and what the answer means.
 
 import type { Clock } from '../../base/clock.ts';
-import { type Env, systemEnv } from '../../base/env.ts';
+import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { type BodyFault, bodyProblem, bytesOf, firstBytes } from '../http/body.ts';
 import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
+import { type RawAnswer, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
-import { type ProfileRequest, type ProfileService, profilePost } from './profiles.ts';
+import type { ProfileRequest, ProfileService } from './profiles.ts';
 import {
   type ExportAnswer,
   type ExportBody,
   type ExportRefusal,
   type ExportRequest,
   type ExportService,
-  exportPost,
   UnreadableBody,
 } from './protocol.ts';
 
@@ -31,8 +30,8 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly clock: Clock;
   /** Without one, exports are sent at once. */
   readonly quota?: Pick<ExportQuota, 'enter'>;
-  /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
-  readonly env?: Env;
+  /** Has HTTPS_PROXY and NO_PROXY. */
+  readonly env: Env;
   readonly onConnect?: () => void;
 }
 
@@ -45,7 +44,7 @@ export class ExportClient implements ExportService, ProfileService {
   readonly #transport: Transport;
 
   constructor(options: ExportClientOptions) {
-    const { baseUrl, clock, onConnect, env = systemEnv } = options;
+    const { baseUrl, clock, onConnect, env } = options;
     this.#options = options;
     this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
   }
@@ -54,18 +53,41 @@ export class ExportClient implements ExportService, ProfileService {
     return this.#transport.close();
   }
 
-  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { serviceId, exportToken } = this.#options;
-    return this.#export(exportPost(request, serviceId, exportToken), signal);
+  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    const { events, eventsCondition, properties, propertiesCondition, from, to } = request;
+    const body = {
+      ...(events.length > 0 && { events }),
+      events_condition_type: eventsCondition,
+      ...(properties.length > 0 && { properties }),
+      properties_condition_type: propertiesCondition,
+      from_date: from,
+      to_date: to,
+    };
+    return this.#export('/api/v1/export/event', body, signal);
   }
 
-  async exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { serviceId, exportToken } = this.#options;
-    return this.#export(profilePost(request, serviceId, exportToken), signal);
+  exportProfiles({ properties, propertiesCondition }: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    const body = {
+      ...(properties.length > 0 && { properties }),
+      properties_condition_type: propertiesCondition,
+      identities_condition_type: 'all',
+    };
+    return this.#export('/api/v1/export/userprofile', body, signal);
   }
 
-  async #export(post: Post, signal: AbortSignal): Promise<ExportAnswer> {
-    const { clock, quota } = this.#options;
+  /** A body has no empty list: the service takes it for everything, as if it were absent. */
+  async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
+    const { clock, quota, serviceId, exportToken } = this.#options;
+    const post = {
+      path: scopedPath(path, serviceId),
+      headers: {
+        Authorization: `Bearer ${exportToken.reveal()}`,
+        'Content-Type': 'application/json',
+        'Accept-Encoding': 'gzip',
+        'User-Agent': 'dfinery-elt',
+      },
+      body: JSON.stringify(body),
+    };
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: RawAnswer | undefined;

@@ -1,10 +1,8 @@
-import type { Secret } from '../../base/secrets.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import type { NameCondition } from '../../config/source.ts';
-import { type Post, scopedPath } from '../http/transport.ts';
 import { type CheckedBody, type CheckedOutput, type Download, downloadChecked } from './download.ts';
-import { type ExportAnswer, type ExportRefusal, exportHeaders } from './protocol.ts';
+import type { ExportAnswer, ExportRefusal } from './protocol.ts';
 
 /** The attributes that are wanted; the ids come with every profile. */
 export interface ProfileRequest {
@@ -20,23 +18,6 @@ export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesC
 export interface ProfileService {
   /** Sends one export of profiles, without any retry, under a permit of the quota. */
   exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer>;
-}
-
-/** The request as the provider's API guide has it. */
-export function profilePost(
-  { properties, propertiesCondition }: ProfileRequest,
-  serviceId: string,
-  token: Secret,
-): Post {
-  return {
-    path: scopedPath('/api/v1/export/userprofile', serviceId),
-    headers: exportHeaders(token),
-    body: JSON.stringify({
-      ...(properties.length > 0 && { properties }),
-      properties_condition_type: propertiesCondition,
-      identities_condition_type: 'all',
-    }),
-  };
 }
 
 /**

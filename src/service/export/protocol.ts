@@ -1,10 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
-import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { BodyFault } from '../http/body.ts';
 import type { LimitHeaders } from '../http/headers.ts';
-import { type Post, scopedPath } from '../http/transport.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
 export class UnreadableBody extends UserError {
@@ -63,27 +61,3 @@ export interface ExportRequest extends Filters {
   readonly from: Day;
   readonly to: Day;
 }
-
-/** The request as specified. A list is sent only if it is not empty, since an empty one means the same. */
-export function exportPost(request: ExportRequest, serviceId: string, token: Secret): Post {
-  const { events, properties } = request;
-  return {
-    path: scopedPath('/api/v1/export/event', serviceId),
-    headers: exportHeaders(token),
-    body: JSON.stringify({
-      ...(events.length > 0 && { events }),
-      events_condition_type: request.eventsCondition,
-      ...(properties.length > 0 && { properties }),
-      properties_condition_type: request.propertiesCondition,
-      from_date: request.from,
-      to_date: request.to,
-    }),
-  };
-}
-
-export const exportHeaders = (token: Secret): Post['headers'] => ({
-  Authorization: `Bearer ${token.reveal()}`,
-  'Content-Type': 'application/json',
-  'Accept-Encoding': 'gzip',
-  'User-Agent': 'dfinery-elt',
-});

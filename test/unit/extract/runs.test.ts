@@ -5,6 +5,7 @@ import { type Day, daysOf } from '../../../src/base/days.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
 import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
+import { until } from '../../support/wait.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const SETTINGS = { startDate: '2026-01-11', toDateInclusive: 'true' } as const;
@@ -51,6 +52,7 @@ describe('batches', () => {
     start({ until: slow.until });
     const batches = fixture.batches(SETTINGS);
     const first = batches.next();
+    await until(() => fixture.service.sent >= 3 && fixture.service.busy === 0);
     await turns();
     fixture.clock.ring();
     const early = await Promise.race([first, turns()]);
