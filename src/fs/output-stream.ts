@@ -25,6 +25,6 @@ export function openOutputStream(fd: 1 | 2): Writable {
 const ownStream = (fd: 1 | 2): Writable => (fd === 1 ? process.stdout : process.stderr);
 
 function isPipe(fd: number): boolean {
-  const found = fstatSync(fd);
-  return found.isFIFO() || found.isSocket();
+  const stat = fstatSync(fd);
+  return stat.isFIFO() || stat.isSocket();
 }

@@ -31,9 +31,9 @@ export const OWN_IDENTITY: ProcessIdentity = {
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
   if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!exists(pid)) return 'dead';
-  const found = statusOf(String(pid));
-  if (found === undefined || started === '') return 'unknown';
-  return found.isOver || found.started !== started ? 'dead' : 'alive';
+  const status = statusOf(String(pid));
+  if (status === undefined || started === '') return 'unknown';
+  return status.isOver || status.started !== started ? 'dead' : 'alive';
 }
 
 export function identityFrom(value: unknown): ProcessIdentity | undefined {

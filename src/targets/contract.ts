@@ -73,7 +73,7 @@ export interface Sink {
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
    * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
-  commit(batch: readonly DayDownload[], facts: RunProgress, signal: AbortSignal): Promise<Commit>;
+  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
   /**
    * Replaces the whole table of user profiles by a snapshot, as `commit` does it with days. Columns and types join with
    * those that were stored. `hashing`: the columns that the configuration hashes. Returns the rows that are stored;

@@ -19,9 +19,14 @@ export const noTableError = (place: string): UserError =>
   });
 
 /** The failure for a configured time zone that is not that of the target's first load. `what`: `file` or `folder`. */
-export function otherTimezone(place: string, what: string, wanted: string | null, stored: string | null): UserError {
+export function otherTimezone(
+  place: string,
+  what: string,
+  configured: string | null,
+  stored: string | null,
+): UserError {
   return configError(
-    `timezone is ${wanted ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: keep it, load into another ${what}, or move this one away and sync again.`,
+    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: keep it, load into another ${what}, or move this one away and sync again.`,
   );
 }
 

@@ -5,32 +5,27 @@ import { hashedColumns } from '../extract/export-request.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profiles.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
-import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/session.ts';
+import { type ExtractDeps, newExtractCounts } from '../extract/session.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
-export interface LoadCounts extends ExtractCounts {
-  /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
-  stored: Commit;
-  /** Number of rows more than the place had. */
-  rowsNew: number;
-  /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
-  suppressed: number;
-  /** Number of profiles that were stored; undefined if none were. */
-  profiles: number | undefined;
-  /** The stored cursor; undefined if this run has stored none. */
-  nextFromDate: Day | undefined;
-}
-
-export const newLoadCounts = (): LoadCounts => ({
+/** Counts of a load, which fills them while it runs. */
+export const newLoadCounts = () => ({
   ...newExtractCounts(),
+  /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
   stored: NOTHING_STORED,
+  /** Number of rows more than the place had. */
   rowsNew: 0,
+  /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   suppressed: 0,
-  profiles: undefined,
-  nextFromDate: undefined,
+  /** Number of profiles that were stored; undefined if none were. */
+  profiles: undefined as number | undefined,
+  /** The stored cursor; undefined if this run has stored none. */
+  nextFromDate: undefined as Day | undefined,
 });
+
+export type LoadCounts = ReturnType<typeof newLoadCounts>;
 
 export interface LoadDeps extends ExtractDeps {
   /** Counts, up to date whenever the load ends, successfully or not. */

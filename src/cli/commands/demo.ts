@@ -4,10 +4,10 @@ import { EXIT } from '../../base/errors.ts';
 import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
+import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
-import type { QueryResult } from '../../targets/duckdb/file-maintenance.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -75,10 +75,13 @@ export const command = defineCommand({
     say(describeSummary(summary, file));
     terminal.result('');
     const place = { ...local, ...context };
-    const { MAINTENANCE, queryDuckDb } = await import('../../targets/duckdb/file-maintenance.ts');
-    const report = await MAINTENANCE.report(file, place);
-    const sqls = DEMO_QUERIES.map(({ sql }) => sql);
-    const answers = await queryDuckDb(file, place, sqls);
+    const report = await (await duckdb.maintenance()).report(file, place);
+    const { withFile } = await import('../../engine/session/open.ts');
+    const answers = await withFile({ ...place, file, readOnly: true }, async (engine) => {
+      const results: ResultRow[][] = [];
+      for (const { sql } of DEMO_QUERIES) results.push(await engine.rows(sql));
+      return results;
+    });
     for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
@@ -125,11 +128,13 @@ function chartLines({ events }: TargetReport): string[] {
   return ['Events a day', ...lines, ''];
 }
 
-function queryLines(answers: readonly QueryResult[], columns: number): string[] {
-  return answers.flatMap(({ header, rows }, i) => {
+function queryLines(answers: readonly (readonly ResultRow[])[], columns: number): string[] {
+  return answers.flatMap((rows, i) => {
     const { title, sql } = DEMO_QUERIES[i];
     const query = sql.split('\n').map((line) => `  │ ${line}`);
-    return [...wrapped(title, columns), ...query, ...tableLines(header, rows, { line: columns }), ''];
+    const header = Object.keys(rows[0] ?? {});
+    const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
+    return [...wrapped(title, columns), ...query, ...tableLines(header, texts, { line: columns }), ''];
   });
 }
 

@@ -20,8 +20,8 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
   );
-  const own = OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type));
-  return new Schema([...own, ...fields], new Map([['dfinery.version', version]]));
+  const ownFields = OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type));
+  return new Schema([...ownFields, ...fields], new Map([['dfinery.version', version]]));
 }
 
 function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {

@@ -22,7 +22,7 @@ import type { RunRecord, TableState } from '../../table/place-state.ts';
 import { profilesOf } from '../../table/place-state.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import type { Maintenance, PlaceOptions, Pruned, Verified } from '../contract.ts';
+import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import { readFileState, reading, writeState, writing } from './file-state.ts';
 import { RUNS, readRecords } from './record-tables.ts';
 import { OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
@@ -41,25 +41,6 @@ export const MAINTENANCE: Maintenance = {
     return writing(file, options, (engine, state) => prune(engine, state, before));
   },
 };
-
-/** A small result as texts for a person. */
-export interface QueryResult {
-  readonly header: readonly string[];
-  readonly rows: readonly (readonly string[])[];
-}
-
-/** Runs queries on a file that was loaded. */
-export function queryDuckDb(file: string, options: PlaceOptions, queries: readonly string[]): Promise<QueryResult[]> {
-  return reading(file, options, async (engine) => {
-    const results: QueryResult[] = [];
-    for (const sql of queries) {
-      const rows = await engine.rows(sql);
-      const texts = rows.map((row) => Object.values(row).map((value) => (value === null ? '' : String(value))));
-      results.push({ header: Object.keys(rows[0] ?? {}), rows: texts });
-    }
-    return results;
-  });
-}
 
 async function report(engine: Engine, state: TableState): Promise<TargetReport> {
   const { columns, timezone } = state;

@@ -142,13 +142,13 @@ export async function refuseForeignProfiles(engine: Engine, state: TableState | 
 
 /** The tables of a file that this program did not make. */
 export async function foreignTables(engine: Engine, { profiles }: TableState): Promise<string[]> {
-  const own = new Set([...OWN_NAMES, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
+  const ownTables = new Set([...OWN_NAMES, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
   const rows = await engine.rows(`
     SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
     FROM duckdb_tables()
     WHERE database_name = current_database() AND NOT internal
     ORDER BY 1`);
-  return rows.map(({ name }) => String(name)).filter((name) => !own.has(name));
+  return rows.map(({ name }) => String(name)).filter((name) => !ownTables.has(name));
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */

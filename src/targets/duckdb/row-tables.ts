@@ -46,9 +46,9 @@ export async function makeTable(
   columns: readonly StoredColumn[],
   timezone: string | null,
 ): Promise<void> {
-  const own = ownColumns.map((column) => `${column} ${OWN_TYPES_IN_DUCKDB[column]}`);
-  const typed = typedColumns(columns).map((column) => `${identifier(column.name)} ${typeSql(column, timezone)}`);
-  await engine.run(`CREATE TABLE ${name} (${[...own, ...typed].join(', ')})`);
+  const ownSql = ownColumns.map((column) => `${column} ${OWN_TYPES_IN_DUCKDB[column]}`);
+  const typedSql = typedColumns(columns).map((column) => `${identifier(column.name)} ${typeSql(column, timezone)}`);
+  await engine.run(`CREATE TABLE ${name} (${[...ownSql, ...typedSql].join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of ownColumns) await commentColumn(engine, name, column, OWN_COMMENTS[column]);
   await commentColumns(engine, name, columns);

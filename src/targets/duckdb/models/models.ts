@@ -1,16 +1,14 @@
 // This folder: ready views and one macro over the events, in the schema `analytics` of a DuckDB file. Each is a SELECT
-// statement in a file of its own. The dbt project under examples/ has the same files.
+// statement in a file. The dbt project under examples/ has the same models. `analytics.ts` makes them.
 
-import dailyActive from './daily_active.sql';
+import active from './active.sql';
 import eventDictionary from './event_dictionary.sql';
 import funnel from './funnel.sql';
-import monthlyActive from './monthly_active.sql';
 import purchaseItems from './purchase_items.sql';
 import purchases from './purchases.sql';
 import retention from './retention.sql';
 import sessions from './sessions.sql';
 import users from './users.sql';
-import weeklyActive from './weekly_active.sql';
 
 /** A view, or with `parameters` a table macro, of the schema `analytics`. */
 export interface Model {
@@ -24,7 +22,7 @@ export interface Model {
   readonly sql: string;
 }
 
-const active = (name: string, unit: 'day' | 'week' | 'month', what: string, sql: string): Model => ({
+const activePeople = (name: string, unit: 'day' | 'week' | 'month', what: string): Model => ({
   name,
   grain: `One row a ${unit} with an event.`,
   columns: {
@@ -34,7 +32,7 @@ const active = (name: string, unit: 'day' | 'week' | 'month', what: string, sql:
     events: 'Events, those that name nobody included.',
     sessions: 'Start events (df_start_session).',
   },
-  sql,
+  sql: active.replaceAll('{{ unit }}', unit),
 });
 
 export const MODELS: readonly Model[] = [
@@ -112,9 +110,9 @@ export const MODELS: readonly Model[] = [
     },
     sql: purchaseItems,
   },
-  active('daily_active', 'day', 'The day.', dailyActive),
-  active('weekly_active', 'week', 'The Monday on which the week begins.', weeklyActive),
-  active('monthly_active', 'month', 'The first day of the month.', monthlyActive),
+  activePeople('daily_active', 'day', 'The day.'),
+  activePeople('weekly_active', 'week', 'The Monday on which the week begins.'),
+  activePeople('monthly_active', 'month', 'The first day of the month.'),
   {
     name: 'retention',
     grain: 'One row a week of first events and a number of weeks after it in which somebody of them had an event.',
