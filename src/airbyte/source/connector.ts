@@ -1,6 +1,6 @@
 // This folder: the Airbyte source, one verb a file but `check`, whose work `service` does. `read` plans each configured
-// stream (`stream-plans.ts`), downloads the days that the streams want, and hands each day to them (`event-streams.ts`).
-// `schemas.ts` has what `discover` says of the streams.
+// stream (`stream-plans.ts`), and downloads each day that a stream wants once. `event-streams.ts` gives the day to its
+// streams, `event-stream.ts` is one of them.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { configError } from '../../base/errors.ts';

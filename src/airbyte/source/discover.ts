@@ -1,13 +1,30 @@
-import { parseSourceConfig } from '../../config/source.ts';
+import { UserError } from '../../base/errors.ts';
+import { EXTERNAL_ID, headerColumns, LOG_ID, nfc, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
+import type { ColumnType } from '../../cells/types/type.ts';
+import { TYPES } from '../../cells/types/types.ts';
+import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';
-import { extractDeps, openExportClient } from '../../extract/session.ts';
+import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/session.ts';
+import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
-import { profileColumns } from './profiles-stream.ts';
-import { profilesStream, streamsOf } from './schemas.ts';
+import type { AirbyteStream } from '../protocol/messages.ts';
+import {
+  KEY,
+  nameWithHash,
+  propertyNames,
+  RESCUED,
+  STREAM_NAMES,
+  type StreamName,
+  USER_PROFILES,
+} from '../records/property-names.ts';
 
-/** Longest wait for the quota (ms): who configures a connection waits for its schema. */
+/** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
 const MAX_WAIT_MS = 30_000;
+const MAX_PROFILES_MS = 120_000;
 
+/** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
 export const discover: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
@@ -22,3 +39,118 @@ export const discover: DiscoverVerb = async (value, context) => {
     await service.close();
   }
 };
+
+const IDS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
+
+/**
+ * The columns of the export of profiles, with the types of all cells; the ids alone if it takes longer than two minutes,
+ * or fails.
+ */
+async function profileColumns(
+  { columnTypes }: SourceConfig,
+  service: ProfileService,
+  { timezone, edits, clock, random, logger, signal }: ExtractDeps,
+): Promise<readonly TypedColumn[]> {
+  const warn = (why: string) =>
+    logger.warn('discover.profiles', `The columns of ${USER_PROFILES} but for the ids are not known: ${why}`);
+  try {
+    const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (limited) =>
+      downloadProfiles(ALL_PROPERTIES, {
+        ...{ service, clock, random, logger, signal: limited },
+        open: () => ({ write() {} }),
+        scan: { timezone, edits, idColumn: UNIFIED_ID },
+      }),
+    );
+    if (result.kind === 'checked') {
+      const columns = result.scan.columns.map(({ source, type = 'string' }) => ({
+        source,
+        type: columnTypes.get(nfc(source)) ?? type,
+      }));
+      const ids = new Set(IDS.map(({ source }) => source));
+      return [...IDS, ...columns.filter(({ source }) => !ids.has(source))];
+    }
+    warn(result.message);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;
+    warn(error.message);
+  }
+  return IDS;
+}
+
+interface TypedColumn {
+  readonly source: string;
+  readonly type: ColumnType;
+}
+
+const PRIMARY_KEY = {
+  events: KEY,
+  event_logs: LOG_ID,
+  event_items: KEY,
+  user_profiles: UNIFIED_ID,
+} as const satisfies Record<StreamName, string>;
+
+/** The streams of records with these columns. `asInstants`: datetimes are instants. */
+export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream[] {
+  return STREAM_NAMES.map((name) => ({
+    ...streamOf(name, columns, asInstants),
+    supported_sync_modes: ['full_refresh', 'incremental'],
+    source_defined_cursor: true,
+    default_cursor_field: [SERVER_DATETIME],
+    is_resumable: true,
+  }));
+}
+
+/** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
+const profilesStream = (columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream => ({
+  ...streamOf(USER_PROFILES, columns, asInstants),
+  supported_sync_modes: ['full_refresh'],
+  is_resumable: false,
+});
+
+function streamOf(name: StreamName, columns: readonly TypedColumn[], asInstants: boolean) {
+  const names = propertyNames(name, headerColumns(columns.map((column) => column.source)));
+  const shown = columns.flatMap((column, i) => {
+    const property = names[i];
+    return property === undefined ? [] : [[property, propertyOf(column, property, asInstants)]];
+  });
+  return {
+    name,
+    json_schema: {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      additionalProperties: true,
+      properties: Object.fromEntries([...ownProperties(name), ...shown]),
+    },
+    source_defined_primary_key: [[PRIMARY_KEY[name]]],
+  };
+}
+
+/** The schema of a property; if its name had to change, a description names the column of the export. */
+function propertyOf({ source, type }: TypedColumn, property: string, asInstants: boolean): object {
+  const schema = schemaOf(type, asInstants);
+  if (!property.endsWith(nameWithHash('', source))) return schema;
+  const description = `Column ${JSON.stringify(source)} of the export: another has the same name but for upper and lower case.`;
+  return { ...schema, description };
+}
+
+const schemaOf = (type: ColumnType, asInstants: boolean): object => TYPES[type].jsonSchema(asInstants);
+
+function ownProperties(stream: StreamName): [string, object][] {
+  const rescued: [string, object] = [
+    RESCUED,
+    {
+      type: ['object', 'null'],
+      additionalProperties: true,
+      description: 'Raw text of the cells that did not fit their type, by the name of their column.',
+    },
+  ];
+  if (stream === 'event_logs') return [rescued];
+  const key: [string, object] = [
+    KEY,
+    { ...schemaOf('string', false), description: 'Key of the row: its detail log id, numbered where that repeats.' },
+  ];
+  if (stream === 'events' || stream === USER_PROFILES) return [key, rescued];
+  const position = { ...schemaOf('long', false), description: 'Position of the item in its event, as exported.' };
+  return [key, rescued, [ITEM_POSITION, position]];
+}

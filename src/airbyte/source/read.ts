@@ -1,15 +1,21 @@
 import { UserError } from '../../base/errors.ts';
 import type { Logger, LogLevel } from '../../base/log.ts';
+import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import { Downloads, logPlan } from '../../extract/extract.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
+import { loadSnapshot, profileFilters } from '../../extract/profiles.ts';
+import type { DayDownload } from '../../extract/receipt.ts';
 import { editsOf, extractDeps, newExtractCounts, openExportClient } from '../../extract/session.ts';
 import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
+import type { ConfiguredStream } from '../protocol/input.ts';
+import { streamState, traceOf } from '../protocol/messages.ts';
 import { USER_PROFILES } from '../records/property-names.ts';
+import { writeRecords } from '../records/record-writer.ts';
+import { recordsOf, writeStatus } from './event-stream.ts';
 import { EventStreams } from './event-streams.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { readProfiles } from './profiles-stream.ts';
 import { planForAll } from './stream-plans.ts';
 
 /** The verb `read`: downloads each day that a stream wants once, and writes its records and states. */
@@ -33,6 +39,55 @@ export const read: ReadVerb = async (value, catalog, saved, context) => {
   streams.finish(ofEvents.length);
   if (failure !== undefined) throw failure;
 };
+
+/**
+ * Reads the stream of profiles by one export: always all of them, also for a client such as PyAirbyte, which asks every
+ * stream for increments. Returns why it failed. Throws for a stop, and for defects.
+ */
+async function readProfiles(
+  stream: ConfiguredStream,
+  config: SourceConfig,
+  context: VerbContext,
+): Promise<UserError | undefined> {
+  const { writer, clock, redactor, signal } = context;
+  const { descriptor } = stream;
+  const status = (name: 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE', until?: number) =>
+    writeStatus({ writer, clock }, descriptor, name, until);
+  await status('STARTED');
+  // Nobody waits for these writes: if one fails, the next write of a record does, too.
+  const heartbeat = new Heartbeat(clock, (until) => void status('RUNNING', until).catch(() => {}));
+  const service = openExportClient(config, context, { onWait: heartbeat.waiting });
+  const records = recordsOf(USER_PROFILES, stream);
+  const write = async (snapshot: DayDownload) => {
+    await status('RUNNING');
+    const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
+    const written = await writeRecords(snapshot, [records], (bytes) => writer.writeBytes(bytes), options);
+    const { requested_at, filters } = snapshot.receipt;
+    const count = written.records.get(USER_PROFILES) ?? 0;
+    await writer.write(streamState(descriptor, { version: 1, requested_at, filters }, count));
+  };
+  try {
+    const deps = { ...extractDeps(config, service, context, suppressionOf(config)), profiles: service };
+    const due = { stored: undefined, filters: profileFilters(config) };
+    const failure = await heartbeat.during(loadSnapshot(due, deps, write));
+    if (failure !== undefined) throw failure;
+    await status('COMPLETE');
+    return undefined;
+  } catch (error) {
+    if (!signal.aborted && error instanceof UserError) {
+      const failure = error.with({ where: { stream: USER_PROFILES } });
+      await writer.write(traceOf(failure, clock.now(), redactor.mask));
+      await status('INCOMPLETE');
+      return failure;
+    }
+    // A stop, or a closed stdout, leaves the stream unfinished, too.
+    await status('INCOMPLETE').catch(() => {});
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    await service.close();
+  }
+}
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */
 function loggedOnce(logger: Logger): Logger {

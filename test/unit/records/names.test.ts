@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { streamsOf } from '../../../src/airbyte/source/schemas.ts';
+import { streamsOf } from '../../../src/airbyte/source/discover.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
