@@ -13,28 +13,32 @@ import type { ExportState, PriorReceipts, RunProgress } from './receipt.ts';
  * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the
  * lock of the place. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
  */
-export function stateAfter(before: ExportState | undefined, receipts: PriorReceipts, facts: RunProgress): ExportState {
+export function stateAfter(
+  before: ExportState | undefined,
+  receipts: PriorReceipts,
+  progress: RunProgress,
+): ExportState {
   const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
-  const start = before?.start_date ?? facts.start;
+  const start = before?.start_date ?? progress.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
-  const gaps = new Set([...recorded, ...facts.gaps].filter((day) => !isLoaded(day)));
+  const gaps = new Set([...recorded, ...progress.gaps].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, facts.hashing);
-  const inclusive = facts.toDateInclusive ?? to_date_inclusive;
-  const endsWithoutLine = (facts.finalNewline ?? final_newline) === false;
+  const hashed = hashedAfter(before, progress.hashing);
+  const inclusive = progress.toDateInclusive ?? to_date_inclusive;
+  const endsWithoutLine = (progress.finalNewline ?? final_newline) === false;
   return {
     ...kept,
     version: 1,
     from_date: cursor,
     start_date: start,
-    service: facts.hashes.service,
-    filters: facts.hashes.filters,
+    service: progress.hashes.service,
+    filters: progress.hashes.filters,
     ...(hashed !== undefined && { hashed }),
     ...(inclusive !== undefined && { to_date_inclusive: inclusive }),
     ...(endsWithoutLine && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
-    read_again: doubtfulDays(receipts, facts),
+    read_again: doubtfulDays(receipts, progress),
   };
 }
 

@@ -1,8 +1,8 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
-// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say what
-// goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles, `file-day.ts` checks
-// a day that comes from a file, `discover.ts` finds types for `discover`.
+// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say
+// what goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles, `file-day.ts`
+// checks a day that comes from a file, `discover.ts` finds types for `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
@@ -83,8 +83,8 @@ export class Downloads {
   }
 
   /**
-   * The results in the order of days; at most `maxConcurrentExports` days are ahead of the last that was taken. Throws a
-   * failure that ends the run when the turn of its day comes.
+   * The results in the order of days; at most `maxConcurrentExports` days are ahead of the last that was taken. Throws
+   * a failure that ends the run when the turn of its day comes.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
     const { plan, signal, deps } = this.run;
@@ -106,9 +106,9 @@ export class Downloads {
   }
 
   /**
-   * Sends, one after the other, the requests on which others depend. First the day that shows whether an export includes
-   * its end. Then, in a first run, the newest days that are over, until one proves that the service exports days. Then
-   * the newest day that is probably lost: all days before a lost one are lost, too.
+   * Sends, one after the other, the requests on which others depend. First the day that shows whether an export
+   * includes its end. Then, in a first run, the newest days that are over, until one proves that the service exports
+   * days. Then the newest day that is probably lost: all days before a lost one are lost, too.
    */
   async #sendFirst(): Promise<void> {
     const { plan, deps } = this.run;

@@ -23,7 +23,8 @@ import {
 import { editsOf } from './session.ts';
 import { RunFolder } from './spool.ts';
 
-// A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a download.
+// A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a
+// download.
 
 const READ_BYTES = 1 << 20;
 

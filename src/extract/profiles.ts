@@ -39,9 +39,9 @@ export interface ProfileDeps extends ExtractDeps {
 }
 
 /**
- * Downloads all profiles into a file, and calls `store` with it. Its unit is the day of the request. Returns why nothing
- * was stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures of the
- * disk and of the quota, and the signal's reason.
+ * Downloads all profiles into a file, and calls `store` with it. Its unit is the day of the request. Returns why
+ * nothing was stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
+ * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
   { stored, filters }: { readonly stored: StoredSnapshot | undefined; readonly filters: string },

@@ -31,8 +31,8 @@ const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
- * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export nor
- * a wrong token, a second request without any filter decides. Never retries. Rejects only with the signal's reason.
+ * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export
+ * nor a wrong token, a second request without any filter decides. Never retries. Rejects only with the signal's reason.
  */
 export async function checkService(
   { baseUrl, serviceId, exportToken }: Service,
@@ -59,13 +59,13 @@ export async function checkService(
       // Yesterday is over nearly everywhere, and can be exported everywhere.
       const day = addDays(dayAt(clock.now()), -1);
       const everything = { properties: [], propertiesCondition: 'all' } as const;
-      const one = { ...everything, from: day, to: day, events: [NO_EVENT], eventsCondition: 'include' } as const;
-      const first = await ask(one, limited);
+      const oneDay = { ...everything, from: day, to: day, events: [NO_EVENT], eventsCondition: 'include' } as const;
+      const first = await ask(oneDay, limited);
       if (!mayBeForEvent(first.answer, first.verdict)) return first.verdict;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
-      const two = { ...everything, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
-      return (await ask(two, limited)).verdict;
+      const twoDays = { ...everything, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
+      return (await ask(twoDays, limited)).verdict;
     });
   } catch (error) {
     signal.throwIfAborted();

@@ -88,8 +88,9 @@ const CLOCK_WARNING_MS = HOUR_MS;
 const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
 /**
- * Sends one export. Counts it once it is answered, and compares the clock of the service with that of this machine. Warns
- * once if they are more than an hour apart; throws a configuration failure above twelve, since the wrong days would be read.
+ * Sends one export. Counts it once it is answered, and compares the clock of the service with that of this machine.
+ * Warns once if they are more than an hour apart; throws a configuration failure above twelve, since the wrong days
+ * would be read.
  */
 export async function sendCounted(
   { counts, clock, logger }: Pick<ExtractDeps, 'counts' | 'clock' | 'logger'>,

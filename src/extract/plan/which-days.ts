@@ -26,7 +26,9 @@ export type PlanSettings = RequestSettings &
 
 export interface PlanInput {
   readonly settings: PlanSettings;
-  /** Plain append: a row cannot be taken back, so only days over for `settleHours` are read, each once. Default false. */
+  /**
+   * Plain append: a row cannot be taken back, so only days over for `settleHours` are read, each once. Default false.
+   */
   readonly appends?: boolean | undefined;
   /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
   readonly from?: Day | undefined;
@@ -84,8 +86,8 @@ export interface Plan extends Pick<PlanSettings, 'onGap'> {
  *   run            reads
  *   --from D       every day from D on
  *   full refresh   every day from the start on that is still exported
- *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and days
- *                  that are read again
+ *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and
+ *                  the days that are read again
  */
 export function planRun(input: PlanInput): Plan {
   const { settings, prior, now, from, to, appends = false, fullRefresh = false } = input;
@@ -230,7 +232,9 @@ function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning
 const EXPORTS_PER_HOUR = 100;
 
 export interface Forecast {
-  /** Exports that the plan sends if nothing fails: one a day, one of profiles, more to find out the end of an export. */
+  /**
+   * Exports that the plan sends if nothing fails: one a day, one of profiles, more to find out the end of an export.
+   */
   readonly least: number;
   readonly most: number;
   readonly startableNow: number;

@@ -119,13 +119,13 @@ export function deletionFacts(
   text: string,
   about: Pick<DeletionFacts, 'host' | 'hasDeleted'>,
 ): DeletionFacts {
-  const { status: own, code, message, data } = objectIn(text);
+  const { status: success, code, message, data } = objectIn(text);
   const shown = typeof code === 'number' ? String(code) : code;
   return {
     status: httpStatus,
     code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
-    allFour: own === true && code === '20000' && message === 'OK' && data === true,
-    claimsSuccess: own === true,
+    allFour: success === true && code === '20000' && message === 'OK' && data === true,
+    claimsSuccess: success === true,
     deletedNothing: data === false,
     ...about,
   };

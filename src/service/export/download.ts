@@ -56,9 +56,10 @@ const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is downloaded once more, and
- * then believed. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be requested.
- * `retry` and `wait` mean that all attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
+ * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is downloaded once more,
+ * and then believed. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be
+ * requested. `retry` and `wait` mean that all attempts failed. Throws what `open` and its output throw, and UserErrors
+ * of the quota.
  */
 export async function downloadChecked<Output extends CheckedOutput>(
   download: Download<Output>,

@@ -46,8 +46,8 @@ const BASE = 'is base_url right?';
 /**
  * Every answer but a 200 that begins like CSV or has no byte at all: that is data until the scan finds it broken. The
  * message of `retry` and `retry_or_split` is a clause that can follow "because"; the others are sentences.
- * `retry_or_split`, such as 500, 504 and 524, may mean that the export is too large. Smaller exports are requested after a
- * few such answers.
+ * `retry_or_split`, such as 500, 504 and 524, may mean that the export is too large. Smaller exports are requested
+ * after a few such answers.
  */
 export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {

@@ -21,8 +21,8 @@ export interface ProfileService {
 }
 
 /**
- * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the user
- * must act, on the token for instance. `unavailable`: the service does not have this export, or not in this form.
+ * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the
+ * user must act, on the token for instance. `unavailable`: the service does not have this export, or not in this form.
  * `message` is a sentence.
  */
 export interface NoSnapshot {

@@ -38,7 +38,9 @@ export class IdleTimeout {
     this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
   }
 
-  /** Rejects with the signal's reason when it aborts, even if nothing arrives. Without a size, any arrival is enough. */
+  /**
+   * Rejects with the signal's reason when it aborts, even if nothing arrives. Without a size, any arrival is enough.
+   */
   async waitFor<T>(arrival: Promise<T>, sizeOf: (arrived: T) => number = () => SLOWEST_BYTES): Promise<T> {
     const began = this.#clock.now();
     const disarm = this.#clock.after(this.#left, () => this.#controller.abort(new TimeLimitReached(this.#ms)));

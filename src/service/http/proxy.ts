@@ -57,8 +57,8 @@ export class ProxyFailed extends Error {
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
 /**
- * An agent whose TLS connections run through the proxy that the environment has for their host, if any. The proxy sees the
- * name of the host and ciphertext alone.
+ * An agent whose TLS connections run through the proxy that the environment has for their host, if any. The proxy sees
+ * the name of the host and ciphertext alone.
  */
 export class ProxyAgent extends Agent {
   readonly #env: Env;
