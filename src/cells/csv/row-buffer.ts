@@ -5,8 +5,10 @@ const MARGIN = 8;
 const START_BYTES = 1 << 20;
 const NO_REPAIRS: readonly number[] = [];
 
-/** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
-const REPLACEMENT = [0xef, 0xbf, 0xbd];
+/** U+FFFD, which replaces one to three bytes. */
+const REPLACEMENT = Buffer.from('\ufffd');
+const EMPTY = Buffer.alloc(0);
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
 export class RowBuffer {
@@ -63,22 +65,21 @@ export class RowBuffer {
     return this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
   }
 
-  /** A copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
-  #repaired(bytes: Uint8Array, start: number, end: number): Uint8Array {
-    const out = new Uint8Array((end - start) * REPLACEMENT.length);
-    let to = 0;
-    for (let i = start; i < end; ) {
-      const good = characterLength(bytes, i, end);
-      if (good > 0) {
-        for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
-        continue;
-      }
-      this.#repairs.push(start + to);
-      out.set(REPLACEMENT, to);
-      to += REPLACEMENT.length;
-      i -= good;
+  /** A copy of [start, end) with U+FFFD for each maximal invalid part, as WHATWG decodes; notes where these stand. */
+  #repaired(bytes: Buffer, start: number, end: number): Buffer {
+    const parts: Buffer[] = [];
+    let to = start;
+    for (let at = start; at < end; ) {
+      // A U+FFFD of the body itself is no repair.
+      const own = bytes.indexOf(REPLACEMENT, at);
+      const stop = own < 0 || own >= end ? end : own;
+      const part = Buffer.from(decoder.decode(bytes.subarray(at, stop)));
+      for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1)) this.#repairs.push(to + i);
+      parts.push(part, stop < end ? REPLACEMENT : EMPTY);
+      to += part.length + REPLACEMENT.length;
+      at = stop + REPLACEMENT.length;
     }
-    return out.subarray(0, to);
+    return Buffer.concat(parts);
   }
 
   #replace(from: number, end: number, text: Uint8Array): number {
@@ -105,33 +106,7 @@ function openTail(bytes: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
     const c = bytes[end - back];
     if (c < 0x80) return 0;
-    if (c >= 0xc0) return lengthOf(c) > back ? back : 0;
+    if (c >= 0xc0) return (c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4) > back ? back : 0;
   }
   return 0;
-}
-
-function lengthOf(lead: number): number {
-  if (lead < 0xc2 || lead > 0xf4) return 1;
-  return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-}
-
-/** Length of the character at `i`, or the negated length of the invalid part there. */
-function characterLength(bytes: Uint8Array, i: number, end: number): number {
-  const lead = bytes[i];
-  if (lead < 0x80) return 1;
-  const length = lengthOf(lead);
-  if (length === 1) return -1;
-  for (let k = 1; k < length; k++) {
-    const [least, most] = k === 1 ? secondRange(lead) : [0x80, 0xbf];
-    if (i + k >= end || bytes[i + k] < least || bytes[i + k] > most) return -k;
-  }
-  return length;
-}
-
-/** The range of the second byte that excludes overlong forms, surrogates and everything beyond U+10FFFF. */
-function secondRange(lead: number): readonly [number, number] {
-  if (lead === 0xe0) return [0xa0, 0xbf];
-  if (lead === 0xed) return [0x80, 0x9f];
-  if (lead === 0xf0) return [0x90, 0xbf];
-  return lead === 0xf4 ? [0x80, 0x8f] : [0x80, 0xbf];
 }
