@@ -10,10 +10,10 @@ import { isItem, type StoredColumn } from '../table/tables.ts';
 /** A query of the row of lowest position of each event, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events'): string {
   const log = columnOfSource(columns, LOG_ID);
-  const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
+  const names = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
   return `
-    SELECT ${['event_date', ...own, '_rescued', '_loaded_at'].join(', ')}
+    SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
     FROM ${from}
     WHERE (event_date, _key) IN (
       SELECT (event_date, arg_min(_key, (coalesce(${position(columns)}, -1), _key)))

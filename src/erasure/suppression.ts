@@ -181,13 +181,10 @@ export function suppressionOf(
     );
   }
   const listed = new Set(entries.map(({ hmac }) => hmac));
-  const isListed = (text: Buffer): boolean => listed.has(key.hashOf(text));
-  const drops: Suppression['drops'] = (_column, bytes, start, end) => {
-    if (listed.size === 0) return false;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
-    return isListed(text) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(text))));
-  };
-  return { columns: [UNIFIED_ID], drops, length };
+  const isListed = (id: Buffer): boolean => listed.has(key.hashOf(id));
+  const has = (id: Buffer): boolean =>
+    listed.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
+  return { has, length };
 }
 
 /**

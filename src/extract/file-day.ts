@@ -113,9 +113,9 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
 }
 
 async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
-  const { file, day, settings, state, suppression: dropRows } = fileDay;
+  const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const scan = { timezone: settings.timezone, requireSystem: true, dropRows, edits: editsOf(settings) };
+  const scan = { timezone: settings.timezone, requireSystem: true, suppression, edits: editsOf(settings) };
   const copy = await checkBody(bytes, await folder.newFile(), { scan, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw refusal(fileDay, `${file} is no whole export: ${error.sentence}.`);

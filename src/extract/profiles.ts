@@ -57,7 +57,7 @@ export async function loadSnapshot(
       service: {
         exportProfiles: (request, limited) => sendCounted(deps, () => profiles.exportProfiles(request, limited)),
       },
-      scan: { timezone, dropRows: suppression, edits, idColumn: UNIFIED_ID },
+      scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),
     });
     if (file.kind !== 'checked') return noSnapshot(file, stored);

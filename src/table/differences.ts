@@ -39,12 +39,12 @@ export interface KeyFaults {
 }
 
 export function checkKeys({ absent, repeated }: KeyFaults): Difference[] {
-  const found = [];
-  if (absent > 0) found.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
+  const faults = [];
+  if (absent > 0) faults.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
   if (repeated > 0) {
-    found.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} more than once in a day`));
+    faults.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} more than once in a day`));
   }
-  return found;
+  return faults;
 }
 
 /** Checks that the table of profiles has the rows of its receipt, each with a key of its own. */

@@ -9,7 +9,7 @@ import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE }
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { type ColumnScan, ColumnScans } from './column-scan.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns } from './groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event's name, which customers choose. */
 const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
@@ -27,16 +27,24 @@ export interface ScannerOptions extends RowLimits {
   readonly timezone?: string | undefined;
   /** True to refuse a header without the columns that every export has. */
   readonly requireSystem: boolean;
-  /** Leaves rows out of everything: counts, types, written bytes. */
-  readonly dropRows?: RowFilter | undefined;
+  /** Leaves the rows of these people out of everything: counts, types, written bytes. */
+  readonly suppression?: Pick<Suppression, 'has'> | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
   /** The column whose cells identify rows; default: df_event_detail_log_id. */
   readonly idColumn?: string | undefined;
 }
 
+/** The people who stay forgotten. */
+export interface Suppression {
+  /** Number of people on the list. */
+  readonly length: number;
+  /** True for a `df_unified_id` of the list, before it is hashed; `id` holds until the next call. */
+  has(id: Buffer): boolean;
+}
+
 /** The place of a replaced character; the header is row 1. */
-export interface CellPosition {
+interface CellPosition {
   readonly row: number;
   readonly column: string;
 }
@@ -47,7 +55,7 @@ export interface ScanResult {
   readonly columns: readonly ColumnScan[];
   /** Number of data rows kept. */
   readonly rows: number;
-  /** Number of data rows left out by `dropRows`. */
+  /** Number of data rows left out by `suppression`. */
   readonly suppressed: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRow: number;
@@ -78,7 +86,11 @@ export class Scanner {
   readonly #idColumn: string;
   readonly #requireSystem: boolean;
   readonly #zone: Zone | undefined;
-  readonly #suppressed: SuppressedRows;
+  readonly #suppression: ScannerOptions['suppression'];
+  readonly #cell = new CellText();
+  /** Index of `df_unified_id` in the header as it arrived. */
+  #idAt = -1;
+  #suppressed = 0;
   readonly #edits: ColumnEdits | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   #listed: readonly string[] = [];
@@ -102,7 +114,7 @@ export class Scanner {
     this.#writer = new RowWriter(options.edits?.key);
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
-    this.#suppressed = new SuppressedRows(options.dropRows);
+    this.#suppression = options.suppression;
   }
 
   /** The column names; undefined until the first line has come. */
@@ -112,7 +124,7 @@ export class Scanner {
 
   /** Number of data rows kept so far. */
   get rows(): number {
-    return Math.max(0, this.#source.rows - 1) - this.#suppressed.rows;
+    return Math.max(0, this.#source.rows - 1) - this.#suppressed;
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
@@ -133,7 +145,7 @@ export class Scanner {
       header: this.#header,
       columns,
       rows,
-      suppressed: this.#suppressed.rows,
+      suppressed: this.#suppressed,
       longestRow: this.#longestRow,
       hasDuplicateOrMissingIds: this.#columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline: this.#source.hasLineEnd,
@@ -159,7 +171,10 @@ export class Scanner {
       else if (this.#isHeader(bytes, tokenizer)) {
         // The body holds several exports, and nothing tells whether their rows are the same.
         throw source.malformed('header_again', start, 'an event', 'the header once more');
-      } else if (this.#suppressed.has(bytes, tokenizer)) continue;
+      } else if (this.#isSuppressed(bytes, tokenizer)) {
+        this.#suppressed++;
+        continue;
+      }
       if (repairs.length > 0) this.#countBad(source, repairs);
       const length = writer.write(tokenizer, start, columns === undefined);
       if (columns !== undefined) columns.observe(bytes, tokenizer);
@@ -177,7 +192,7 @@ export class Scanner {
     if (this.#requireSystem) this.#checkSystem(header, source);
     this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
     this.#arrived = header;
-    this.#suppressed.open(header);
+    this.#idAt = header.indexOf(UNIFIED_ID);
     const isHashed = this.#edit(header);
     this.#columns = new ColumnScans(headerColumns(this.#header), {
       isHashed,
@@ -206,6 +221,16 @@ export class Scanner {
       if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
     }
     return false;
+  }
+
+  /** True for a row of a person on the suppression list. */
+  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
+    if (this.#suppression === undefined) return false;
+    let k = 0;
+    while (k < used && cells[k] >> COLUMN_SHIFT < this.#idAt) k += STRIDE;
+    if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#idAt) return false;
+    this.#cell.read(bytes, cells, k);
+    return this.#suppression.has(this.#cell.text);
   }
 
   /** Opens the writer; returns for each column that stays whether it holds hashes. */
@@ -238,50 +263,4 @@ export class Scanner {
 function isForeign(text: string): boolean {
   const others = text.replace(/[\0-\x7f]/g, '');
   return others.replaceAll('\ufffd', '').length * 2 < others.length;
-}
-
-/** Finds and counts the rows of people on the suppression list. */
-class SuppressedRows {
-  /** Number of rows found. */
-  rows = 0;
-  readonly #filter: RowFilter | undefined;
-  readonly #cell = new CellText();
-  /** The columns of the filter that the header has, in the order of the header. */
-  #columns: readonly (readonly [index: number, name: string])[] = [];
-
-  constructor(filter: RowFilter | undefined) {
-    this.#filter = filter;
-  }
-
-  open(header: readonly string[]): void {
-    const names = this.#filter?.columns ?? [];
-    this.#columns = header.flatMap((name, index) => (names.includes(name) ? [[index, name] as const] : []));
-  }
-
-  /** True if the tokenizer's last row belongs to such a person; it is counted. */
-  has(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
-    let k = 0;
-    const isDropped = this.#columns.some(([column, name]) => {
-      while (k < used && cells[k] >> COLUMN_SHIFT < column) k += STRIDE;
-      if (k >= used || cells[k] >> COLUMN_SHIFT !== column) return false;
-      this.#cell.read(bytes, cells, k);
-      return this.#filter?.drops(name, this.#cell.bytes, this.#cell.start, this.#cell.end) === true;
-    });
-    if (isDropped) this.rows++;
-    return isDropped;
-  }
-}
-
-/** Tells which rows of an export are left out while it is written to the disk. */
-export interface RowFilter {
-  /** Names of the columns that `drops` wants to see. */
-  readonly columns: readonly string[];
-  /** True for a cell (UTF-8, decoded, not empty, before columns are hashed) whose row is left out. */
-  drops(column: string, bytes: Uint8Array, start: number, end: number): boolean;
-}
-
-/** The people who stay forgotten. */
-export interface Suppression extends RowFilter {
-  /** Number of people on the list. */
-  readonly length: number;
 }

@@ -71,8 +71,8 @@ export class RowBuffer {
     let to = start;
     for (let at = start; at < end; ) {
       // A U+FFFD of the body itself is no repair.
-      const own = bytes.indexOf(REPLACEMENT, at);
-      const stop = own < 0 || own >= end ? end : own;
+      const genuine = bytes.indexOf(REPLACEMENT, at);
+      const stop = genuine < 0 || genuine >= end ? end : genuine;
       const part = Buffer.from(decoder.decode(bytes.subarray(at, stop)));
       for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1)) this.#repairs.push(to + i);
       parts.push(part, stop < end ? REPLACEMENT : EMPTY);

@@ -43,7 +43,7 @@ export async function fetchExport(run: Run, request: ExportRequest, onAttempt = 
       return sendCounted(run.deps, () => service.exportEvents(request, signal));
     },
     open: () => run.folder.newFile(),
-    scan: { timezone, requireSystem: true, dropRows: suppression, edits },
+    scan: { timezone, requireSystem: true, suppression, edits },
   });
   if (result.kind === 'checked') run.recordExported(result);
   return result;

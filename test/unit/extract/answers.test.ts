@@ -203,9 +203,7 @@ describe('a day that has fewer rows than are stored', () => {
   it('counts the rows of people on the suppression list, who were loaded before', async () => {
     await again(() => undefined);
     const suppression = {
-      columns: ['df_unified_id'],
-      drops: (_: string, bytes: Uint8Array, begin: number, end: number) =>
-        Buffer.from(bytes.subarray(begin, end)).toString() === 'u-df_login-2026-01-19-1',
+      has: (id: Buffer) => id.toString() === 'u-df_login-2026-01-19-1',
       length: 1,
     };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
