@@ -16,16 +16,16 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly groups?: Readonly<Record<string, readonly string[]>>;
   /** The page to read, in `docs/`. */
   readonly page: string;
-  run(values: ValuesOf<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<Outcome | ExitCode>;
+  run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
    * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
    * what could be read. The default prints one JSON object if `--json` is given.
    */
-  failed?(failure: Failure, values: Partial<ValuesOf<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
+  failed?(failure: Failure, values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
 }
 
 /** What a command found: one JSON object for scripts, lines for people. A command that prints by itself gives its exit code. */
-export interface Outcome {
+export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
   /** Default: done. */
@@ -35,7 +35,7 @@ export interface Outcome {
 export const defineCommand = <O extends OptionTable>(definition: Command<O>): Command => definition;
 
 export type OptionTable = Readonly<Record<string, Option<unknown>>>;
-export type ValuesOf<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
+export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
 
 export interface Option<T> {
   readonly describe: string;

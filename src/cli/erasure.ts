@@ -11,7 +11,7 @@ import { suppressionFileOf } from '../erasure/suppression.ts';
 import type { Ways } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/session.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { places, text, type ValuesOf } from './command.ts';
+import { type OptionValues, places, text } from './command.ts';
 import type { CliConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkTarget, targetNamed } from './place-arguments.ts';
@@ -30,7 +30,7 @@ export const PEOPLE_OPTIONS = {
   mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
 };
 
-type PeopleValues = ValuesOf<typeof PEOPLE_OPTIONS>;
+type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
 /** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
 export function erasureOf({ values, erasure, names }: CliConfiguration): ErasureConfig {

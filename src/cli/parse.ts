@@ -11,16 +11,16 @@ import {
   kebab,
   type Option,
   type OptionTable,
+  type OptionValues,
   optionName,
   optionNames,
   unknownName,
-  type ValuesOf,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 
 /** The values of a command whose options are not known here. */
-export type CommandValues = ValuesOf<OptionTable & typeof GLOBAL_OPTIONS>;
+export type CommandValues = OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 
 export interface CommandLine {
   /** The command's name and definition; undefined if no known one was given. */

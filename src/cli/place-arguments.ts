@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { configError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
-import { argument, text, unknownName, type ValuesOf } from './command.ts';
+import { argument, type OptionValues, text, unknownName } from './command.ts';
 import { CliConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
@@ -12,7 +12,7 @@ export const placeArguments = (targets: readonly Target[]) => ({
   place: argument(text('A place of it')),
 });
 
-type PlaceWords = Partial<ValuesOf<ReturnType<typeof placeArguments>>>;
+type PlaceWords = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** A place, as a user names it. */
 export interface NamedPlace<T extends Target = Target> {

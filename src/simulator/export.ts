@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { PROFILE_PROPERTIES } from './data/columns.ts';
 import { allows, type Dataset, type NameFilter, type RowQuery } from './data/dataset.ts';
 import { ZONE_HOURS } from './data/event.ts';
-import { type Exchange, fail, retryAfter, type Service } from './service.ts';
+import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
 
 const MESSAGES: Readonly<Record<number, string>> = {
   400: 'invalid_parameter',
@@ -58,7 +58,7 @@ async function serve(
 }
 
 /** Reads an export body as the service would; returns the query, or the reason for a refusal. */
-function readExportRequest(body: unknown, service: Service): RowQuery | string {
+function readExportRequest(body: unknown, service: SimulatedService): RowQuery | string {
   if (!isObject(body)) return 'invalid_parameter';
   const { history_days, to_date_inclusive } = service.scenario;
   const now = service.clock.now();

@@ -6,7 +6,7 @@ import { problemText } from '../base/validator.ts';
 export type Operation = 'export' | 'profiles' | 'delete';
 
 /** An answer in place of the usual one. Without `status` and `code` it is the usual one, late. */
-export interface Answer {
+export interface PlannedAnswer {
   readonly operation: Operation;
   readonly nth?: readonly number[];
   readonly external_id?: string;
@@ -30,7 +30,7 @@ export interface Scenario {
   readonly concurrent_exports: number;
   readonly deletions_per_minute: number;
   readonly latency_ms: number;
-  readonly answers: readonly Answer[];
+  readonly answers: readonly PlannedAnswer[];
 }
 
 /** Parses a scenario; absent keys have their defaults. Throws a configuration error that names every problem. */

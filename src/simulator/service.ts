@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { HOUR_MS } from '../base/durations.ts';
 import { Dataset } from './data/dataset.ts';
-import type { Answer, Operation, Scenario } from './scenario.ts';
+import type { Operation, PlannedAnswer, Scenario } from './scenario.ts';
 
 /** The state of the service behind HTTP: its data and its counts. */
-export class Service {
+export class SimulatedService {
   readonly scenario: Scenario;
   readonly clock: Clock;
   readonly dataset: Dataset;
@@ -25,7 +25,7 @@ export class Service {
   }
 
   /** Counts a request, and gives the answer that the scenario has for it. */
-  answerOf(operation: Operation, externalId?: string): Answer | undefined {
+  answerOf(operation: Operation, externalId?: string): PlannedAnswer | undefined {
     const n = ++this.#count[operation];
     return this.scenario.answers.find((answer) => {
       const isNth = answer.nth === undefined || answer.nth.includes(n);
@@ -84,7 +84,7 @@ class RequestLimit {
 
 /** One request and its answer. */
 export interface Exchange {
-  readonly service: Service;
+  readonly service: SimulatedService;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly serviceId: string | null;

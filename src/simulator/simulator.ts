@@ -9,7 +9,7 @@ import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
 import { serveExport, serveProfiles } from './export.ts';
 import { parseScenario, type Scenario } from './scenario.ts';
-import { type Exchange, fail, Service } from './service.ts';
+import { type Exchange, fail, SimulatedService } from './service.ts';
 
 export interface Simulator {
   readonly url: string;
@@ -40,7 +40,7 @@ export async function startSimulator({
   readonly clock?: Clock;
 } = {}): Promise<Simulator> {
   const scenario = parseScenario(keys);
-  const service = new Service(scenario, clock);
+  const service = new SimulatedService(scenario, clock);
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
@@ -58,7 +58,7 @@ export async function startSimulator({
   return { url: `http://${LOOPBACK}:${taken}`, port: taken, scenario, close };
 }
 
-async function serve(service: Service, req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function serve(service: SimulatedService, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const over = new AbortController();
   res.once('close', () => over.abort());
   res.on('error', () => over.abort());

@@ -12,7 +12,15 @@ import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import { defineCommand, flag, type GLOBAL_OPTIONS, type Outcome, text, type ValuesOf, whole } from '../command.ts';
+import {
+  type CommandResult,
+  defineCommand,
+  flag,
+  type GLOBAL_OPTIONS,
+  type OptionValues,
+  text,
+  whole,
+} from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import {
@@ -47,7 +55,7 @@ const OPTIONS = {
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
 
-type ForgetValues = ValuesOf<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
+type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
   options: OPTIONS,
@@ -79,7 +87,7 @@ export const command = defineCommand({
 });
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
-async function forget(values: ForgetValues, context: Context): Promise<Outcome> {
+async function forget(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { clock, random, logger, signal, env } = context;
   const { execute, confirm, suppressed, newList, purgeOnly, again, reason } = values;
   if (execute !== (confirm !== undefined)) {
@@ -148,7 +156,7 @@ function outcomeOf(
   { report: plan, failure }: ErasureResult,
   purge: PurgeRequest | undefined,
   context: Context,
-): Outcome {
+): CommandResult {
   const { logger, redactor, signal } = context;
   const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
@@ -169,7 +177,7 @@ function outcomeOf(
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<Outcome> {
+async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
   const key = keyOf(values, context);
   const verdict = await verifyLedger(path, key, { head: values.head });
   const lines = [
@@ -193,7 +201,7 @@ function keyOf({ config }: ForgetValues, context: Context) {
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function proofOf(values: ForgetValues, context: Context): Promise<Outcome> {
+async function proofOf(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const configuration = new CliConfiguration(values.config, context);
   const setup = erasureOf(configuration);

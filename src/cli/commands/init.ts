@@ -33,21 +33,21 @@ export const command = defineCommand({
   },
 });
 
-type Answer = 'base_url' | 'service_id' | 'export_token';
+type AnswerKey = 'base_url' | 'service_id' | 'export_token';
 
 /** The codes of a check that shows a wrong token, and of one that shows a wrong service. */
 const WRONG_TOKEN = new Set(['unauthorized', 'unauthorized_token', 'invalid_token', 'config']);
 const WRONG_SERVICE = new Set(['invalid_service_id', 'invalid_parameter', 'bad_request']);
 
 /** The answer that a failed check proves wrong. */
-function wrongAnswer(code: string): Answer {
+function wrongAnswer(code: string): AnswerKey {
   if (WRONG_TOKEN.has(code)) return 'export_token';
   return WRONG_SERVICE.has(code) ? 'service_id' : 'base_url';
 }
 
 /** Asks for the service and tries the answers as `check` does, until they are right: only what is wrong is asked again. */
 async function askService(prompts: Prompts, context: Context) {
-  const questions: Readonly<Record<Answer, (usual?: string) => Promise<string>>> = {
+  const questions: Readonly<Record<AnswerKey, (usual?: string) => Promise<string>>> = {
     base_url: (usual) => prompts.text('Address of the Open API', usual, (answer) => baseUrlProblem(answer)?.text),
     service_id: (usual) => prompts.text('Service ID', usual),
     export_token: () => prompts.secret('Export API token (not shown, not written to the file)'),

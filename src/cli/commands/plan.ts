@@ -5,7 +5,7 @@ import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/pla
 import { isSnapshotDue, profileFilters } from '../../extract/profiles.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, type ValuesOf } from '../command.ts';
+import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
   },
 });
 
-type DayValues = ValuesOf<typeof DAY_OPTIONS>;
+type DayValues = OptionValues<typeof DAY_OPTIONS>;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function showPlan(

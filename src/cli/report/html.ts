@@ -55,16 +55,17 @@ ${content}
 `.text;
 }
 
-/** The columns of a table: heading → function of a row that gives the cell. */
-type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
-
 const NUMERIC = /^\d[\d,]*(\.\d+)?(%| MB)?$/;
 
 /**
- * A table, which scrolls by itself if it is wider than the page. Numbers get separators, and a column of them is
- * aligned right.
+ * A table, which scrolls by itself if it is wider than the page. `columns`: heading → function of a row that gives the
+ * cell. Numbers get separators, and a column of them is aligned right.
  */
-export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
+export function list<T>(
+  label: string,
+  columns: Readonly<Record<string, (row: T) => string | number>>,
+  rows: readonly T[],
+): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
   const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
   const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${alignmentOf(i)}">${title}</th>`);

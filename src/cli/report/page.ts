@@ -15,15 +15,11 @@ import { STYLE } from './style.ts';
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
 const MAX_RECORDS = 100;
 
-interface PageOptions {
-  /** Name of the target and its place, as on the command line. */
-  readonly place: string;
-  /** Instant at which the report is made (ms). */
-  readonly now: number;
-  readonly historyDays: number;
-}
-
-export function reportPage(report: TargetReport, { place, now, historyDays }: PageOptions): string {
+/** `place`: target and place, as on the command line. `now`: the instant at which the report is made (ms). */
+export function reportPage(
+  report: TargetReport,
+  { place, now, historyDays }: { readonly place: string; readonly now: number; readonly historyDays: number },
+): string {
   const days = reportedDays(report, now, historyDays);
   const content = html`<header>
 <h1>Events in ${place}</h1>

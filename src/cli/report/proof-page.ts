@@ -23,15 +23,11 @@ th:nth-child(2) { width: 32%; }
 @media print { body { padding: 0; max-width: none; font-size: 10.5pt; } }
 `);
 
-interface PageOptions {
-  /** Instant at which the page is made (ms since 1970). */
-  readonly now: number;
-  /** True if the rows are those of a list; false for a single ID. */
-  readonly isList: boolean;
-}
-
-/** A page to sign and to file: what a proof says of the ids of a list, by their rows. No id stands in it. */
-export function proofPage(proof: Proof, { now, isList }: PageOptions): string {
+/**
+ * A page to sign and to file: what a proof says of the ids of a list, by their rows. No id stands in it. `now`: the
+ * instant at which it is made (ms). `isList`: false for a single id.
+ */
+export function proofPage(proof: Proof, { now, isList }: { readonly now: number; readonly isList: boolean }): string {
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
   const day = (at: string | null) => at?.slice(0, 10) ?? 'not in the ledger';

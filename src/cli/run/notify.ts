@@ -23,8 +23,6 @@ interface NotifiedRun {
   readonly historyDays: number;
 }
 
-type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
-
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
 /** One attempt, and another one at once. */
 const PAUSES = [0];
@@ -84,9 +82,13 @@ const some = (names: readonly string[]): string =>
     : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
 
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
-export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Promise<void> {
+export async function notify(
+  url: Secret,
+  run: NotifiedRun,
+  context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
+): Promise<void> {
   const { summary, command, place, historyDays } = run;
-  const { clock, logger, signal } = sender;
+  const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   const isStopped = signal.aborted;
   // Whoever pressed Ctrl-C knows.
@@ -97,7 +99,7 @@ export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Pro
     ? { timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
     : { timeoutMs: TIMEOUT_MS, signal };
   const problem = await retry({ pauses: isStopped ? [] : PAUSES, clock }, async ({ pause }) => {
-    const attempt = await post(new URL(url.reveal()), body, sender, limits);
+    const attempt = await post(new URL(url.reveal()), body, context, limits);
     return attempt.isTemporary && pause !== undefined ? undefined : attempt.problem;
   });
   if (problem !== '') logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
@@ -107,7 +109,7 @@ export async function notify(url: Secret, run: NotifiedRun, sender: Sender): Pro
 async function post(
   url: URL,
   body: string,
-  { env, clock }: Sender,
+  { env, clock }: Pick<Context, 'env' | 'clock'>,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ) {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });

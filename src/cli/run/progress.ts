@@ -30,7 +30,7 @@ const TICK_MS = 500;
 const BAR_COLUMNS = 12;
 
 /** Shows how far `work` is while it is under way. */
-export async function showing<T>(
+export async function withProgress<T>(
   progress: () => Progress,
   work: Promise<T>,
   { terminal, clock, logger }: Context,
@@ -55,7 +55,7 @@ export async function showing<T>(
 export function during<T>(what: string, work: Promise<T>, context: Context): Promise<T> {
   const began = context.clock.now();
   const text = () => `${what} · ${formatDuration(context.clock.now() - began)}`;
-  return showing(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);
+  return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);
 }
 
 /** How far a run is `elapsed` ms after its begin. */

@@ -14,7 +14,7 @@ import { loadDays, loadProfiles, newLoadCounts } from '../../targets/load-days.t
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
-import { progressOf, showing } from './progress.ts';
+import { progressOf, withProgress } from './progress.ts';
 import { type RunResult, summaryOf } from './summary.ts';
 
 export interface SyncRun {
@@ -103,7 +103,7 @@ async function execute(
     await loadDays(plan, sink, deps);
   };
   try {
-    await showing(progress, loading(), context);
+    await withProgress(progress, loading(), context);
   } catch (failure) {
     if (error !== undefined) logger.error('profiles.failed', messageOf(error));
     error = failure;

@@ -1,7 +1,17 @@
-import { EVENT_KINDS, fullStamp, hashText, hex8, ITEM_EVENTS, maskOf, mix, type Row, shortStamp } from './event.ts';
+import {
+  EVENT_KINDS,
+  type EventRow,
+  fullStamp,
+  hashText,
+  hex8,
+  ITEM_EVENTS,
+  maskOf,
+  mix,
+  shortStamp,
+} from './event.ts';
 
 /** Generates the text of a cell for a row, by `h`; an empty text is an absent value. */
-type Generator = (row: Row, h: number, dataset: { readonly seed: number; readonly serviceId: string }) => string;
+type Generator = (row: EventRow, h: number, dataset: { readonly seed: number; readonly serviceId: string }) => string;
 
 /** One column of the export: the rows in which it may have a value, and the text of that value. */
 export interface Column {
@@ -75,7 +85,7 @@ const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, use
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');
 
-const logId = ({ plan, hash }: Row): string => `${plan.compact}-${hex8(hash)}`;
+const logId = ({ plan, hash }: EventRow): string => `${plan.compact}-${hex8(hash)}`;
 
 /** A purchase has one row an item, and the id of each row has the position of its item. */
 const detailId: Generator = (row) => (row.items > 1 ? `${logId(row)}:${row.item}` : logId(row));

@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { COLUMNS, type Column, memberNumber, profileOf } from './columns.ts';
-import { EVENT_KINDS, eventAt, hashText, mix, planDay, type Row, USERS } from './event.ts';
+import { EVENT_KINDS, type EventRow, eventAt, hashText, mix, planDay, USERS } from './event.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -48,7 +48,7 @@ export class Dataset {
   }
 
   /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */
-  *rows(query: RowQuery): Generator<Row, void, undefined> {
+  *rows(query: RowQuery): Generator<EventRow, void, undefined> {
     const kinds = this.#kindsOf(query);
     for (const day of daysOf(query.from, query.last)) {
       const plan = planDay(this.#seed, day, this.#options);
@@ -75,7 +75,7 @@ export class Dataset {
   }
 
   /** The text of a cell; empty if the row has no such value. */
-  cell(column: Column, row: Row): string {
+  cell(column: Column, row: EventRow): string {
     const { plan, hash, kind, item } = row;
     const context = { seed: this.#seed, serviceId: this.#options.service_id };
     const h = mix(hash, column.salt);

@@ -103,7 +103,7 @@ const MAX_ITEMS = 5;
 export const USERS = 2_000;
 
 /** One event and the number of one of its items; instants in ms UTC. */
-export type Row = ReturnType<typeof eventAt>;
+export type EventRow = ReturnType<typeof eventAt>;
 
 /** Event `index` of a day. Events are numbered in the order of their arrival. */
 export function eventAt(plan: DayPlan, index: number) {
