@@ -28,8 +28,8 @@ export const CONFIG_FILE = 'dfinery.json';
 /** Every key that a command reads, which is also a variable. */
 export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema];
 
-/** What a sync needs. The suppression list may be in the folder of the ledger. */
-export type LocalSourceConfig = SourceConfig & LocalConfig & { readonly ledgerDir: string | undefined };
+/** What a command adds to the settings of the source. The suppression list may be in the folder of the ledger. */
+type CommandConfig = LocalConfig & { readonly ledgerDir: string | undefined };
 
 /** What the file and the environment say, read once; each command has the parts checked that it needs. */
 export class CliConfiguration {
@@ -73,9 +73,16 @@ export class CliConfiguration {
   }
 
   /** All that a sync needs. */
-  source(): LocalSourceConfig {
+  source(): SourceConfig & CommandConfig {
     this.#require(sourceSchema.required);
     const { config } = parseSourceConfig(pick(this.values, sourceSchema), () => undefined, this.names);
+    return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
+  }
+
+  /** The same without the way to the service, which a plan does not need. */
+  settings(): SourceSettings & CommandConfig {
+    this.#require(['service_id']);
+    const { config } = parseSourceSettings(pick(this.values, sourceSchema), this.names);
     return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
   }
 
@@ -83,13 +90,6 @@ export class CliConfiguration {
   get ledgerDir(): string | undefined {
     const { ledger_dir: folder } = this.erasure;
     return typeof folder === 'string' && folder !== '' ? folder : undefined;
-  }
-
-  /** The same without the way to the service, which a plan does not need. */
-  settings(): SourceSettings & LocalConfig {
-    this.#require(['service_id']);
-    const { config } = parseSourceSettings(pick(this.values, sourceSchema), this.names);
-    return { ...config, ...this.local() };
   }
 
   /** Some settings: the others may be missing or wrong. */

@@ -27,7 +27,7 @@ export const command = defineCommand({
   page: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
     const { configuration, target, place } = openPlace('load', values, STATEFUL_TARGETS, context);
-    const config = { ...configuration.settings(), ledgerDir: configuration.ledgerDir };
+    const config = configuration.settings();
     const maintenance = await target.maintenance();
     if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
@@ -56,7 +56,7 @@ async function loadDay(
   sink: Sink,
   file: string,
   day: Day,
-  config: ReturnType<CliConfiguration['settings']> & Pick<CliConfiguration, 'ledgerDir'>,
+  config: ReturnType<CliConfiguration['settings']>,
   { clock, signal }: Context,
 ): Promise<Commit> {
   const suppression = suppressionOf(config);
