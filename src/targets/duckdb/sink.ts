@@ -6,6 +6,7 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import type { Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { rescuedCells } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
@@ -20,7 +21,7 @@ import { logChanges } from '../../table/changes.ts';
 import { removedWarning } from '../../table/differences.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import { newState, type TableState } from '../../table/place-state.ts';
-import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
+import { isLater, splitBatch } from '../../table/receipts.ts';
 import { USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -57,14 +58,11 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
-    const { timezone, clock, logger } = this.#options;
-    return this.#withFile(batch, signal, async (engine, stored) => {
-      const { state = newState(timezone ?? null), removed = [] } = stored ?? {};
-      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, (days) =>
-        rowsOfDays(engine, days),
-      );
+    return this.#withFile(batch, signal, async (engine, { isNew, state, removed }) => {
+      const countRows = (days: readonly Day[]) => rowsOfDays(engine, days);
+      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, countRows);
       if (changed.length === 0) {
-        this.#state = stored?.state;
+        this.#state = isNew ? undefined : state;
         const done = finishUnchanged(state, unchanged, progress);
         if (unchanged.length > 0 && (removed.length > 0 || !isDeepStrictEqual(done.state, state))) {
           await engine.transaction(() => writeState(engine, done.state), signal);
@@ -73,52 +71,40 @@ class DuckDbSink implements Sink {
         return done.commit;
       }
       const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, changed, this.#options);
-      const storing = {
-        isNew: stored === undefined,
-        state,
-        planned,
-        changedAt: nextChange(state.receipts, clock.now()),
-      };
-      const store = () => storeBatch(engine, storing, unchanged, progress);
+      const store = () => storeBatch(engine, { isNew, state, planned }, unchanged, progress);
       const done = await engine.transaction(store, signal).catch((error: unknown) => {
         throw isOfTable(error) ? alteredError(engine.file, error) : error;
       });
       this.#state = done.state;
-      logChanges(logger, planned.columns, done.commit.rescued);
+      logChanges(this.#options.logger, planned.columns, done.commit.rescued);
       return done.commit;
     });
   }
 
   replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
-    const { timezone, clock, logger } = this.#options;
-    return this.#withFile([snapshot], signal, async (engine, stored) => {
-      const { state = newState(timezone ?? null) } = stored ?? {};
+    return this.#withFile([snapshot], signal, async (engine, { isNew, state }) => {
       if (isLater(state.profiles, snapshot)) return undefined;
       const planned = planSnapshot(state.profiles, snapshot, this.#options);
-      const storing = {
-        isNew: stored === undefined,
-        state,
-        planned,
-        changedAt: nextChange(state.receipts, clock.now()),
-      };
-      this.#state = await engine.transaction(() => storeSnapshot(engine, storing, hashing), signal);
+      const store = () => storeSnapshot(engine, { isNew, state, planned }, hashing);
+      this.#state = await engine.transaction(store, signal);
       const rescued = rescuesNothing(planned) ? new Map() : await rescuedCells(engine, USER_PROFILES.name);
-      logChanges(logger, planned.columns, rescued);
+      logChanges(this.#options.logger, planned.columns, rescued);
       return this.#state.profiles?.receipt.rows_stored;
     });
   }
 
-  /** Opens the file for these downloads, and reads its state anew. */
+  /** Opens the file for these downloads, and reads its state anew; `isNew`: it has no tables of this program yet. */
   #withFile<T>(
     downloads: readonly DayDownload[],
     signal: AbortSignal,
-    work: (engine: Engine, stored: FileState | undefined) => Promise<T>,
+    work: (engine: Engine, stored: FileState & { readonly isNew: boolean }) => Promise<T>,
   ): Promise<T> {
+    const { timezone = null } = this.#options;
     const columns = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columns, signal }, async (engine) => {
       const stored = await readChecked(engine, this.#options);
       checkNotPurged(engine.file, this.#opened, stored?.state);
-      return work(engine, stored);
+      return work(engine, { state: newState(timezone), removed: [], ...stored, isNew: stored === undefined });
     });
   }
 

@@ -8,6 +8,7 @@ import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { type Commit, finishBatch, type PlannedBatch, profilesAfter, rescuesNothing } from '../../table/batch.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import type { TableState } from '../../table/place-state.ts';
+import { nextChange } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { makeTables, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
@@ -20,14 +21,12 @@ interface Storing {
   readonly isNew: boolean;
   readonly state: TableState;
   readonly planned: PlannedBatch;
-  /** Instant of the commit, by `nextChange`. */
-  readonly changedAt: string;
 }
 
 /** Stores a batch of days. Returns the state after it, and what the commit reports. */
 export async function storeBatch(
   engine: Engine,
-  { isNew, state, planned, changedAt }: Storing,
+  { isNew, state, planned }: Storing,
   unchanged: readonly DayDownload[],
   progress: RunProgress,
 ): Promise<{ readonly state: TableState; readonly commit: Commit }> {
@@ -51,7 +50,7 @@ export async function storeBatch(
     rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inDays(touched)})`),
     progress,
-    changedAt,
+    changedAt: nextChange(state.receipts, engine.options.clock.now()),
   });
   await writeState(engine, stored.state);
   // The space of removed rows is used again.
@@ -76,18 +75,18 @@ async function retypedDays(engine: Engine, columns: readonly PlannedColumn[]): P
  */
 async function separateNeighbours(engine: Engine, day: Day, columns: readonly PlannedColumn[]): Promise<number> {
   const same = identity(columns);
-  const removeShared = (from: Day, with_: Day) =>
+  const removeShared = (from: Day, neighbour: Day) =>
     engine.run(`
       DELETE FROM events
       WHERE event_date = ${dateSql(from)}
-        AND ${same} IN (SELECT ${same} FROM events WHERE event_date = ${dateSql(with_)})`);
+        AND ${same} IN (SELECT ${same} FROM events WHERE event_date = ${dateSql(neighbour)})`);
   return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
 }
 
 /** Makes the table of profiles anew with the rows of a snapshot. Returns the state after it. */
 export async function storeSnapshot(
   engine: Engine,
-  { isNew, state, planned, changedAt }: Storing,
+  { isNew, state, planned }: Storing,
   hashing: HashedColumns,
 ): Promise<TableState> {
   if (isNew) await makeTables(engine, state);
@@ -95,6 +94,7 @@ export async function storeSnapshot(
   await engine.run(`DROP TABLE IF EXISTS ${name}`);
   await makeTable(engine, USER_PROFILES, planned.columns, state.timezone);
   await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, USER_PROFILES, rows));
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
   const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
   const after = { ...state, profiles };
   await writeState(engine, after);

@@ -8,7 +8,7 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { localTime, occurredAt } from '../../../engine/views.ts';
 import { foldName } from '../../../table/names.ts';
 import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
-import { isItem, isTyped, type StoredColumn, typedColumns } from '../../../table/tables.ts';
+import { isItem, type StoredColumn, type Typed, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
 import { writing } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
@@ -41,8 +41,10 @@ async function createModels(engine: Engine, { columns, timezone, profiles }: Tab
   }
   const relations = relationsOf(columns, timezone);
   for (const model of MODELS) {
-    const attributes = model.name === 'users' && profiles !== undefined ? attributesOf(model, profiles) : [];
-    for (const statement of statementsOf(model, relations, attributes)) await engine.run(statement);
+    // Any other name in braces is a parameter, which a macro names as it is.
+    const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
+    const select = model.name === 'users' && profiles !== undefined ? withAttributes(sql, model, profiles) : sql;
+    for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
 }
 
@@ -64,63 +66,61 @@ async function foreignNames(engine: Engine): Promise<string[]> {
   return MODELS.map(({ name }) => name).filter((name) => taken.has(name));
 }
 
-/** The columns of profiles that `users` shows, but for those whose names it has already. */
-function attributesOf({ columns: taken }: Model, { columns }: StoredProfiles): string[] {
-  const names = new Set(Object.keys(taken).map(foldName));
-  return typedColumns(columns).flatMap(({ name }) => (names.has(foldName(name)) ? [] : [identifier(name)]));
-}
-
-/** The SELECT of a person each, with attributes of the profile. Of two profiles of a person the first counts. */
-function withAttributes(sql: string, attributes: readonly string[]): string {
+/**
+ * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles of a
+ * person the first counts.
+ */
+function withAttributes(sql: string, model: Model, { columns }: StoredProfiles): string {
+  const taken = new Set(Object.keys(model.columns).map(foldName));
+  const attributes = typedColumns(columns).flatMap(({ name }) => (taken.has(foldName(name)) ? [] : [identifier(name)]));
   if (attributes.length === 0) return sql;
   const profiles = `SELECT df_unified_id, ${attributes.join(', ')} FROM main.user_profiles WHERE _key = df_unified_id`;
   return `SELECT * FROM (${sql}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
 }
 
-function statementsOf(model: Model, relations: ReadonlyMap<string, string>, attributes: readonly string[]): string[] {
-  const name = `${ANALYTICS}.${model.name}`;
-  const comment = literal(`${model.grain} ${COMMENT_END}`);
-  // Any other name in braces is a parameter, which a macro names as it is.
-  const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
-  if (model.parameters !== undefined) {
+/** The statements that make a model of a SELECT. */
+function statementsOf({ name: model, grain, columns, parameters }: Model, select: string): string[] {
+  const name = `${ANALYTICS}.${model}`;
+  const comment = literal(`${grain} ${COMMENT_END}`);
+  if (parameters !== undefined) {
     return [
-      `CREATE OR REPLACE MACRO ${name}(${model.parameters.join(', ')}) AS TABLE ${sql}`,
+      `CREATE OR REPLACE MACRO ${name}(${parameters.join(', ')}) AS TABLE ${select}`,
       `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
     ];
   }
   return [
-    `CREATE OR REPLACE VIEW ${name} AS ${withAttributes(sql, attributes)}`,
+    `CREATE OR REPLACE VIEW ${name} AS ${select}`,
     `COMMENT ON VIEW ${name} IS ${comment}`,
-    ...Object.entries(model.columns).map(
+    ...Object.entries(columns).map(
       ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
     ),
   ];
 }
 
-/** Names of the values of an event and of an item, by the columns of the export that hold them. */
-const COMMON: readonly Value[] = [
+/** A value of an event or an item: its name in the relations, the column of the export that holds it, and its type. */
+type ModelValue = readonly [name: string, source: string, type: ColumnType];
+
+const COMMON: readonly ModelValue[] = [
   ['person', UNIFIED_ID, 'string'],
   ['log_id', LOG_ID, 'string'],
   ['name', EVENT_NAME, 'string'],
 ];
-const OF_EVENTS: readonly Value[] = [
+const OF_EVENTS: readonly ModelValue[] = [
   ['order_id', 'df_order_id', 'string'],
   ['total_purchase_amount', 'df_total_purchase_amount', 'double'],
   ['discount', 'df_discount', 'double'],
   ['delivery_charge', 'df_delivery_charge', 'double'],
   ['payment_method', 'df_payment_method', 'string'],
 ];
-const OF_ITEMS: readonly Value[] = [
+const OF_ITEMS: readonly ModelValue[] = [
   ['detail_log_id', DETAIL_LOG_ID, 'string'],
   ['item_id', 'df_items_df_item_id', 'string'],
   ['item_name', 'df_items_df_item_name', 'string'],
-  ...[1, 2, 3, 4, 5].map((level): Value => [`category${level}`, `df_items_df_category${level}`, 'string']),
+  ...[1, 2, 3, 4, 5].map((level): ModelValue => [`category${level}`, `df_items_df_category${level}`, 'string']),
   ['price', 'df_items_df_price', 'double'],
   ['quantity', 'df_items_df_quantity', 'long'],
   ['discount', 'df_items_df_discount', 'double'],
 ];
-
-type Value = readonly [name: string, source: string, type: ColumnType];
 
 /**
  * The relations that the models read; a value is NULL if the export lacks its column. Views have their schema's name,
@@ -131,38 +131,40 @@ type Value = readonly [name: string, source: string, type: ColumnType];
  *     properties()  name df_login, properties [channel, device]
  */
 function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
-  const typed = columns.filter(isTyped);
-  const zone = zoneOf(timezone);
-  const value = (source: string, type: ColumnType, name: 'name' | 'itemName') => {
-    const sqlType = TYPES[type].duckdb(zone !== undefined);
-    const column = typed.find((stored) => stored.source === source && stored.occurrence === 1);
-    if (column === undefined) return `CAST(NULL AS ${sqlType})`;
-    const stored = identifier(column[name] ?? column.name);
-    return column.type === type ? stored : `TRY_CAST(${stored} AS ${sqlType})`;
-  };
-  const relation = (view: string, values: readonly Value[], name: 'name' | 'itemName', more: string) => {
-    const at = occurredAt((source) => value(source, 'datetime', name));
-    const day = `CAST(${localTime(at, zone)} AS DATE)`;
-    const select = [...COMMON, ...values].map(([as, source, type]) => `${value(source, type, name)} AS ${as}`);
-    return `(
-      SELECT ${select.join(', ')}, ${at} AS event_at, ${day} AS day${more}
-      FROM ${view}
-    )`;
-  };
-  const properties = filledNames(typed.filter(isProperty).map(({ name }) => name));
-  const eventName = value(EVENT_NAME, 'string', 'name');
+  const ofLogs = typedColumns(columns);
+  const ofItems = ofLogs.map((column) => ({ ...column, name: column.itemName ?? column.name }));
+  const eventName = valueSql(ofLogs, EVENT_NAME, 'string', timezone);
+  const properties = filledNames(ofLogs.filter(isProperty).map(({ name }) => name));
   return new Map([
-    ['events()', relation('main.event_logs', OF_EVENTS, 'name', '')],
-    ['items()', relation('main.event_items', OF_ITEMS, 'itemName', ', item_position')],
-    [
-      'properties()',
-      `(
-        SELECT ${eventName} AS name, ${properties} AS properties
-        FROM main.event_logs
-        GROUP BY 1
-      )`,
-    ],
+    ['events()', relationOf('main.event_logs', ofLogs, OF_EVENTS, timezone)],
+    ['items()', relationOf('main.event_items', ofItems, OF_ITEMS, timezone, ['item_position'])],
+    ['properties()', `(SELECT ${eventName} AS name, ${properties} AS properties FROM main.event_logs GROUP BY 1)`],
   ]);
+}
+
+/** A view with these columns as a relation of values, with the time and the day of each row, and more of its columns. */
+function relationOf(
+  view: string,
+  columns: readonly Typed[],
+  values: readonly ModelValue[],
+  timezone: string | null,
+  more: readonly string[] = [],
+): string {
+  const at = occurredAt((source) => valueSql(columns, source, 'datetime', timezone));
+  const day = `CAST(${localTime(at, zoneOf(timezone))} AS DATE)`;
+  const select = [...COMMON, ...values].map(
+    ([name, source, type]) => `${valueSql(columns, source, type, timezone)} AS ${name}`,
+  );
+  return `(SELECT ${[...select, `${at} AS event_at`, `${day} AS day`, ...more].join(', ')} FROM ${view})`;
+}
+
+/** SQL of a value in a type; NULL without its column, and where the column has another type that does not fit. */
+function valueSql(columns: readonly Typed[], source: string, type: ColumnType, timezone: string | null): string {
+  const sqlType = TYPES[type].duckdb(timezone !== null);
+  const column = columns.find((stored) => stored.source === source && stored.occurrence === 1);
+  if (column === undefined) return `CAST(NULL AS ${sqlType})`;
+  const name = identifier(column.name);
+  return column.type === type ? name : `TRY_CAST(${name} AS ${sqlType})`;
 }
 
 const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
