@@ -6,7 +6,7 @@ import sourceSchema from '../../schemas/source-config.json' with { type: 'json' 
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import { type ColumnType, isColumnType } from '../cells/types/type.ts';
+import { type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
 import { type LocalConfig, parseLocalConfig } from '../config/local.ts';
 import { objectOf, unknownKeys } from '../config/parse.ts';

@@ -6,7 +6,7 @@ import type { Env } from '../base/env.ts';
 import { isObject } from '../base/json.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { KNOWN_COLUMNS, nfc } from '../cells/columns/groups.ts';
-import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/type.ts';
+import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { camelCase, type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';

@@ -1,5 +1,5 @@
+import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/codec.ts';
 import { identifier } from '../cells/types/sql.ts';
-import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/type.ts';
 import { sqlWiden, TYPES } from '../cells/types/types.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { isRetyped, type PlannedColumn } from '../table/column-plan.ts';

@@ -11,7 +11,7 @@ import {
   KNOWN_COLUMNS,
   nfc,
 } from '../cells/columns/groups.ts';
-import type { ColumnType } from '../cells/types/type.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { fetchExport } from './download/day.ts';

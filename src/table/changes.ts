@@ -1,8 +1,8 @@
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import { NULL_TEXT } from '../cells/types/forms.ts';
-import type { ColumnType } from '../cells/types/type.ts';
 import { type IncomingColumns, isRetyped, type PlannedColumn } from './column-plan.ts';
 
 /** A column that was added, widened, or missing for the first time. */

@@ -9,8 +9,8 @@ import {
   headerColumns,
   nfc,
 } from '../cells/columns/groups.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
-import type { ColumnType } from '../cells/types/type.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/receipt.ts';

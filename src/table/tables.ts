@@ -2,8 +2,8 @@
 // `batch.ts` is the way in, `column-plan.ts` decides types, `names.ts` names. Pure: it knows no DuckDB and no disk.
 
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/columns/groups.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import type { ColumnType } from '../cells/types/type.ts';
 import { OWN_COLUMNS } from './names.ts';
 
 /** A column of the export as a target stores it. */

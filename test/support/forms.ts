@@ -1,6 +1,6 @@
+import type { ColumnType } from '../../src/cells/types/codec.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as bits from '../../src/cells/types/forms.ts';
-import type { ColumnType } from '../../src/cells/types/type.ts';
 import { cellFits, TYPES } from '../../src/cells/types/types.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 

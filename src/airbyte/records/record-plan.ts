@@ -1,8 +1,8 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { headerColumns } from '../../cells/columns/groups.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
-import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/type.ts';
 import { fitsWholly, TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/receipt.ts';

@@ -1,6 +1,6 @@
 import { UserError } from '../../base/errors.ts';
 import { EXTERNAL_ID, headerColumns, LOG_ID, nfc, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
-import type { ColumnType } from '../../cells/types/type.ts';
+import type { ColumnType } from '../../cells/types/codec.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';

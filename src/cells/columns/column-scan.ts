@@ -1,5 +1,6 @@
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
-import { CivilTime } from '../types/calendar.ts';
+import { CivilTime } from '../types/civil-time.ts';
+import type { ColumnType } from '../types/codec.ts';
 import {
   type CellForms,
   DATE,
@@ -9,7 +10,6 @@ import {
   NULL_TEXT,
   STRING,
 } from '../types/forms.ts';
-import type { ColumnType } from '../types/type.ts';
 import { classify, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import { type ColumnGroup, EVENT_NAME, type HeaderColumn } from './groups.ts';

@@ -1,7 +1,7 @@
 import { LOWER_E, UPPER_E } from '../../base/ascii.ts';
+import { codecOf } from './codec.ts';
 import { BOOL, type CellForms } from './forms.ts';
 import { copyBytes } from './json-text.ts';
-import { codecOf } from './type.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');

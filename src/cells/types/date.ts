@@ -1,7 +1,7 @@
+import { codecOf } from './codec.ts';
 import { DATE, DATETIME_BEYOND } from './forms.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
-import { codecOf } from './type.ts';
 import { sqlInstant } from './zone.ts';
 
 /** A date has no zone. */

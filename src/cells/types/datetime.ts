@@ -1,8 +1,8 @@
 import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../../base/ascii.ts';
-import { CivilTime } from './calendar.ts';
+import { CivilTime } from './civil-time.ts';
+import { codecOf } from './codec.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { matches } from './sql.ts';
-import { codecOf } from './type.ts';
 import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
 
 const MILLI = 1000;

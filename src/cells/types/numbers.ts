@@ -1,8 +1,8 @@
 import { DOT, HYPHEN, NINE, UPPER_E, ZERO } from '../../base/ascii.ts';
+import { codecOf } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
-import { codecOf } from './type.ts';
 
 /**
  * An integer of up to so many digits is exact as a double. A decimal of up to so many digits comes back from a double.

@@ -1,5 +1,5 @@
+import type { ColumnCodec } from './codec.ts';
 import { writeNull, writeString } from './json-text.ts';
-import type { ColumnCodec } from './type.ts';
 
 /** Any text, the text `null` too; only an empty cell is absent. */
 export const STRING_CODEC: ColumnCodec = {

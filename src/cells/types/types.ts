@@ -3,14 +3,14 @@
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { internalError } from '../../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
-import { CivilTime } from './calendar.ts';
+import { CivilTime } from './civil-time.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
-import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
+import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './type.ts';
 import { isInstant, type Zone } from './zone.ts';
 
 /** A date or datetime begins with so many digits, then a dash or dot. */

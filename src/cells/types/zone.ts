@@ -1,4 +1,4 @@
-import { DAY_SECONDS } from './calendar.ts';
+import { DAY_SECONDS } from './civil-time.ts';
 import { literal } from './sql.ts';
 
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */

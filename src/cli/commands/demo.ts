@@ -76,7 +76,7 @@ export const command = defineCommand({
     terminal.result('');
     const place = { ...local, ...context };
     const report = await (await duckdb.maintenance()).report(file, place);
-    const { withFile } = await import('../../engine/session/open.ts');
+    const { withFile } = await import('../../engine/session/open-engine.ts');
     const answers = await withFile({ ...place, file, readOnly: true }, async (engine) => {
       const results: ResultRow[][] = [];
       for (const { sql } of DEMO_QUERIES) results.push(await engine.rows(sql));

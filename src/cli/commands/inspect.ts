@@ -5,7 +5,7 @@ import { unlisted } from '../../cells/columns/column-edits.ts';
 import { type ColumnGroup, missingColumns } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
-import type { ColumnType } from '../../cells/types/type.ts';
+import type { ColumnType } from '../../cells/types/codec.ts';
 import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/session.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';

@@ -2,7 +2,7 @@ import { openAsBlob } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
-import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/type.ts';
+import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/codec.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type DescribedColumn, scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/tables.ts';

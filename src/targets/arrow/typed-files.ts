@@ -4,7 +4,7 @@ import { identity, rescuedCells } from '../../engine/rows/counts.ts';
 import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
-import { openEngine } from '../../engine/session/open.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';

@@ -3,7 +3,7 @@ import { configError, internalError, messageOf, transientError } from '../../bas
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { copyOwner, newFile, REWRITING, realFile, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { openEngine } from '../../engine/session/open.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';

@@ -8,7 +8,7 @@ import { shortName } from '../../engine/conversions.ts';
 import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { withFile } from '../../engine/session/open.ts';
+import { withFile } from '../../engine/session/open-engine.ts';
 import {
   checkKeys,
   checkProfiles,

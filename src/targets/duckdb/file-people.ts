@@ -4,7 +4,7 @@ import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '..
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { openEngine } from '../../engine/session/open.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkReplaceable } from '../../fs/atomic-file.ts';
 import { profilesOf, profilesWithout, type TableState } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';

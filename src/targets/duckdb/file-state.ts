@@ -4,7 +4,7 @@ import { jsonOf } from '../../base/json.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
-import { withFile } from '../../engine/session/open.ts';
+import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';

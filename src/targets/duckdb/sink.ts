@@ -11,7 +11,7 @@ import { configError, messageOf } from '../../base/errors.ts';
 import { rescuedCells } from '../../engine/rows/counts.ts';
 import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { withFile } from '../../engine/session/open.ts';
+import { withFile } from '../../engine/session/open-engine.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';

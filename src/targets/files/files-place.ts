@@ -7,7 +7,7 @@ import { retry } from '../../base/retry.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { openEngine } from '../../engine/session/open.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { profilesOf, type StoredProfiles, type TableState } from '../../table/place-state.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';

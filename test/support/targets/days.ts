@@ -8,7 +8,7 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { UNIFIED_ID } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import type { ColumnType } from '../../../src/cells/types/type.ts';
+import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import type { DayDownload, Receipt, RunProgress, SpoolFile } from '../../../src/extract/receipt.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';

@@ -5,7 +5,7 @@ import type { StreamName } from '../../../src/airbyte/records/property-names.ts'
 import type { RecordStream } from '../../../src/airbyte/records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import type { ColumnType } from '../../../src/cells/types/type.ts';
+import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
 import type { SpoolFile } from '../../../src/extract/receipt.ts';
 import { scanIn } from '../scan.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import type { ColumnType } from '../../../src/cells/types/type.ts';
+import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { planRecords } from '../../../src/airbyte/records/record-plan.ts';
-import { COLUMN_TYPES } from '../../../src/cells/types/type.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 

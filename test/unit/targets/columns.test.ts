@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import filesState from '../../../schemas/files-state.json' with { type: 'json' };
 import sourceConfig from '../../../schemas/source-config.json' with { type: 'json' };
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
 import { FIRST_COLUMNS } from '../../../src/table/tables.ts';
 import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';

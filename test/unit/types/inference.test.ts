@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
 import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/types.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/type.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames, jsonBound } from '../../support/forms.ts';

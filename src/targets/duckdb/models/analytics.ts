@@ -1,7 +1,7 @@
 import { configError } from '../../../base/errors.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/columns/groups.ts';
+import type { ColumnType } from '../../../cells/types/codec.ts';
 import { identifier, literal } from '../../../cells/types/sql.ts';
-import type { ColumnType } from '../../../cells/types/type.ts';
 import { TYPES } from '../../../cells/types/types.ts';
 import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';

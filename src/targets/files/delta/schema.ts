@@ -1,5 +1,5 @@
 import { configError } from '../../../base/errors.ts';
-import { DUCKDB_SCALARS } from '../../../cells/types/type.ts';
+import { DUCKDB_SCALARS } from '../../../cells/types/codec.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';

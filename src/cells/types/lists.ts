@@ -9,6 +9,7 @@ import {
   QUOTE,
   SPACE,
 } from '../../base/ascii.ts';
+import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
 import {
   type CellForms,
   DOUBLE,
@@ -24,7 +25,6 @@ import { copyBytes } from './json-text.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
-import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
