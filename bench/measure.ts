@@ -16,7 +16,7 @@ export interface Measured {
 
 const TIMED = 'TIMEFORMAT="cpu %U %S"; time "$@"';
 
-/** Runs a command under the shell's own clock, stdout to a file if there is one; throws with its stderr when it fails. */
+/** Runs a command under the clock of the shell, stdout to a file if one is named. Throws with its stderr if it fails. */
 export async function measured(
   command: readonly string[],
   out?: string,

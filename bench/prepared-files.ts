@@ -6,7 +6,7 @@ import { type Day, daysOf } from '../src/base/days.ts';
 
 const READ_BYTES = 1024 * 1024;
 
-/** Gives the bodies of exports from a folder of `yyyy-MM-dd.csv`, of one header, as they are; a day may have no file. */
+/** Gives the bodies of exports from a folder of `yyyy-MM-dd.csv`, of one header, as they are. A day may have none. */
 export const preparedFiles =
   (folder: string) =>
   (from: Day, last: Day): AsyncIterable<Buffer> | undefined => {

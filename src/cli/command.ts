@@ -24,7 +24,10 @@ export interface Command<O extends OptionTable = OptionTable> {
   failed?(failure: Failure, values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
 }
 
-/** What a command found: one JSON object for scripts, lines for people. A command that prints by itself gives its exit code. */
+/**
+ * What a command found: one JSON object for scripts, lines for people. A command that prints by itself gives its exit
+ * code.
+ */
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];

@@ -17,7 +17,7 @@ export interface Terminal {
   result(line: string, on?: 'stderr'): void;
   /** Writes one line of log, above the status. */
   note(line: string, level?: LogLevel): void;
-  /** Shows a line that stays below all others until the next status, in an interactive terminal; without a line: none. */
+  /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
   status(line?: string): void;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable;

@@ -57,6 +57,9 @@ export function bar(value: number, largest: number, columns: number): string {
   return '█'.repeat(Math.floor(eighths / 8)) + BLOCKS[eighths % 8].trim();
 }
 
+/** An instant in UTC to the second: `2026-01-02 03:04:05`. */
+export const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
 /** A part as `12.3%`: 0% means none, and 100% all. */
 export function percent(part: number, whole: number): string {
   if (part === 0 || whole === 0) return '0%';

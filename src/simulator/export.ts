@@ -26,7 +26,7 @@ export const serveProfiles = (exchange: Exchange): Promise<void> =>
     return columns === undefined ? 'invalid_parameter' : profileLines(service.dataset, columns);
   });
 
-/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may give the reason for a refusal. */
+/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may give why it is refused. */
 async function serve(
   exchange: Exchange,
   operation: 'export' | 'profiles',

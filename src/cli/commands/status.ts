@@ -12,6 +12,7 @@ import type { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, openPlace, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
+import { timeText } from '../text-layout.ts';
 
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),
@@ -69,8 +70,6 @@ function lastRunOf({ lastRun }: TableState): Status['last_run'] {
   return { ...run, exit };
 }
 
-const utcText = (instant: string): string => `${instant.slice(0, 19).replace('T', ' ')} UTC`;
-
 function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
   const some = (what: string, named: readonly string[]) => (named.length === 0 ? [] : [`${what}: ${nameDays(named)}`]);
@@ -79,7 +78,7 @@ function linesOf(status: Status): string[] {
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
     ...(status.profiles === null
       ? []
-      : [`User profiles: ${grouped(status.profiles.rows)}, as of ${utcText(status.profiles.as_of)}`]),
+      : [`User profiles: ${grouped(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
     ...some('Not over yet, read again', status.open_days),
@@ -89,7 +88,7 @@ function linesOf(status: Status): string[] {
     ...some('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
-      : `Last run: ${utcText(run.ended)}, exit ${run.exit}, ` +
+      : `Last run: ${timeText(run.ended)} UTC, exit ${run.exit}, ` +
         `${count(run.rows, 'row')} in ${count(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
 }

@@ -6,7 +6,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/place-state.ts';
-import { percent } from '../text-layout.ts';
+import { percent, timeText } from '../text-layout.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';
 import { type Html, html, list, pageOf } from './html.ts';
@@ -82,9 +82,6 @@ function runSection({ runs }: TargetReport): Html {
   return html`<section><h2>Runs</h2>
 <p>${outcome}; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
-
-/** `2026-01-02 03:04:05`. */
-const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 function runOutcome({ exitCode, cause }: RunRecord): string {
   if (exitCode === 0) return 'done';

@@ -2,7 +2,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
-/** How far some work is: below the log where a person watches, with a bar; elsewhere in a line of the log now and then. */
+/** How far some work is. A person sees it below the log, with a bar; elsewhere it is a line of the log now and then. */
 interface Progress {
   readonly text: string;
   readonly bar?: string;

@@ -24,7 +24,7 @@ export function hashText(text: string): number {
 const TWO_32 = 2 ** 32;
 
 /** A hash as a number in [0, 1). */
-export const unit = (hash: number): number => hash / TWO_32;
+const unit = (hash: number): number => hash / TWO_32;
 
 export const hex8 = (h: number): string => h.toString(16).padStart(8, '0');
 
