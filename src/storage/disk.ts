@@ -34,8 +34,8 @@ export class DiskStorage implements Storage {
     const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
-      const found = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
-      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs };
+      const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
+      if (stat?.isFile()) yield { path, bytes: stat.size, modified: stat.mtimeMs };
     }
   }
 

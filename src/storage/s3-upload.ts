@@ -55,8 +55,8 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
 /** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
 async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
   if (nameOfFault(error) !== 'NoSuchUpload') throw error;
-  const found = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
-  if (found?.ContentLength !== size) throw error;
+  const stored = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
+  if (stored?.ContentLength !== size) throw error;
 }
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {

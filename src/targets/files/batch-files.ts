@@ -5,7 +5,7 @@ import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type PlannedBatch, type PlannedDay, rescuesNothing } from '../../table/batch.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
-import type { StoredProfiles } from '../../table/place-state.ts';
+import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { DayFile, NewFile } from './format.ts';
@@ -36,15 +36,10 @@ export class BatchFiles {
       let file = await this.writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       if (mayShareRows && file !== undefined) file = await this.#withoutRowsOfNext(file, plannedDay);
-      const previous = mayShareRows ? this.#stored.get(addDays(receipt.day, -1)) : undefined;
-      if (file !== undefined && previous !== undefined) {
-        const without = this.#isAlsoIn(file.local);
-        const lost = await this.#place.engine.count(`${await this.#idsOf(previous)} WHERE ${without}`);
-        if (lost > 0) {
-          const rest = await this.#place.rewrite(previous, table, { without, lost, changedAt: this.#changedAt });
-          if (rest !== undefined) added.push(rest);
-          rowsOfDays.set(previous.day, previous.rows - lost);
-        }
+      if (mayShareRows && file !== undefined) {
+        const previous = await this.#previousWithout(file, table);
+        if (previous?.file !== undefined) added.push(previous.file);
+        if (previous !== undefined) rowsOfDays.set(previous.day, previous.file?.rows ?? 0);
       }
       if (file !== undefined) added.push(file);
       rowsOfDays.set(receipt.day, file?.rows ?? 0);
@@ -92,9 +87,16 @@ export class BatchFiles {
     return this.#place.write(query, rows, this.#receiptOf(plannedDay, rows));
   }
 
-  /** A relation of the ids of a stored file. */
-  async #idsOf(file: DayFile): Promise<string> {
-    return readParquet([await this.#place.fetchColumns(file, this.#idColumns)]);
+  /** The day before, whose file loses the rows that a new file has; undefined if there are none of them. */
+  async #previousWithout(newFile: NewFile, table: Pick<TableState, 'columns' | 'timezone' | 'receipts'>) {
+    const previous = this.#stored.get(addDays(newFile.day, -1));
+    if (previous === undefined) return undefined;
+    const without = this.#isAlsoIn(newFile.local);
+    const from = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
+    const lost = await this.#place.engine.count(`${from} WHERE ${without}`);
+    if (lost === 0) return undefined;
+    const file = await this.#place.rewrite(previous, table, { without, lost, changedAt: this.#changedAt });
+    return { day: previous.day, file };
   }
 
   /** The columns by which neighbouring days are compared. */

@@ -68,9 +68,9 @@ async function checkFile(
 ): Promise<Difference[]> {
   const { path, rows, sha256 } = file;
   const local = await place.fetch(file);
-  const found = await fingerprint(local).catch(() => undefined);
-  if (found === undefined) return [difference('files', `${path} is missing`)];
-  if (found !== sha256) return [difference('files', `${path} is not the file that was written`)];
+  const hash = await fingerprint(local).catch(() => undefined);
+  if (hash === undefined) return [difference('files', `${path} is missing`)];
+  if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
   if (place.version.unfinished.has(file.day)) return [];
   const expected = new Map(place.format.columnsOf(state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);

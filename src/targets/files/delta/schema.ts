@@ -29,8 +29,11 @@ export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>, ta
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
   });
-  const all = [...fields, ...partitionColumnsOf(table).map((name) => ({ name, type: 'date' }))];
-  return JSON.stringify({ type: 'struct', fields: all.map((field) => ({ ...field, nullable: true, metadata: {} })) });
+  const columns = [...fields, ...partitionColumnsOf(table).map((name) => ({ name, type: 'date' }))];
+  return JSON.stringify({
+    type: 'struct',
+    fields: columns.map((field) => ({ ...field, nullable: true, metadata: {} })),
+  });
 }
 
 const READER = 3;

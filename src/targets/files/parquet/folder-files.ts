@@ -53,10 +53,10 @@ export async function readFolder(
   const damaged = new Map<Day, FolderFile | undefined>();
   const adopted: StoredReceipt[] = [];
   for (const [day, onDisk] of await listDays(root)) {
-    const known = stored.files.get(day);
-    const knownAt = known?.writtenAt ?? state.receipts.get(day)?.changed_at;
-    const compared = await compareFile(engine, root, dayFile(day), { known, knownAt, onDisk });
-    if (compared === undefined || compared.file.day !== day) damaged.set(day, known);
+    const inState = stored.files.get(day);
+    const writtenAt = inState?.writtenAt ?? state.receipts.get(day)?.changed_at;
+    const compared = await compareFile(engine, root, dayFile(day), { inState, writtenAt, onDisk });
+    if (compared === undefined || compared.file.day !== day) damaged.set(day, inState);
     else {
       files.set(day, compared.file);
       if (compared.receipt !== undefined) adopted.push(compared.receipt);
@@ -106,21 +106,28 @@ async function listDays(root: string): Promise<Map<Day, OnDisk>> {
 }
 
 /** The profiles as their file has them: a file that a killed run left says itself what it holds. */
-async function readProfiles(engine: Engine, root: string, { profiles: known }: FolderState, state: TableState) {
+async function readProfiles(engine: Engine, root: string, { profiles: inState }: FolderState, state: TableState) {
   const onDisk = sizeAndTime(join(root, PROFILES_FILE));
-  const knownReceipt = state.profiles?.receipt;
+  const receipt = state.profiles?.receipt;
   if (onDisk === undefined) {
     // Without a row there is no file.
-    const profiles = knownReceipt?.rows_stored === 0 ? state.profiles : undefined;
+    const profiles = receipt?.rows_stored === 0 ? state.profiles : undefined;
     return { state: { ...state, profiles }, hasDamagedProfiles: false };
   }
-  const knownAt = known?.writtenAt ?? knownReceipt?.changed_at;
-  const compared = await compareFile(engine, root, PROFILES_FILE, { known, knownAt, onDisk });
+  const writtenAt = inState?.writtenAt ?? receipt?.changed_at;
+  const compared = await compareFile(engine, root, PROFILES_FILE, { inState, writtenAt, onDisk });
   const profiles = compared?.receipt === undefined ? state.profiles : compared.profiles;
   if (compared === undefined || profiles === undefined) {
-    return { state: { ...state, profiles: undefined }, hasDamagedProfiles: knownReceipt !== undefined };
+    return { state: { ...state, profiles: undefined }, hasDamagedProfiles: receipt !== undefined };
   }
   return { state: { ...state, profiles }, profiles: compared.file, hasDamagedProfiles: false };
+}
+
+/** A file of the folder, and what the state says of it: when it was written, also if it does not know the file. */
+interface Comparison {
+  readonly inState: FolderFile | undefined;
+  readonly writtenAt: string | undefined;
+  readonly onDisk: OnDisk;
 }
 
 interface Compared {
@@ -131,10 +138,10 @@ interface Compared {
 }
 
 /**
- * Compares a file with what the state says of it. A file of the known size and time is believed, any other is hashed:
+ * Compares a file with what the state says of it. A file of the same size and time is believed, any other is hashed:
  *
  *   the hash     written      the file
- *   is known                  was copied: the state's receipt holds
+ *   is the same               was copied: the state's receipt holds
  *   is another   later        was left by a killed run: its own receipt holds
  *   is another   before       is damaged or older: undefined
  */
@@ -142,15 +149,15 @@ async function compareFile(
   engine: Engine,
   root: string,
   path: string,
-  { known, knownAt = '', onDisk }: { known: FolderFile | undefined; knownAt: string | undefined; onDisk: OnDisk },
+  { inState, writtenAt: before = '', onDisk }: Comparison,
 ): Promise<Compared | undefined> {
-  if (known !== undefined && known.bytes === onDisk.bytes && known.modified === onDisk.modified) return { file: known };
+  if (inState?.bytes === onDisk.bytes && inState.modified === onDisk.modified) return { file: inState };
   const local = join(root, path);
   const sha256 = await fingerprint(local);
-  if (known?.sha256 === sha256) return { file: { ...known, ...onDisk } };
-  const said = await readOwnFacts(engine, local);
-  if (said === undefined || said.writtenAt <= knownAt) return undefined;
-  const { receipt, profiles, writtenAt, columns } = said;
+  if (inState?.sha256 === sha256) return { file: { ...inState, ...onDisk } };
+  const inFile = await readOwnFacts(engine, local);
+  if (inFile === undefined || inFile.writtenAt <= before) return undefined;
+  const { receipt, profiles, writtenAt, columns } = inFile;
   const { day, rows_stored: rows } = receipt;
   return { file: { ...onDisk, ...columnFacts(columns), day, path, rows, sha256, writtenAt }, receipt, profiles };
 }
