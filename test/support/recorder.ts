@@ -266,13 +266,19 @@ class Disk {
 
   world(end: (typeof ENDS)[number]): World {
     if (end === 'power cut') return new Map(this.#synced(this.#idOf(this.#folder) ?? 0, ''));
-    const entries = this.#paths().map((path): [string, Kept | undefined] => {
+    const entries = this.#paths().map((path): [string, Kept | undefined] | undefined => {
       const full = join(this.#folder, path);
-      if (fs.lstatSync(full).isDirectory()) return [path, undefined];
-      const id = this.#idOf(full) ?? 0;
-      return [path, end === 'killed' ? keptAt(full) : (this.#bytes.get(id) ?? NOTHING)];
+      try {
+        if (fs.lstatSync(full).isDirectory()) return [path, undefined];
+        const id = this.#idOf(full) ?? 0;
+        return [path, end === 'killed' ? keptAt(full) : (this.#bytes.get(id) ?? NOTHING)];
+      } catch (error) {
+        // Another step of the same commit has just moved or removed it.
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+        throw error;
+      }
     });
-    return new Map(entries);
+    return new Map(entries.filter((entry) => entry !== undefined));
   }
 
   close(): void {
