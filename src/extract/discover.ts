@@ -13,13 +13,11 @@ import {
 } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
-import { fetchExport } from './download/day.ts';
-import { discard, Run } from './download/run.ts';
+import { sendCounted } from './download/run.ts';
 import { filtersOf } from './export-request.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import { planRun } from './plan/which-days.ts';
-import { NO_PRIOR_LOADS } from './receipt.ts';
 import { type ExtractDeps, editsOf } from './session.ts';
 
 /** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
@@ -103,25 +101,20 @@ function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
  * service cannot export so many at once. Throws a UserError.
  */
 async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
+  const { service, timezone, edits } = deps;
   const { first, last, to } = sampledDays(config, deps.clock.now());
-  const run = await Run.open(
-    planRun({ settings: config, from: first, prior: NO_PRIOR_LOADS, now: deps.clock.now() }),
-    deps,
-  );
-  const request = async (from: Day) => {
-    const answer = await fetchExport(run, { ...run.plan.filters, from, to });
-    await discard(answer);
-    return answer;
-  };
-  try {
-    let answer = await request(first);
-    if (['retry_or_split', 'invalid', 'gone'].includes(answer.kind)) answer = await request(last);
-    if (answer.kind === 'checked') return answer.scan.columns;
-    if (answer.emptyAs !== undefined) return [];
-    const failure = answer.kind === 'config' ? configError : transientError;
-    throw failure(`The service does not export ${first} to ${last}: ${answer.message}`);
-  } finally {
-    run.abort();
-    await run.folder.remove();
-  }
+  const scan = (from: Day) =>
+    downloadChecked({
+      ...deps,
+      label: from,
+      send: (signal) => sendCounted(deps, () => service.exportEvents({ ...filtersOf(config), from, to }, signal)),
+      open: () => ({ write() {} }),
+      scan: { timezone, requireSystem: true, edits },
+    });
+  let result = await scan(first);
+  if (['retry_or_split', 'invalid', 'gone'].includes(result.kind)) result = await scan(last);
+  if (result.kind === 'checked') return result.scan.columns;
+  if (result.emptyAs !== undefined) return [];
+  const failure = result.kind === 'config' ? configError : transientError;
+  throw failure(`The service does not export ${first} to ${last}: ${result.message}`);
 }

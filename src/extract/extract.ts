@@ -83,17 +83,21 @@ export class Downloads {
   }
 
   /**
-   * The results in the order of days; at most `maxConcurrentExports` days are ahead of the last that was taken. Throws
-   * a failure that ends the run when the turn of its day comes.
+   * The results in the order of days; at most `maxConcurrentExports` days are downloaded ahead. Throws a failure that
+   * ends the run when the turn of its day comes.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
     const { plan, signal, deps } = this.run;
+    const startFrom = (i: number) => {
+      for (const day of plan.days.slice(i, i + deps.maxConcurrentExports)) this.#resultOf(day);
+    };
     await this.#sendFirst();
+    startFrom(0);
     for (const [i, day] of plan.days.entries()) {
-      for (const ahead of plan.days.slice(i, i + deps.maxConcurrentExports)) this.#resultOf(ahead);
       const result = await this.#resultOf(day);
       signal.throwIfAborted();
       this.#started.delete(day);
+      startFrom(i + 1);
       yield result;
     }
   }

@@ -5,7 +5,7 @@ import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { downloadChecked } from '../../service/export/download.ts';
-import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
+import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../plan/calendar.ts';
 import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
@@ -26,28 +26,6 @@ export type DayResult =
 
 /** Codes of bodies that no other download makes readable. */
 const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
-
-/**
- * Sends an export until its answer is final. `onAttempt` is called for each request. Throws what is no answer of the
- * service: a failure of the quota, of the clocks or of the disk.
- */
-export async function fetchExport(run: Run, request: ExportRequest, onAttempt = () => {}): Promise<ExportResult> {
-  const { service, timezone, suppression, edits } = run.deps;
-  const result = await downloadChecked({
-    ...run.deps,
-    signal: run.signal,
-    label: request.from,
-    finalNewline: run.finalNewline,
-    send: (signal) => {
-      onAttempt();
-      return sendCounted(run.deps, () => service.exportEvents(request, signal));
-    },
-    open: () => run.folder.newFile(),
-    scan: { timezone, requireSystem: true, suppression, edits },
-  });
-  if (result.kind === 'checked') run.recordExported(result);
-  return result;
-}
 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
 export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
@@ -73,9 +51,25 @@ class DayExport {
     this.#isOver = day <= lastDayOver(this.#began);
   }
 
-  readonly #export: ExportDay = (changes) => {
-    const request = { ...this.#run.plan.filters, from: this.#day, to: this.#run.toDateOf(this.#day), ...changes };
-    return fetchExport(this.#run, request, () => this.#exports++);
+  /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
+  readonly #export: ExportDay = async (changes) => {
+    const run = this.#run;
+    const { service, timezone, suppression, edits } = run.deps;
+    const request = { ...run.plan.filters, from: this.#day, to: run.toDateOf(this.#day), ...changes };
+    const result = await downloadChecked({
+      ...run.deps,
+      signal: run.signal,
+      label: request.from,
+      finalNewline: run.finalNewline,
+      send: (signal) => {
+        this.#exports++;
+        return sendCounted(run.deps, () => service.exportEvents(request, signal));
+      },
+      open: () => run.folder.newFile(),
+      scan: { timezone, requireSystem: true, suppression, edits },
+    });
+    if (result.kind === 'checked') run.recordExported(result);
+    return result;
   };
 
   async download(): Promise<DayResult> {
