@@ -52,7 +52,7 @@ export interface ErasureResult {
  * of the result, beside what was done before it.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
-  const { settings, io, consent, onPlanned = () => {}, onDecided = () => {} } = options;
+  const { settings, io, consent, deleter, onPlanned = () => {}, onDecided = () => {} } = options;
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
@@ -66,7 +66,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   onPlanned(report());
-  if (plan.hasPeople) await ledger.begin(toRequest.length, purge?.names ?? [], options.deleter !== undefined);
+  if (plan.hasPeople) await ledger.begin(toRequest.length, purge?.names ?? [], deleter !== undefined);
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
   const failures = (await purge?.run(ledger)) ?? [];
@@ -84,25 +84,13 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     listed.decision = 'done';
     decided(listed);
   }
-  const requested =
-    options.deleter === undefined
-      ? NOT_REQUESTED
-      : await sendRequests({
-          ...{ ...io, ids: toRequest, ledger, limits: settings },
-          ...{ deleter: options.deleter, onDecided: decided },
-        });
+  const requests = { ...io, ids: toRequest, ledger, limits: settings, onDecided: decided };
+  const requested = deleter === undefined ? NOT_REQUESTED : await sendRequests({ ...requests, deleter });
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
   const done = report(requested);
-  const isWrongField = isProbablyWrongField(done, ledger);
-  if (isWrongField && !ledger.isKept) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
-  const failure = requestFailure(done, requested, {
-    isWrongField: isWrongField && ledger.isKept,
-    failsOnRejected: settings.onRejected === 'fail',
-    hasPlaces: purge !== undefined,
-  });
-  return { report: done, failure: worstOf([...failures, failure]) };
+  return { report: done, failure: worstOf([...failures, requestFailure(done, requested, ledger, options)]) };
 }
 
 const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
@@ -235,19 +223,14 @@ function consentHash(list: DeletionList, plan: Purge | undefined, options: Erasu
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
-const isProbablyWrongField = ({ done, rejected, undecided }: DeletionReport, ledger: Ledger): boolean =>
-  done === 0 && undecided === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
-
 /** The failure of the requests, if any. */
 function requestFailure(
   { done, undecided, rejected, to_request, ...report }: DeletionReport,
   { stoppedBy }: Requested,
-  {
-    isWrongField,
-    failsOnRejected,
-    hasPlaces,
-  }: Readonly<Record<'isWrongField' | 'failsOnRejected' | 'hasPlaces', boolean>>,
-) {
+  ledger: Ledger,
+  { settings, io, purge }: ErasureOptions,
+): UserError | undefined {
+  const hasPlaces = purge !== undefined;
   const places = hasPlaces ? ' Their rows have left the places.' : '';
   const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
@@ -262,13 +245,16 @@ function requestFailure(
         `${codes && ` (${codes})`}.${places} Run again: it goes on with those.${alone}`,
     );
   }
-  if (isWrongField) {
+  const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
+  if (isWrongField && ledger.isKept) {
     return configError(
       `The service rejected all ${grouped(rejected)} IDs (${codesOf(report.rejected_codes)}), and has confirmed none ` +
         'before: the field with the IDs is probably wrong.',
     );
   }
-  if (!failsOnRejected || rejected === 0) return undefined;
+  // Without a ledger nobody knows whether the service has confirmed an id before.
+  if (isWrongField) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
+  if (settings.onRejected === 'continue' || rejected === 0) return undefined;
   return configError(`The service rejected ${count(rejected, 'ID')} (${codesOf(report.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });
