@@ -30,8 +30,6 @@ export const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-export type RequestCounts = Readonly<ReturnType<typeof newCounts>>;
-
 /** Sends one deletion, without any retry or pacing; never throws for what the service or the network did. */
 export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
 
@@ -45,7 +43,7 @@ export interface RequestOptions extends Omit<Runtime, 'env'> {
 }
 
 export interface Requested {
-  readonly counts: RequestCounts;
+  readonly counts: Readonly<ReturnType<typeof newCounts>>;
   /** The answer that ended everything: wrong token, service or address. */
   readonly stoppedBy: DeletionAnswer | undefined;
 }

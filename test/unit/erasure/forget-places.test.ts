@@ -2,7 +2,7 @@ import fs, { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from '
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
-import { systemError, withCall } from '../../support/system-calls.ts';
+import { withCall } from '../../support/system-calls.ts';
 
 const setup = setUpErasure();
 const ROWS = [event('m1'), event('m1', 2), event('m2'), event('m3')];
@@ -132,19 +132,6 @@ describe('an erasure', () => {
     expect([proof.code, proof.result]).toEqual([0, expect.stringContaining('2 rows removed')]);
   });
 
-  it('purges everybody on the suppression list from a backup that was restored', async () => {
-    await setup.case.load(ROWS, DUCKDB);
-    setup.case.copy('events.duckdb', 'backup.duckdb');
-    await setup.case.erase('--file', setup.case.list('ids.txt', 'm1\nm2\nlate\n'), ...only(...DUCKDB));
-    setup.case.copy('backup.duckdb', 'events.duckdb');
-    expect(setup.case.fixture.holding('marked-u-m1')).not.toEqual([]);
-    const done = await setup.case.erase('--suppressed', ...only(...DUCKDB));
-    expect([done.exit, done.places[0].rows_removed], done.said).toEqual([0, 3]);
-    rmSync(setup.case.at('backup.duckdb'));
-    expect(setup.case.fixture.holding('marked-u-m1')).toEqual([]);
-    expect(setup.case.fixture.holding('marked-u-m3')).not.toEqual([]);
-  });
-
   it('goes on when another purge has added people to the same suppression list meanwhile', async () => {
     await setup.case.load(ROWS, DUCKDB);
     setup.case.answer = async ({ id }, response) => {
@@ -177,25 +164,6 @@ describe('an erasure', () => {
     setup.case.answer = (_, response) => code(response, '40201');
     const done = await setup.case.erase('--id', 'm1', ...only(...PLACES.slice(1, 2)));
     expect(done).toMatchObject({ exit: 2, error: expect.stringMatching(/import token.*may hold the people/) });
-  });
-
-  it('sends no request if a place is not purged, and the same command goes on', async () => {
-    await setup.case.load([event('m1'), event('m1', 2), event('m3')], PLACES.slice(0, 2));
-    const words = ['--id', 'm1', ...only(...PLACES.slice(0, 2))];
-    const { hash } = await setup.case.plan(...words);
-    const execute = () => setup.case.plan(...words, '--execute', '--confirm', hash);
-    const failing = (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
-      if (String(to).endsWith('data.parquet')) throw systemError('EIO');
-      return real(from, to);
-    };
-    const stopped = await withCall(fs.promises, 'rename', failing, execute);
-    expect([stopped.exit, setup.case.requested()]).toEqual([3, []]);
-    expect(stopped.places.map(({ rows_removed, error }) => [rows_removed, error])).toEqual([
-      [2, null],
-      [null, expect.stringContaining('EIO')],
-    ]);
-    expect((await execute()).exit).toBe(0);
-    expect([setup.case.requested(), setup.case.fixture.holding('marked-u-m1')]).toEqual([['m1'], []]);
   });
 
   it('removes nothing if the guards no longer hold under the lock of the place', async () => {

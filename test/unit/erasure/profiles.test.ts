@@ -190,6 +190,8 @@ describe('a suppression list in the folder of the ledger', () => {
     const all = await setup.case.erase('--suppressed', ...IN());
     expect([all.exit, all.places[0].rows_removed, all.places[0].people], all.said).toEqual([0, 3, 0]);
     expect(setup.case.profileExports).toBe(4);
+    rmSync(setup.case.at('backup.duckdb'));
+    expect([setup.case.fixture.holding(u('a')), setup.case.fixture.holding(u('b'))]).toEqual([[], []]);
   });
 
   it('that is lost stops syncs and erasures, until a new one is begun', async () => {
@@ -314,6 +316,7 @@ describe('a place that is not purged', () => {
     };
     const held = await waitForPurge();
     expect([held.exit, held.requests, setup.case.requested()], held.said).toEqual([3, 0, []]);
+    expect(held.places.map((place) => place.rows_removed)).toEqual([1, null]);
     const proof = await setup.case.run('forget', '--proof', 'A');
     expect([proof.code, proof.result]).toEqual([3, expect.stringContaining('open: never asked')]);
     const again = await execute();
