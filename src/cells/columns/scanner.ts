@@ -6,8 +6,8 @@ import { otherEncoding, UnusableCsv } from '../csv/malformed.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
-import { type Zone, zoneOf } from '../types/zone.ts';
-import { type ColumnEdits, editHeader } from './column-edits.ts';
+import { zoneOf } from '../types/zone.ts';
+import { type ColumnEdits, type EditedHeader, editHeader } from './column-edits.ts';
 import { type ColumnScan, ColumnScans } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
 
@@ -75,31 +75,32 @@ export interface ScanResult {
   readonly tail: readonly Uint8Array[];
 }
 
+/** What a header says of the rows below it. */
+interface Header {
+  /** The names as they arrived. */
+  readonly names: readonly string[];
+  /** For each of them 1 if every export has the column. */
+  readonly isSystem: Uint8Array;
+  /** Index of `df_unified_id` among them. */
+  readonly idAt: number;
+  readonly edited: EditedHeader;
+  /** The columns that are kept. */
+  readonly columns: ColumnScans;
+}
+
 /**
  * Scans an export as it arrives: checks every row, classifies every cell, and returns the bytes to keep. These are
  * normalised: LF, valid UTF-8, no BOM, no blank lines at the end. The result does not depend on how the body is cut
  * into chunks.
  */
 export class Scanner {
+  readonly #options: ScannerOptions;
   readonly #source: RowSource;
   readonly #writer: RowWriter;
-  readonly #idColumn: string;
-  readonly #requireSystem: boolean;
-  readonly #zone: Zone | undefined;
-  readonly #suppression: ScannerOptions['suppression'];
   readonly #cell = new CellText();
-  /** Index of `df_unified_id` in the header as it arrived. */
-  #idAt = -1;
+  /** Undefined until the first line has come. */
+  #header: Header | undefined;
   #suppressed = 0;
-  readonly #edits: ColumnEdits | undefined;
-  #actions: Uint8Array = new Uint8Array(0);
-  #listed: readonly string[] = [];
-  /** The names in the header as it arrived, for naming cells before the edits. */
-  #arrived: readonly string[] = [];
-  #columns: ColumnScans | undefined;
-  #header: readonly string[] = [];
-  /** For each column as it arrived 1 if every export has it. */
-  #isSystem = new Uint8Array(0);
   #badCells = 0;
   /** Number of those of which most characters beyond ASCII were replaced. */
   #foreignCells = 0;
@@ -108,18 +109,14 @@ export class Scanner {
   #outLength = 0;
 
   constructor(options: ScannerOptions) {
-    this.#edits = options.edits;
+    this.#options = options;
     this.#source = new RowSource(options);
-    this.#idColumn = options.idColumn ?? DETAIL_LOG_ID;
     this.#writer = new RowWriter(options.edits?.key);
-    this.#requireSystem = options.requireSystem;
-    this.#zone = zoneOf(options.timezone);
-    this.#suppression = options.suppression;
   }
 
-  /** The column names; undefined until the first line has come. */
+  /** The names of the columns that are kept; undefined until the first line has come. */
   get header(): readonly string[] | undefined {
-    return this.#columns && this.#header;
+    return this.#header?.edited.kept.map(({ name }) => name);
   }
 
   /** Number of data rows kept so far. */
@@ -137,22 +134,22 @@ export class Scanner {
   finish(): ScanResult {
     this.#source.finish();
     const tail = this.#readRows().map((part) => Buffer.from(part));
-    const { rows } = this;
+    const { rows, header = [] } = this;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncoding();
-    const columns = this.#columns?.scans() ?? [];
+    const { columns, edited } = this.#header ?? {};
     return {
-      header: this.#header,
-      columns,
+      header,
+      columns: columns?.scans() ?? [],
       rows,
       suppressed: this.#suppressed,
       longestRow: this.#longestRow,
-      hasDuplicateOrMissingIds: this.#columns?.hasDuplicateOrMissingIds(rows) ?? false,
+      hasDuplicateOrMissingIds: columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength: this.#outLength,
-      eventNames: this.#columns?.eventNames() ?? [],
-      ...(this.#edits && { listed: this.#listed }),
+      eventNames: columns?.eventNames() ?? [],
+      ...(this.#options.edits && { listed: edited?.listed ?? [] }),
       tail,
     };
   }
@@ -166,97 +163,95 @@ export class Scanner {
     while (source.next()) {
       const { start } = source;
       const repairs = source.takeRepairs();
-      const columns = this.#columns;
-      if (columns === undefined) this.#open(source, repairs.length > 0);
-      else if (this.#isHeader(bytes, tokenizer)) {
+      const header = this.#header;
+      if (header === undefined) this.#header = this.#open(repairs.length > 0);
+      else if (isHeader(bytes, tokenizer, header)) {
         // The body holds several exports, and nothing tells whether their rows are the same.
         throw source.malformed('header_again', start, 'an event', 'the header once more');
-      } else if (this.#isSuppressed(bytes, tokenizer)) {
+      } else if (this.#isSuppressed(bytes, tokenizer, header)) {
         this.#suppressed++;
         continue;
       }
-      if (repairs.length > 0) this.#countBad(source, repairs);
-      const length = writer.write(tokenizer, start, columns === undefined);
-      if (columns !== undefined) columns.observe(bytes, tokenizer);
+      if (repairs.length > 0 && header !== undefined) this.#countBad(header, repairs);
+      const length = writer.write(tokenizer, start, header === undefined);
+      if (header !== undefined) header.columns.observe(bytes, tokenizer);
       if (length > this.#longestRow) this.#longestRow = length;
       this.#outLength += length;
     }
     return writer.finish();
   }
 
-  #open(source: RowSource, isRepaired: boolean): void {
-    const { bytes, start, tokenizer } = source;
-    const header = readNames(bytes, tokenizer);
-    if (header.every((name) => name === '')) throw source.malformed('no_header', start, 'column names', 'empty cells');
+  /** Reads the current row as the header; opens the writer. */
+  #open(isRepaired: boolean): Header {
+    const { bytes, start, tokenizer } = this.#source;
+    const { requireSystem, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
+    const names = readNames(bytes, tokenizer);
+    if (names.every((name) => name === '')) {
+      throw this.#source.malformed('no_header', start, 'column names', 'empty cells');
+    }
     if (isRepaired) throw otherEncoding();
-    if (this.#requireSystem) this.#checkSystem(header, source);
-    this.#isSystem = Uint8Array.from(header, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    this.#arrived = header;
-    this.#idAt = header.indexOf(UNIFIED_ID);
-    const isHashed = this.#edit(header);
-    this.#columns = new ColumnScans(headerColumns(this.#header), {
-      isHashed,
-      idColumn: this.#idColumn,
-      zone: this.#zone,
+    if (requireSystem) this.#checkSystem(names);
+    const edited = editHeader(names, edits);
+    if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
+    this.#writer.open(edited.actions);
+    const columns = new ColumnScans(headerColumns(edited.kept.map(({ name }) => name)), {
+      isHashed: edited.kept.map(({ isHashed }) => isHashed),
+      idColumn,
+      zone: zoneOf(timezone),
     });
+    const isSystem = Uint8Array.from(names, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
+    return { names, isSystem, idAt: names.indexOf(UNIFIED_ID), edited, columns };
   }
 
   /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */
-  #checkSystem(header: readonly string[], source: RowSource): void {
-    const missing = missingColumns(header);
+  #checkSystem(names: readonly string[]): void {
+    const source = this.#source;
+    const missing = missingColumns(names);
     if (missing.length === missingColumns([]).length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
     if ((source.tokenizer.flags & BARE_CR) !== 0)
       throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
-      throw source.malformed('missing_columns', source.start, missing.join(', '), `${header.length} other columns`);
+      throw source.malformed('missing_columns', source.start, missing.join(', '), `${names.length} other columns`);
     }
-  }
-
-  /** True for the header of another export in the same body: a system column has the name of one, in any case. */
-  #isHeader(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
-    for (let k = 0; k < used; k += STRIDE) {
-      if (this.#isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
-      if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
-    }
-    return false;
   }
 
   /** True for a row of a person on the suppression list. */
-  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer): boolean {
-    if (this.#suppression === undefined) return false;
+  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer, { idAt }: Header): boolean {
+    const { suppression } = this.#options;
+    if (suppression === undefined) return false;
     let k = 0;
-    while (k < used && cells[k] >> COLUMN_SHIFT < this.#idAt) k += STRIDE;
-    if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#idAt) return false;
+    while (k < used && cells[k] >> COLUMN_SHIFT < idAt) k += STRIDE;
+    if (k >= used || cells[k] >> COLUMN_SHIFT !== idAt) return false;
     this.#cell.read(bytes, cells, k);
-    return this.#suppression.has(this.#cell.text);
-  }
-
-  /** Opens the writer; returns for each column that stays whether it holds hashes. */
-  #edit(header: readonly string[]): boolean[] {
-    const { actions, kept, listed } = editHeader(header, this.#edits ?? NO_EDITS);
-    if (kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
-    this.#writer.open(actions);
-    this.#actions = actions;
-    this.#listed = listed;
-    this.#header = kept.map(({ name }) => name);
-    return kept.map(({ isHashed }) => isHashed);
+    return suppression.has(this.#cell.text);
   }
 
   /** Counts the cells of the current row in which characters were replaced at these indices. */
-  #countBad({ bytes, rows, tokenizer: { cells, used } }: RowSource, repairs: readonly number[]): void {
+  #countBad({ names, edited: { actions } }: Header, repairs: readonly number[]): void {
+    const { bytes, rows, tokenizer } = this.#source;
+    const { cells, used } = tokenizer;
     let next = 0;
     for (let k = 0; k < used; k += STRIDE) {
       const before = next;
       while (next < repairs.length && repairs[next] < cells[k + 2]) next++;
       const column = cells[k] >> COLUMN_SHIFT;
-      if (next === before || this.#actions[column] === DROP) continue;
+      if (next === before || actions[column] === DROP) continue;
       this.#badCells++;
       if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
-      this.#firstBad ??= { row: rows, column: this.#arrived[column] };
+      this.#firstBad ??= { row: rows, column: names[column] };
     }
   }
+}
+
+/** True for the header of another export in the same body: a system column has the name of one, in any case. */
+function isHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isSystem }: Header): boolean {
+  for (let k = 0; k < used; k += STRIDE) {
+    if (isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
+    if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
+  }
+  return false;
 }
 
 /** True if most characters beyond ASCII were replaced, where a text that was cut within one has others. */
