@@ -114,16 +114,6 @@ export class Scanner {
     this.#writer = new RowWriter(options.edits?.key);
   }
 
-  /** The names of the columns that are kept; undefined until the first line has come. */
-  get header(): readonly string[] | undefined {
-    return this.#header?.edited.kept.map(({ name }) => name);
-  }
-
-  /** Number of data rows kept so far. */
-  get rows(): number {
-    return Math.max(0, this.#source.rows - 1) - this.#suppressed;
-  }
-
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
   push(chunk: Uint8Array): Uint8Array[] {
     this.#source.push(chunk);
@@ -134,12 +124,12 @@ export class Scanner {
   finish(): ScanResult {
     this.#source.finish();
     const tail = this.#readRows().map((part) => Buffer.from(part));
-    const { rows, header = [] } = this;
+    const rows = Math.max(0, this.#source.rows - 1) - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncoding();
     const { columns, edited } = this.#header ?? {};
     return {
-      header,
+      header: edited?.kept.map(({ name }) => name) ?? [],
       columns: columns?.scans() ?? [],
       rows,
       suppressed: this.#suppressed,

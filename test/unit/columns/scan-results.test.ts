@@ -101,15 +101,4 @@ describe('rows of suppressed people', () => {
     });
     expect(asked).toEqual(['gone', 'x "1"', 'stays']);
   });
-
-  it('do not include rows without an id', () => {
-    expect(kept('a,df_unified_id\n1,gone\n2,\n3,\n,gone\n4,\n')).toEqual({
-      rows: [
-        ['2', ''],
-        ['3', ''],
-        ['4', ''],
-      ],
-      suppressed: 2,
-    });
-  });
 });

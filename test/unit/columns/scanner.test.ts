@@ -116,15 +116,6 @@ describe('a scan', () => {
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
-  it('knows the header as soon as its line is complete', () => {
-    const scanner = new Scanner({ requireSystem: false });
-    scanner.push(Buffer.from('a,b'));
-    expect(scanner.header).toBeUndefined();
-    scanner.push(Buffer.from(',c\n1,'));
-    expect(scanner.header).toEqual(['a', 'b', 'c']);
-    expect(scanner.rows).toBe(0);
-  });
-
   it('refuses a header without the columns of every export, and names them', () => {
     const error = malformedOf(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');
