@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
-import { transientError } from '../../base/errors.ts';
-import { retry } from '../../base/retry.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -13,7 +11,7 @@ import type { Storage } from '../../storage/storage.ts';
 import { profilesOf, type StoredProfiles, type TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import { filesError, folderError, noTableError } from '../failures.ts';
+import { folderError, noTableError } from '../failures.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
   type CommitChange,
@@ -39,8 +37,6 @@ import {
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
-/** Pauses before a place is read again, since a writer has changed it meanwhile (ms). */
-const READ_PAUSES = [0, 0, 0, 0];
 /** The column with the path of a row's file. */
 const FILE = '_dfinery_file';
 
@@ -242,45 +238,4 @@ async function closeAll({ storage, run, engine }: { [part in keyof Opened]: Open
 async function hasFiles(storage: Storage): Promise<boolean> {
   for await (const _ of storage.list(EVENTS.name)) return true;
   return (await storage.read(STATE_FILE)) !== undefined;
-}
-
-/** Opens a place, runs work and closes it. Throws UserError. */
-export async function withPlace<T>(
-  format: FilesFormat,
-  options: FilesOptions,
-  mode: OpenMode,
-  work: (place: FilesPlace) => Promise<T>,
-): Promise<T> {
-  try {
-    const place = await FilesPlace.open(format, options, mode);
-    return await place.use(options.signal, work);
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw filesError(error, options.place);
-  }
-}
-
-/**
- * Opens a place and reads it. If the work fails, or its result is not `isCertain`, and a writer changed the place
- * meanwhile, the work runs again. Throws UserError.
- */
-export function reading<T>(
-  format: FilesFormat,
-  options: FilesOptions,
-  work: (place: FilesPlace) => Promise<T>,
-  isCertain: (result: T) => boolean = () => true,
-): Promise<T> {
-  const { clock, signal } = options;
-  return withPlace(format, options, 'read', async (place) => {
-    const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
-      const [outcome] = await Promise.allSettled([work(place)]);
-      signal?.throwIfAborted();
-      const isDone = outcome.status === 'fulfilled' && isCertain(outcome.value);
-      return isDone || !(await place.log.read()) ? outcome : undefined;
-    });
-    if (read?.status === 'fulfilled') return read.value;
-    throw (
-      read?.reason ?? transientError(`${options.place} is written all the time: try again once its writer is done.`)
-    );
-  });
 }

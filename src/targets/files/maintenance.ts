@@ -15,9 +15,10 @@ import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
-import { type FilesPlace, reading, withPlace } from './files-place.ts';
+import type { FilesPlace } from './files-place.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
+import { reading, withPlace } from './with-place.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.version?.state),

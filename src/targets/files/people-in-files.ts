@@ -15,8 +15,9 @@ import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
-import { type FilesPlace, reading, withPlace } from './files-place.ts';
+import type { FilesPlace } from './files-place.ts';
 import { type Change, type FilesFormat, type FilesOptions, LostRace, type NewFile, type Version } from './format.ts';
+import { reading, withPlace } from './with-place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;

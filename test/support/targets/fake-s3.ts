@@ -63,8 +63,6 @@ export class FakeS3 {
   downloaded = 0;
   /** Names of the header fields of each request. */
   readonly headers: string[][] = [];
-  /** False if answers do not tell their length. */
-  hasLengths = true;
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
   readonly #server: Server;
@@ -144,8 +142,7 @@ export class FakeS3 {
     if (outcome === 'answer lost') return void request.socket.destroy();
     this.downloaded += what === 'GetObject' ? answer.body.length : 0;
     this.headers.push(Object.keys(request.headers));
-    const length = this.hasLengths ? { 'content-length': answer.body.length } : {};
-    response.writeHead(answer.status, { ...length, ...answer.headers });
+    response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
     if (outcome === 'stalled') return void response.write(answer.body.subarray(0, 1));
     if (outcome === 'slow') {
       for (const byte of answer.body) {

@@ -60,15 +60,6 @@ describe('a Parquet folder', () => {
     expect(rows).toMatchObject([{ _key: 'a', n: 9007199254740993n, t: new Date('2026-01-05'), l: ['x', 'y'] }]);
   });
 
-  it('carries its receipt in each file', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const [row] = await query(
-      ':memory:',
-      `SELECT decode(value) AS v FROM parquet_kv_metadata('${fileOf(D1)}') WHERE decode(key) = 'dfinery.receipt'`,
-    );
-    expect(JSON.parse(String(row.v))).toMatchObject({ day: D1, rows: 1, rows_stored: 1 });
-  });
-
   it('adopts a file that is newer than its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const before = readFileSync(join(place.place, '_dfinery.json'));

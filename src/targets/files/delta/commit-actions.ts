@@ -99,14 +99,11 @@ interface Stats {
   readonly nullCount: Readonly<Record<string, number>>;
 }
 
-/** The table of a file, and the day of its receipt if it has no partitions. */
-interface FilePlace {
-  readonly table: Table['name'];
-  readonly receiptDay: Day | undefined;
-}
-
-/** The file of a log entry. Throws a configuration failure for one that another program wrote. */
-export function dayFileOf(add: Add, place: string, { table, receiptDay }: FilePlace): DayFile {
+/**
+ * The file of a log entry. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of a
+ * file of profiles, which have no partitions.
+ */
+export function dayFileOf(add: Add, place: string, table: Table['name'], receiptDay: Day | undefined): DayFile {
   const where = `${place}/${add.path}`;
   const { [PARTITION_COLUMN]: partition } = add.partitionValues;
   const day = table === EVENTS.name ? partition : receiptDay;

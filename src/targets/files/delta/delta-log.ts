@@ -185,7 +185,7 @@ export class DeltaLog {
     const [receiptDay] = state.receipts.keys();
     for (const add of log.files.values()) {
       if (this.#missing.has(add.path)) continue;
-      const file = dayFileOf(add, this.#address, { table: this.#table, receiptDay });
+      const file = dayFileOf(add, this.#address, this.#table, receiptDay);
       if (files.has(file.day)) throw damagedError(`${this.#address}/${add.path}`, `${file.day} has two files`);
       files.set(file.day, file);
     }
