@@ -78,16 +78,9 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/** The run folders of this user under a spool directory. */
-const runFolders = async (root: string): Promise<string[]> =>
-  (await namesIn(root)).flatMap((name) => {
-    const folder = join(root, name);
-    return RUN_FOLDER.test(name) && isPrivateFolder(folder) ? [folder] : [];
-  });
-
 /**
- * Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could
- * not remove, and those of runs that are alive.
+ * Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns those
+ * that it could not remove, and those of runs that are alive.
  */
 export async function sweepRunFolders(
   root: string,
@@ -95,10 +88,12 @@ export async function sweepRunFolders(
 ): Promise<{ readonly left: readonly string[]; readonly inUse: readonly string[] }> {
   const left: string[] = [];
   const inUse: string[] = [];
-  for (const folder of await runFolders(root)) {
+  for (const name of await namesIn(root)) {
+    const folder = join(root, name);
+    if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = hasLiveRun(folder) ?? Math.abs(now - mtimeMs) < GRACE_MS;
+      const isInUse = hasLiveOwner(join(folder, LEASE)) ?? Math.abs(now - mtimeMs) < GRACE_MS;
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {
@@ -107,9 +102,6 @@ export async function sweepRunFolders(
   }
   return { left, inUse };
 }
-
-/** True if the run of a folder is alive; undefined if it has no lease. Throws the system's error. */
-const hasLiveRun = (folder: string): boolean | undefined => hasLiveOwner(join(folder, LEASE));
 
 /** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
 const spoolError = (error: unknown, folder: string): unknown =>

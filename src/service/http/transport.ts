@@ -61,7 +61,7 @@ export interface TransportOptions {
 /**
  * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. It uses
  * Node's own client. undici 7 ends the process by an assertion when a connection closes while its reader is busy
- * (nodejs/undici#5360). It also takes a reset for a clean end of a body without a length.
+ * (nodejs/undici#5360). It also takes a reset for a clean end of a body without a length. undici 8 needs Node 22.
  */
 export class Transport {
   readonly #options: TransportOptions;
