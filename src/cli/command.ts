@@ -18,10 +18,14 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly page: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
-   * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
-   * what could be read. The default prints one JSON object if `--json` is given.
+   * Tells scripts of the failure of a run, or of a command line that was refused; after a refusal `values` holds what
+   * could be read. The default is one JSON object.
    */
-  failed?(failure: Failure, values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>, context: Context): Promise<void>;
+  failed?(
+    failure: Failure,
+    values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>,
+    context: Context,
+  ): Promise<CommandResult>;
 }
 
 /**
@@ -31,6 +35,8 @@ export interface Command<O extends OptionTable = OptionTable> {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
+  /** Where stdout carries data. */
+  readonly on?: 'stderr' | undefined;
   /** Default: done. */
   readonly exit?: ExitCode;
 }

@@ -5,12 +5,13 @@ import { configError, EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
+import type { CommandResult } from './command.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
 import { completionsOf, configHelp, helpOf } from './help.ts';
 import { type CommandLine, type CommandValues, parseCommandLine } from './parse.ts';
-import { holdResults, printableTerminal } from './terminal.ts';
+import { printableTerminal } from './terminal.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
@@ -19,6 +20,9 @@ const COMPLETION = '--get-yargs-completions';
 const WITH_USER = /^(-.*=)?(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*@/i;
 const NO_USER = 'with a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.';
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
+
+/** A reader of both streams may see lines that are written closer together than this in the wrong order. */
+const APART_MS = 50;
 
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
@@ -45,30 +49,27 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
 }
 
 async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {
-  const held = values.json === true ? holdResults(io.terminal, io.clock) : undefined;
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
-  const terminal = held?.terminal ?? io.terminal;
-  const shown = quiet === true ? { ...terminal, interactive: false, status() {} } : terminal;
-  const context = contextOf({ ...io, terminal: shown }, logLevel, logFormat);
+  const terminal = quiet === true ? { ...io.terminal, interactive: false, status() {} } : io.terminal;
+  const context = contextOf({ ...io, terminal }, logLevel, logFormat);
+  let outcome: CommandResult | ExitCode;
   try {
     if (problem !== undefined) throw problem;
     refuseUnknownNames(io.env, CONFIG_SCHEMAS);
-    const outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
-    if (typeof outcome === 'number') return outcome;
-    const lines = values.json === true ? [JSON.stringify(outcome.result)] : outcome.lines;
-    for (const line of lines) context.terminal.result(line);
-    return outcome.exit ?? EXIT.done;
+    outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
   } catch (error) {
     const failure = failureOf(error, context.signal);
     failure.log(context.logger);
-    const { exit, message } = failure;
-    const result = { v: 1, kind: 'failure', exit, error: context.redactor.mask(message) };
-    if (command?.failed !== undefined) await command.failed(failure, values, context);
-    else if (values.json === true) context.terminal.result(JSON.stringify(result));
-    return exit;
-  } finally {
-    const folder = folderWithoutModes();
-    if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-    await held?.release();
+    const { exit } = failure;
+    const result = { v: 1, kind: 'failure', exit, error: context.redactor.mask(failure.message) };
+    outcome = (await command?.failed?.(failure, values, context)) ?? { result, lines: [], exit };
   }
+  const folder = folderWithoutModes();
+  if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
+  if (typeof outcome === 'number') return outcome;
+  const { result, lines, exit = EXIT.done, on } = outcome;
+  // A scheduler takes the last line of both streams as the result: nothing may follow it.
+  if (values.json === true) await io.clock.sleep(APART_MS);
+  for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, on);
+  return exit;
 }

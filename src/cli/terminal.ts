@@ -176,30 +176,6 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
   status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
 });
 
-/** A reader of both streams may see lines that are written closer together than this in the wrong order. */
-const APART_MS = 50;
-
-/**
- * Holds results back until everything else is written: a scheduler takes the last line of both streams as result.
- */
-export function holdResults(outer: Terminal, clock: Clock) {
-  const held: (() => void)[] = [];
-  let lastNote = Number.NEGATIVE_INFINITY;
-  const terminal: Terminal = {
-    ...outer,
-    result: (line, on) => void held.push(() => outer.result(line, on)),
-    note(line, level) {
-      outer.note(line, level);
-      lastNote = clock.now();
-    },
-  };
-  const release = async () => {
-    if (held.length > 0) await clock.sleep(Math.max(0, lastNote + APART_MS - clock.now()));
-    for (const write of held.splice(0)) write();
-  };
-  return { terminal, release };
-}
-
 export const LOG_FORMATS = ['text', 'json'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 

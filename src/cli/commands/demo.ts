@@ -1,6 +1,5 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
 import type { Env } from '../../base/env.ts';
-import { EXIT } from '../../base/errors.ts';
 import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { TargetReport } from '../../engine/rows/counts.ts';
@@ -63,7 +62,7 @@ export const command = defineCommand({
   },
   examples: ['demo', 'demo mine.duckdb'],
   page: 'getting-started.md',
-  async run({ file, json }, context) {
+  async run({ file }, context) {
     const { clock, terminal } = context;
     const say = (text: string) => {
       for (const line of wrapped(text, terminal.columns)) terminal.result(line);
@@ -89,8 +88,7 @@ export const command = defineCommand({
     say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
     for (const line of nextSteps(file, context.env, terminal.columns)) terminal.result(line);
-    if (json) terminal.result(JSON.stringify(summary));
-    return EXIT.done;
+    return { result: summary, lines: [] };
   },
 });
 

@@ -40,10 +40,8 @@ export const command = defineCommand({
       });
       await onDisk(path, file?.datasync());
       await file?.close();
-      const result = { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null };
-      if (values.json) context.terminal.result(JSON.stringify(result));
-      else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
-      return EXIT.done;
+      context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
+      return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
     } catch (error) {
       await file?.close();
       if (path !== undefined) await rm(path, { force: true });

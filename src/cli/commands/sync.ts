@@ -2,7 +2,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../targets/contract.ts';
 import { TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
+import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import { openOptions, pinnedTypes } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
@@ -30,17 +30,15 @@ export const command = defineCommand({
     const url = notificationOf(values.notify, context);
     const config = configuration.source();
     const { schema, maxWait: maxWaitMs, ...days } = values;
-    const output = outputOf(target, place, context);
-    const options = { ...openOptions(config, output), pinned: pinnedTypes(schema) };
-    const result = await sync({ config, days, maxWaitMs }, () => target.open(place, options), output);
+    const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
+    const result = await sync({ config, days, maxWaitMs }, () => target.open(place, options), context);
     const failure = result.error === undefined ? undefined : failureOf(result.error, context.signal);
     const failed = failure && { exit: failure.exit, error: context.redactor.mask(failure.message) };
     const summary = { ...result.summary, ...failed };
     if (failure === undefined || summary.days > 0)
       context.logger.info('run.summary', describeSummary(summary, nameOf(target, place)));
     failure?.log(context.logger);
-    await tell({ target, place, url, summary, historyDays: config.historyDays }, values, output);
-    return summary.exit;
+    return await told({ target, place, url, summary, historyDays: config.historyDays }, context);
   },
   async failed({ exit, message }, values, context) {
     const target = TARGETS.find(({ name }) => name === values.target);
@@ -52,21 +50,13 @@ export const command = defineCommand({
     } catch {
       // The failure that is told came before that of the address, or is the same.
     }
-    const run = { target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS };
-    await tell(run, values, outputOf(target, place, context));
+    return await told({ target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
   },
 });
 
 const isStdout = (target: Target | undefined, place: string): boolean => target?.isStdout?.(place) === true;
 
 const nameOf = (target: Target | undefined, place: string): string => (isStdout(target, place) ? 'the stream' : place);
-
-/** Results go to stderr where stdout carries the data. */
-function outputOf(target: Target | undefined, place: string, context: Context): Context {
-  if (!isStdout(target, place)) return context;
-  const { terminal } = context;
-  return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
-}
 
 /** A run that is over, or a command line that was refused: its target may not be known. */
 interface ToldRun {
@@ -78,10 +68,10 @@ interface ToldRun {
   readonly historyDays: number;
 }
 
-/** Tells the outcome of a run in a notification, and with `--json` in the last line of all output. */
-async function tell(run: ToldRun, { json }: { readonly json?: boolean | undefined }, context: Context): Promise<void> {
+/** Notifies of a run. Its result goes to stderr where stdout carries the data. */
+async function told(run: ToldRun, context: Context): Promise<CommandResult> {
   const { target, place, url, summary, historyDays } = run;
   const command = `sync ${target?.name ?? ''} ${place}`;
   if (url !== undefined) await notify(url, { summary, command, place: nameOf(target, place), historyDays }, context);
-  if (json === true) context.terminal.result(JSON.stringify(summary));
+  return { result: summary, lines: [], exit: summary.exit, on: isStdout(target, place) ? 'stderr' : undefined };
 }
