@@ -46,9 +46,9 @@ function schemaProblems({ name, jsonSchema }: ConfiguredStream, scope: Scope): s
   if (timeField !== undefined && !names.includes(timeField)) {
     out.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
   }
-  const more = names.filter((one) => one !== idField && one !== timeField && !one.startsWith('_'));
+  const more = names.filter((property) => property !== idField && property !== timeField && !property.startsWith('_'));
   if (more.length > 0 && !streams.includes(name)) {
-    const shown = more.slice(0, 5).map((one) => JSON.stringify(one));
+    const shown = more.slice(0, 5).map((property) => JSON.stringify(property));
     out.push(
       `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of ` +
         'customers would: select the ID alone, or name the stream in "streams"',

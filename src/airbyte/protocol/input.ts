@@ -24,7 +24,7 @@ export interface ConfiguredCatalog {
 /** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
 export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
   if (!isObject(value) || !Array.isArray(value.streams)) throw unusableError('it has no list "streams"');
-  const streams = value.streams.map((one: unknown, i) => parseStream(one, i));
+  const streams = value.streams.map((stream: unknown, i) => parseStream(stream, i));
   const seen = new Set<string>();
   for (const stream of streams) {
     const key = streamKey(stream.descriptor);
@@ -57,7 +57,7 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
 }
 
 const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : typeof value === 'string' ? [value] : [];
+  Array.isArray(value) ? value.filter((text) => typeof text === 'string') : typeof value === 'string' ? [value] : [];
 
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 

@@ -9,18 +9,18 @@ export const USER_PROFILES = 'user_profiles';
 export type EventStreamName = (typeof STREAM_NAMES)[number];
 export type StreamName = EventStreamName | typeof USER_PROFILES;
 
-export const isStreamName = (name: string): name is EventStreamName => STREAM_NAMES.some((known) => known === name);
+export const isStreamName = (name: string): name is EventStreamName => STREAM_NAMES.some((stream) => stream === name);
 
 export const KEY = '_key';
 export const RESCUED = '_rescued';
 
 /** How a stream shows each group of columns: not at all, as it is, or an item column without its prefix. */
 const SHOWN = {
-  events: all('whole'),
-  user_profiles: all('whole'),
-  event_logs: { ...all('whole'), standard_item: 'hidden', custom_item: 'hidden' },
+  events: eachGroup('whole'),
+  user_profiles: eachGroup('whole'),
+  event_logs: { ...eachGroup('whole'), standard_item: 'hidden', custom_item: 'hidden' },
   event_items: {
-    ...all('hidden'),
+    ...eachGroup('hidden'),
     unified_id: 'whole',
     system: 'whole',
     standard_item: 'bare',
@@ -28,7 +28,7 @@ const SHOWN = {
   },
 } as const satisfies Record<StreamName, Record<ColumnGroup, 'whole' | 'bare' | 'hidden'>>;
 
-function all<T extends string>(shown: T): Record<ColumnGroup, T> {
+function eachGroup<T extends string>(shown: T): Record<ColumnGroup, T> {
   return { unified_id: shown, system: shown, standard: shown, standard_item: shown, custom_item: shown, custom: shown };
 }
 

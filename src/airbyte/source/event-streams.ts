@@ -19,7 +19,8 @@ export interface StreamsOutput extends StreamOutput {
 
 /** The streams of one read. Each day goes to those that want it; a failure ends a stream, and leaves the others. */
 export class EventStreams {
-  readonly all: EventStream[] = [];
+  /** The streams that could be planned. */
+  readonly planned: EventStream[] = [];
   readonly #config: SourceConfig;
   readonly #output: StreamsOutput;
   readonly #failures: { readonly stream: string; readonly error: unknown }[] = [];
@@ -41,9 +42,9 @@ export class EventStreams {
     const streams = new EventStreams(config, output);
     const now = output.clock.now();
     for (const stream of configured) {
-      let planned: StreamPlan;
+      let plan: StreamPlan;
       try {
-        planned = planStream(stream, saved.get(streamKey(stream.descriptor)), config, now);
+        plan = planStream(stream, saved.get(streamKey(stream.descriptor)), config, now);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         await writeStatus(output, stream.descriptor, 'STARTED');
@@ -51,15 +52,15 @@ export class EventStreams {
         await writeStatus(output, stream.descriptor, 'INCOMPLETE');
         continue;
       }
-      streams.all.push(new EventStream(stream, planned, output));
+      streams.planned.push(new EventStream(stream, plan, output));
     }
-    for (const stream of streams.all) await stream.open();
-    for (const stream of streams.all) if (stream.plan.days.length === 0) await stream.close('COMPLETE');
+    for (const stream of streams.planned) await stream.open();
+    for (const stream of streams.planned) if (stream.plan.days.length === 0) await stream.close('COMPLETE');
     return streams;
   }
 
   get open(): EventStream[] {
-    return this.all.filter(({ isOpen }) => isOpen);
+    return this.planned.filter(({ isOpen }) => isOpen);
   }
 
   /** Gives a day to the streams that want it, and ends those whose last day it is. */
@@ -95,7 +96,7 @@ export class EventStreams {
   /** The streams that want a day and meet a condition; one whose condition throws ends. */
   async #wanting(day: Day, condition: (stream: EventStream) => boolean): Promise<EventStream[]> {
     const matching: EventStream[] = [];
-    for (const stream of this.all.filter((candidate) => candidate.wants(day))) {
+    for (const stream of this.planned.filter((candidate) => candidate.wants(day))) {
       try {
         if (condition(stream)) matching.push(stream);
       } catch (error) {

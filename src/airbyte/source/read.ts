@@ -31,8 +31,8 @@ export const read: ReadVerb = async (value, catalog, saved, context) => {
     ...{ writer, clock, signal, mask: redactor.mask },
     ...{ logger: loggedOnce(context.logger), counts: newExtractCounts(), edits: editsOf(config) },
   });
-  if (streams.all.length > 0) {
-    const plan = planForAll(streams.all.map((stream) => stream.plan));
+  if (streams.planned.length > 0) {
+    const plan = planForAll(streams.planned.map((stream) => stream.plan));
     logPlan(plan, context);
     if (plan.days.length > 0) await readDays(plan, streams, config, context);
   }
@@ -123,8 +123,8 @@ async function readDays(plan: Plan, streams: EventStreams, config: SourceConfig,
     }
   } catch (error) {
     // A failure that ends the run ends all streams that still want a day; a stop, or a closed stdout, every stream.
-    if (!context.signal.aborted && error instanceof UserError) return await streams.fail(streams.all, error);
-    for (const stream of streams.all) await stream.close('INCOMPLETE').catch(() => {});
+    if (!context.signal.aborted && error instanceof UserError) return await streams.fail(streams.planned, error);
+    for (const stream of streams.planned) await stream.close('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
     await service.close();

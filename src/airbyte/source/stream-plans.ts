@@ -149,6 +149,8 @@ export function planForAll(plans: readonly Plan[]): Plan {
     readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
     toDateInclusive: informed?.toDateInclusive,
     endDayOn: informed === undefined ? endDays.sort().at(-1) : undefined,
-    warnings: [...new Map(plans.flatMap((plan) => plan.warnings).map((one) => [one.message, one])).values()],
+    warnings: [
+      ...new Map(plans.flatMap((plan) => plan.warnings).map((warning) => [warning.message, warning])).values(),
+    ],
   };
 }

@@ -41,11 +41,11 @@ export async function findPeople({ events, profiles }: SearchedPlace, query: Peo
   const searches = inProfiles === undefined ? [inEvents] : [inEvents, inProfiles];
 
   // 1. The ids that rows hold, and the people of these rows.
-  for (const search of searches) await search.findIds();
+  for (const search of searches) await search.searchIds();
   // 2. All rows of these people, of those that other ways found, and of those on the suppression list.
   for (const search of searches) {
     const others = searches.filter((other) => other !== search);
-    await search.findPeople(joinPeople(query.people, ...others.map(({ peopleOf }) => peopleOf)));
+    await search.searchPeople(joinPeople(query.people, ...others.map(({ peopleOf }) => peopleOf)));
   }
   // 3. What the conditions meet.
   const counts: TableCounts[] = [];
@@ -99,12 +99,12 @@ function sumOf(counts: readonly TableCounts[], { hashKey }: PeopleQuery) {
 }
 
 /** A text that is looked for, and the id of the list for which it is. */
-interface WantedText {
+interface IdText {
   readonly id: string;
   readonly text: string;
 }
 
-/** The search of one table. Its condition is complete after `findPeople`. */
+/** The search of one table. Its condition is complete after `searchPeople`. */
 class TableSearch {
   /** The query's column; undefined if the table lacks it. */
   readonly column: IdColumn | undefined;
@@ -148,7 +148,7 @@ class TableSearch {
     return anyOf([...(this.column === undefined ? [] : [this.column.isAmong(ids)]), this.#unified.isAmong(people)]);
   }
 
-  async findIds(): Promise<void> {
+  async searchIds(): Promise<void> {
     if (this.#from === '') return;
     for (const table of Object.values(this.#keys)) {
       await this.#table.engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (id VARCHAR, key VARCHAR)`);
@@ -163,7 +163,7 @@ class TableSearch {
   }
 
   /** `elsewhere`: the people of the ids whom this table alone does not tell. */
-  async findPeople(elsewhere: PeopleOfIds): Promise<void> {
+  async searchPeople(elsewhere: PeopleOfIds): Promise<void> {
     const unified = this.#unified;
     this.#warnOfHashes(elsewhere);
     if (this.#from === '') return;
@@ -209,16 +209,16 @@ class TableSearch {
   }
 
   /** Adds all keys of the texts to a table. */
-  async #addKeys(column: IdColumn, table: string, wanted: readonly WantedText[]): Promise<void> {
+  async #addKeys(column: IdColumn, table: string, idTexts: readonly IdText[]): Promise<void> {
     const { engine } = this.#table;
-    const { keysOfId, pads, isMixed, texts } = column;
+    const { keysOfId, pads, isMixed, cellTexts } = column;
     await engine.run(
       `
       INSERT INTO ${table}
       SELECT DISTINCT id, key
-      FROM (SELECT id, unnest([${keysOfId.join(', ')}]) AS key FROM ${wantedSql(pads)})
+      FROM (SELECT id, unnest([${keysOfId.join(', ')}]) AS key FROM ${idTextsSql(pads)})
       WHERE key <> ''`,
-      [...pads, JSON.stringify(wanted)],
+      [...pads, JSON.stringify(idTexts)],
     );
     if (pads.length === 0 || !isMixed) return;
     // Rows that were loaded before the column was hashed hold the values whose hashes are keys.
@@ -228,7 +228,7 @@ class TableSearch {
       SELECT hashed.id, plain.text
       FROM (
         SELECT DISTINCT text
-        FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${this.#from})
+        FROM (SELECT unnest([${cellTexts.join(', ')}]) AS text FROM ${this.#from})
         WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')
       ) AS plain
       JOIN ${table} AS hashed ON hashed.key = ${hmacSql('plain.text')}`,
@@ -244,8 +244,8 @@ class TableSearch {
         SELECT DISTINCT unnest(keys) AS key, people
         FROM (
           SELECT
-            [${column.texts.join(', ')}] AS keys,
-            list_filter([${this.#unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL) AS people
+            [${column.cellTexts.join(', ')}] AS keys,
+            list_filter([${this.#unified.cellTexts.join(', ')}], lambda p0: p0 IS NOT NULL) AS people
           FROM ${this.#from}
           WHERE ${column.isAmong(table)}
         )
@@ -262,7 +262,7 @@ class TableSearch {
     const rows = await this.#table.engine.rows(
       `
       SELECT DISTINCT text
-      FROM (SELECT unnest([${this.#unified.texts.join(', ')}]) AS text FROM ${this.#from})
+      FROM (SELECT unnest([${this.#unified.cellTexts.join(', ')}]) AS text FROM ${this.#from})
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($3, '["VARCHAR"]')))`,
       [...padsOf(key), JSON.stringify(hmacs)],
     );
@@ -274,7 +274,7 @@ class TableSearch {
     const searched = [{ column: this.#unified, keys: this.#keys.people }];
     if (this.column !== undefined) searched.push({ column: this.column, keys: this.#keys.ids });
     const cells = searched.flatMap(({ column, keys }) =>
-      column.texts.map((text) => `{'keys': '${keys}', 'key': ${text}}`),
+      column.cellTexts.map((text) => `{'keys': '${keys}', 'key': ${text}}`),
     );
     const tables = searched.map(({ keys }) => `SELECT id, key, '${keys}' AS keys FROM ${keys}`);
     const rows = await this.#table.engine.rows(`
@@ -294,7 +294,7 @@ class TableSearch {
   }
 
   /** For ids that the column lacks: a text of it that differs only in its spelling. */
-  async #near({ pads, texts }: IdColumn): Promise<ReadonlyMap<string, string>> {
+  async #near({ pads, cellTexts }: IdColumn): Promise<ReadonlyMap<string, string>> {
     const missing = this.#query.ids.filter((id) => !this.peopleOf.has(id)).map((id) => ({ id, text: id }));
     if (missing.length === 0) return new Map();
     const near = nearSql('text');
@@ -302,10 +302,10 @@ class TableSearch {
     const rows = await this.#table.engine.rows(
       `
       SELECT id, any_value(stored) AS stored
-      FROM (SELECT id, unnest([${forms.join(', ')}]) AS form FROM ${wantedSql(pads)})
+      FROM (SELECT id, unnest([${forms.join(', ')}]) AS form FROM ${idTextsSql(pads)})
       JOIN (
         SELECT ${near} AS form, any_value(text) AS stored
-        FROM (SELECT DISTINCT unnest([${texts.join(', ')}]) AS text FROM ${this.#from})
+        FROM (SELECT DISTINCT unnest([${cellTexts.join(', ')}]) AS text FROM ${this.#from})
         GROUP BY form
       ) USING (form)
       WHERE form <> ''
@@ -318,7 +318,7 @@ class TableSearch {
   /** Counts the people whose rows also have another id in the column. */
   async #shared(column: IdColumn): Promise<number> {
     const { ids, people } = this.#keys;
-    const others = column.texts.map((text) => `CASE WHEN NOT ${isKey(text, ids)} THEN ${text} END`);
+    const others = column.cellTexts.map((text) => `CASE WHEN NOT ${isKey(text, ids)} THEN ${text} END`);
     const rows = await this.#table.engine.rows(`
       SELECT DISTINCT text, other
       FROM (
@@ -326,7 +326,7 @@ class TableSearch {
         FROM (
           SELECT unnest(texts) AS text, others
           FROM (
-            SELECT [${this.#unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
+            SELECT [${this.#unified.cellTexts.join(', ')}] AS texts, [${others.join(', ')}] AS others
             FROM ${this.#from}
             WHERE ${this.#unified.isAmong(people)}
           )
@@ -339,7 +339,7 @@ class TableSearch {
 }
 
 /** A relation (id, text) of a parameter of JSON, which is the one after the pads. */
-const wantedSql = (pads: readonly string[]): string =>
+const idTextsSql = (pads: readonly string[]): string =>
   `(SELECT w.id AS id, w.text AS text FROM (SELECT unnest(from_json($${pads.length + 1}, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS w))`;
 
 /**

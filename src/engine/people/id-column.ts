@@ -34,7 +34,7 @@ export const columnsNamed = (state: TableState, name: string): Typed[] =>
 export class IdColumn {
   readonly source: string;
   /** SQL of the text of each of these cells, NULL if it is absent. */
-  readonly texts: readonly string[];
+  readonly cellTexts: readonly string[];
   /** The keys of an id, as SQL on `text`. */
   readonly keysOfId: readonly string[];
   /** The pads of HMAC for the key that the column is hashed under (hex); empty unless that key was given. */
@@ -59,14 +59,14 @@ export class IdColumn {
     this.lacksKey = this.#hashings.length > 0 && !hasKey;
     this.pads = hasKey && hashKey !== undefined ? padsOf(hashKey) : [];
     this.isMixed = this.#hashings.length < hashed.length;
-    this.texts = columns.flatMap((column) => textsOf(column, zone));
+    this.cellTexts = columns.flatMap((column) => textsOf(column, zone));
     const plain = ['text', ...new Set(columns.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
     this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
   /** TRUE when a cell of the row has a key of the table, else FALSE. */
   isAmong(table: string): string {
-    return anyOf(this.texts.map((text) => isKey(text, table)));
+    return anyOf(this.cellTexts.map((text) => isKey(text, table)));
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
