@@ -65,8 +65,6 @@ export interface ScanResult {
   readonly finalNewline: boolean;
   /** Number of cells that were not valid UTF-8, and the place of the first of them. */
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
-  /** Number of bytes written in all, `tail` included. */
-  readonly outLength: number;
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
   /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
@@ -106,7 +104,6 @@ export class Scanner {
   #foreignCells = 0;
   #firstBad: CellPosition | undefined;
   #longestRow = 0;
-  #outLength = 0;
 
   constructor(options: ScannerOptions) {
     this.#options = options;
@@ -137,7 +134,6 @@ export class Scanner {
       hasDuplicateOrMissingIds: columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
-      outLength: this.#outLength,
       eventNames: columns?.eventNames() ?? [],
       ...(this.#options.edits && { listed: edited?.listed ?? [] }),
       tail,
@@ -166,7 +162,6 @@ export class Scanner {
       const length = writer.write(tokenizer, start, header === undefined);
       if (header !== undefined) header.columns.observe(bytes, tokenizer);
       if (length > this.#longestRow) this.#longestRow = length;
-      this.#outLength += length;
     }
     return writer.finish();
   }

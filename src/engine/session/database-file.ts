@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { chownSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError, messageOf } from '../../base/errors.ts';
@@ -34,15 +34,6 @@ export function claimFile(file: string): (() => void) | undefined {
     isHeld = false;
   };
 }
-
-/** The file that a path leads to: the log beside it, and the file that replaces it, must not belong to a link. */
-export function realFile(path: string): string {
-  const file = resolve(path);
-  if (!existsSync(file)) return file;
-  return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
-}
-
-export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
 /** Removes a database with its write-ahead log; the caller holds the lock of the file that they belong to. */
 export function removeDatabase(path: string): void {

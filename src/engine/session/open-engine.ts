@@ -4,14 +4,13 @@ import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, transientError } from '../../base/errors.ts';
 import { doubling, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { checkLocalPath } from '../../fs/local-path.ts';
+import { checkLocalPath, realPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
   claimFile,
   fileAt,
   makeFile,
   REWRITING,
-  realFile,
   removeDatabase,
   spillFolder,
   sweepNewFiles,
@@ -45,7 +44,8 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
  * owner may read files that this process makes. A write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const file = realFile(options.file);
+  // The log beside the file, and the file that replaces it, must not belong to a link.
+  const file = realPath(options.file);
   const dropUmask = holdPrivateUmask();
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   const end = () => {

@@ -1,11 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
-import { copyOwner, newFile, REWRITING, realFile, removeDatabase } from '../../engine/session/database-file.ts';
+import { copyOwner, newFile, REWRITING, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { PlaceOptions } from '../contract.ts';
@@ -67,7 +68,7 @@ export async function withCopy<T>(
   };
   try {
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
-    return await withLockFile(`${realFile(file)}${REWRITING}.lock`, lock, copyAndWork);
+    return await withLockFile(`${realPath(file)}${REWRITING}.lock`, lock, copyAndWork);
   } catch (error) {
     throw diskError(error, { what: file, path: file, consequence: 'the file was not written anew' });
   }

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { messageOf } from '../../base/errors.ts';
 import { identifier } from '../../cells/types/sql.ts';
@@ -6,7 +6,6 @@ import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { shortName } from '../../engine/conversions.ts';
 import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
-import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import {
@@ -31,7 +30,7 @@ import { inDays } from './store-batch.ts';
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
     // Before the first run there is no file, and this does not create one.
-    if (!fileExists(file)) return undefined;
+    if (!existsSync(file)) return undefined;
     return (await withFile({ ...options, file, readOnly: true }, readFileState))?.state;
   },
   verify: (file, options) => reading(file, options, verify),

@@ -1,8 +1,8 @@
+import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
@@ -57,7 +57,7 @@ async function withLoaded<T>(options: EngineOptions, work: Work<T>): Promise<T> 
 
 /** Throws UserError where no file is; to open one for writing would make it. */
 export function checkExists(file: string): void {
-  if (!fileExists(file)) throw noTableError(file);
+  if (!existsSync(file)) throw noTableError(file);
 }
 
 /** The state of a file. Throws UserError if it was never loaded. */

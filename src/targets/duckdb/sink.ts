@@ -3,13 +3,12 @@
 // and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds
 // and purges people, `file-copy.ts` writes the file anew, `models/` makes analytical views.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { rescuedCells } from '../../engine/rows/counts.ts';
-import { fileExists } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
@@ -32,7 +31,7 @@ import { rowsOfDays, storeBatch, storeSnapshot } from './store-batch.ts';
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
-  if (!fileExists(file)) return new DuckDbSink(file, undefined, options);
+  if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
   const stored = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));
   const removed = stored?.removed ?? [];
   if (removed.length > 0) options.logger.warn('days.removed', removedWarning(removed), { days: removed.length });
@@ -110,7 +109,7 @@ class DuckDbSink implements Sink {
 
   /** Records a run; not if it ended before it made the file. */
   async recordRun(run: RunRecord): Promise<void> {
-    if (!fileExists(this.#file)) return;
+    if (!existsSync(this.#file)) return;
     // A run that a signal has ended is recorded, too.
     await withFile({ ...this.#options, file: this.#file, signal: undefined }, async (engine) => {
       if ((await readFileState(engine)) === undefined) return;
@@ -133,7 +132,7 @@ async function readChecked(engine: Engine, options: OpenOptions): Promise<FileSt
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
 function checkCanWrite(file: string): void {
   // Behind a file, `/.` is an error for root, too.
-  const path = fileExists(file) ? file : `${dirname(resolve(file))}/.`;
+  const path = existsSync(file) ? file : `${dirname(resolve(file))}/.`;
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {

@@ -58,7 +58,6 @@ describe('rows with dropped and hashed columns', () => {
         const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1, edits }), body, cuts);
         expect(readBack(written)).toEqual(expected);
         expect(result.header).toEqual(expected[0]);
-        expect(result.outLength).toBe(written.length);
         expect(result.columns.map(({ filled }) => filled)).toEqual(
           kept.map((_, i) => expected.slice(1).filter((row) => row[i] !== '').length),
         );

@@ -77,7 +77,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('counts the same rows and cells as csv-parse: fill counts, longest row, bytes written', () => {
+  it('counts the same rows and cells as csv-parse: fill counts and longest row', () => {
     fc.assert(
       fc.property(table, (t) => {
         const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
@@ -86,7 +86,6 @@ describe('the tokenizer', () => {
         const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
         expect(result.columns.map((column) => column.filled)).toEqual(filled);
         expect(written).toEqual(body);
-        expect(result.outLength).toBe(body.length);
         const lengths = linesOf(t).map((line) => Buffer.byteLength(line) + 1);
         expect(result.longestRow).toBe(Math.max(...lengths));
       }),

@@ -110,7 +110,6 @@ describe('a scan', () => {
       rows: 3,
       suppressed: 2,
       hasDuplicateOrMissingIds: false,
-      outLength: written.length,
     });
     expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filled: 3 });
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
