@@ -2,18 +2,7 @@
 // errors of a full or refusing disk.
 
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  realpathSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
 import { link, lstat, mkdtemp, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
@@ -51,8 +40,8 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
 }
 
 /**
- * Throws the system's error if a file, or the folder in which it and what belongs to it are made, cannot be written. The
- * file stays as it is.
+ * Throws the system's error if a file, or the folder in which it and what belongs to it are made, cannot be written.
+ * The file stays as it is.
  */
 export async function tryToWrite(path: string): Promise<void> {
   let folder = dirname(path);
@@ -184,22 +173,6 @@ export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
-}
-
-/**
- * Writes all of these bytes. A disk that is nearly full takes a part of a write and reports no error: only the write
- * after it fails. Throws the system's error.
- */
-export function writeWhole(file: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done);
-}
-
-export function removeIfThere(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
-  }
 }
 
 /** Windows syncs only what is open for writing, Linux opens a folder only for reading. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, readFileSync, statSync, utimesSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doubling, retry } from '../base/retry.ts';
-import { OWNER_FILE, removeIfThere, writeWhole } from './atomic-file.ts';
+import { OWNER_FILE } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
@@ -77,7 +77,7 @@ export class LockFile {
   release(): void {
     this.#stopTouching();
     try {
-      if (this.#isHeld()) removeIfThere(this.#path);
+      if (this.#isHeld()) rmSync(this.#path, { force: true });
     } catch {}
   }
 
@@ -122,7 +122,9 @@ export function hasLiveOwner(path: string): boolean | undefined {
   return owner && !isDead(owner);
 }
 
-/** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or another process steals. */
+/**
+ * Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or another process steals.
+ */
 function steal(path: string, what: string): string | undefined {
   try {
     const owner = readOwner(path);
@@ -133,13 +135,13 @@ function steal(path: string, what: string): string | undefined {
     const stealing = `${path}.steal`;
     if (create(stealing) === undefined) {
       const other = readOwner(stealing);
-      if (other !== undefined && isDead(other)) removeIfThere(stealing);
+      if (other !== undefined && isDead(other)) rmSync(stealing, { force: true });
       return undefined;
     }
     try {
-      if (readOwner(path)?.token === owner.token) removeIfThere(path);
+      if (readOwner(path)?.token === owner.token) rmSync(path, { force: true });
     } finally {
-      removeIfThere(stealing);
+      rmSync(stealing, { force: true });
     }
     return create(path);
   } catch (cause) {
@@ -168,10 +170,10 @@ function create(path: string): string | undefined {
   }
   try {
     const token = randomBytes(8).toString('hex');
-    writeWhole(file, Buffer.from(JSON.stringify({ v: 1, ...OWN_IDENTITY, token })));
+    writeFileSync(file, JSON.stringify({ v: 1, ...OWN_IDENTITY, token }));
     return token;
   } catch (error) {
-    removeIfThere(path);
+    rmSync(path, { force: true });
     throw error;
   } finally {
     closeSync(file);

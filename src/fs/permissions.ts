@@ -45,7 +45,10 @@ export function setMode(path: string, mode: number): void {
   }
 }
 
-/** False if a new file for this user alone is open to others all the same: then bits of modes say nothing about this folder. */
+/**
+ * False if a new file for this user alone is open to others all the same: then bits of modes say nothing about this
+ * folder.
+ */
 export function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   let descriptor: number | undefined;

@@ -25,8 +25,8 @@ export const OWN_IDENTITY: ProcessIdentity = {
 };
 
 /**
- * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only the
- * host is compared, and an id in use may be that of a later process.
+ * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only
+ * the host is compared, and an id in use may be that of a later process.
  */
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
   if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';

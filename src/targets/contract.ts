@@ -60,18 +60,17 @@ export interface OpenOptions extends PlaceOptions, ColumnRules {
 /** A place that is open for loading. It is locked only while something is committed. */
 export interface Sink {
   /**
-   * What the place holds beside its rows, as read when it was opened or last committed; undefined before the first load.
-   * Days whose rows a user removed are marked as pruned there.
+   * What the place holds beside its rows, as read when it was opened or last committed; undefined before the first
+   * load. Days whose rows a user removed are marked as pruned there.
    */
   readonly state: TableState | undefined;
   /**
-   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock of
-   * the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other days it
-   * removes the stored rows and adds all rows of the downloads, together with receipts, columns and cursor. A day that
-   * may share rows with its neighbours comes alone.
-   *
-   * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
-   * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
+   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
+   * of the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other
+   * days it removes the stored rows and adds all rows of the downloads, together with receipts, columns and cursor. A
+   * day that may share rows with its neighbours comes alone.  A day whose rows are there already is not written,
+   * unless the run writes every day. Once `commit` returns, no crash undoes it. A kill or a failure before leaves
+   * rows and state as they were, of a Parquet folder those of each day.
    */
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
   /**
@@ -101,9 +100,10 @@ export interface StreamSink {
 export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 
 /**
- * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends. All
- * but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing in
- * the place, and need no right to write there; but in a Parquet folder each finishes a purge that was killed.
+ * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends.
+ * All but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `prune` change
+ * nothing in the place, and need no right to write there; but in a Parquet folder each finishes a purge that was
+ * killed.
  */
 export interface Maintenance {
   /**
@@ -116,8 +116,8 @@ export interface Maintenance {
   /** Counts the rows for the page of `report`. */
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
   /**
-   * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay, so
-   * that cursor and gaps are not touched.
+   * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
+   * so that cursor and gaps are not touched.
    */
   prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<Pruned>;
 }
@@ -144,8 +144,8 @@ export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * The rows that a purge would remove, as JSON objects with the members `table` and `row`, an object without the columns
-   * that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
+   * The rows that a purge would remove, as JSON objects with the members `table` and `row`, an object without the
+   * columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
    */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**

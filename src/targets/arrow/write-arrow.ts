@@ -42,9 +42,9 @@ interface Sent extends Streamed {
 }
 
 /**
- * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if there
- * is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws UserError; an
- * unfinished file is removed.
+ * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if
+ * there is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws
+ * UserError; an unfinished file is removed.
  */
 export async function writeArrow(
   days: AsyncIterable<DayDownload>,
@@ -77,8 +77,8 @@ export async function writeArrow(
 const ABANDONED_MS = DAY_MS;
 
 /**
- * Writes a file that appears under its name only when it is complete; a device or a pipe is written directly. Files that
- * killed runs left unfinished are removed. Throws the system's error.
+ * Writes a file that appears under its name only when it is complete; a device or a pipe is written directly. Files
+ * that killed runs left unfinished are removed. Throws the system's error.
  */
 async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Sent>): Promise<Sent> {
   const file = replaceablePath(path);
@@ -106,7 +106,10 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   }
 }
 
-/** Without a pinned schema the files of all days, which the extraction removes, are kept until their columns are known. */
+/**
+ * Without a pinned schema the files of all days, which the extraction removes, are kept until their columns are
+ * known.
+ */
 async function planStream(
   days: AsyncIterable<DayDownload>,
   folder: string,

@@ -121,7 +121,10 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
   return damaged;
 }
 
-/** The columns of a table that the state does not have, or lacks, or has with another type: a difference each, by name. */
+/**
+ * The columns of a table that the state does not have, or lacks, or has with another type: a difference each, by
+ * name.
+ */
 async function columnDifferences(
   engine: Engine,
   { name: table, ownColumns }: Table,

@@ -163,7 +163,10 @@ export async function makeTables(engine: Engine, { columns, timezone }: TableSta
   for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
 }
 
-/** Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a commit. */
+/**
+ * Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a
+ * commit.
+ */
 export async function writeState(engine: Engine, state: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2, profiles = $3`, [
     JSON.stringify(state.exportState ?? null),

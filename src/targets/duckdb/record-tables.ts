@@ -1,7 +1,8 @@
 import { identifier, literal } from '../../cells/types/sql.ts';
 import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
 
-// The tables beside `events` with a row for each record of the state: which they are, and how records are read and stored.
+// The tables beside `events` with a row for each record of the state: which they are, and how records are read and
+// stored.
 
 /** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
 const READ_AS = {

@@ -9,7 +9,8 @@ import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
 
-// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments, and the views over them.
+// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments, and the views over
+// them.
 
 /** The types of this program's own columns in a DuckDB file. */
 export const OWN_TYPES_IN_DUCKDB = {

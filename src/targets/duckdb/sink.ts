@@ -1,7 +1,7 @@
-// This folder: the target `duckdb`: one file with the tables `events` and `user_profiles`, tables beside them, and views.
-// `sink.ts` opens it for loading, `store-batch.ts` is one commit. `row-tables.ts` has the tables of rows, `file-state.ts`
-// and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds
-// and purges people, `file-copy.ts` writes the file anew, `models/` makes analytical views.
+// This folder: the target `duckdb`: one file with the tables `events` and `user_profiles`, tables beside them, and
+// views. `sink.ts` opens it for loading, `store-batch.ts` is one commit. `row-tables.ts` has the tables of rows,
+// `file-state.ts` and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports and prunes,
+// `file-people.ts` finds and purges people, `file-copy.ts` writes the file anew, `models/` makes analytical views.
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

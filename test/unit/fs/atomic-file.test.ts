@@ -1,11 +1,9 @@
 import fs, {
   chmodSync,
-  closeSync,
   lchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -24,7 +22,6 @@ import {
   replaceFile,
   temporaryPathOf,
   writeNamedFile,
-  writeWhole,
 } from '../../../src/fs/atomic-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -102,21 +99,6 @@ describe('a small file that a user has named', () => {
     await expect(withCall(fs.promises, 'writeFile', full, work)).rejects.toMatchObject({ exitCode: 3 });
     expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
   });
-});
-
-it('all bytes are written to a disk that takes a part of a write and reports no error', async () => {
-  const file = openSync(path, 'w');
-  type Write = (file: number, bytes: Uint8Array, from: number, length: number) => number;
-  const part: Write = (to, bytes, from, length) => writeSync(to, bytes, from, Math.min(3, length));
-  const writeSync = fs.writeSync;
-  await withCall(
-    fs,
-    'writeSync',
-    (_real, ...all) => part(...(all as Parameters<Write>)),
-    () => writeWhole(file, Buffer.from('0123456789')),
-  );
-  closeSync(file);
-  expect(text()).toBe('0123456789');
 });
 
 describe('creating a file', () => {

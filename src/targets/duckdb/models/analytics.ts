@@ -67,8 +67,8 @@ async function foreignNames(engine: Engine): Promise<string[]> {
 }
 
 /**
- * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles of a
- * person the first counts.
+ * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles
+ * of a person the first counts.
  */
 function withAttributes(sql: string, model: Model, { columns }: StoredProfiles): string {
   const taken = new Set(Object.keys(model.columns).map(foldName));
@@ -142,7 +142,9 @@ function relationsOf(columns: readonly StoredColumn[], timezone: string | null):
   ]);
 }
 
-/** A view with these columns as a relation of values, with the time and the day of each row, and more of its columns. */
+/**
+ * A view with these columns as a relation of values, with the time and the day of each row, and more of its columns.
+ */
 function relationOf(
   view: string,
   columns: readonly Typed[],
