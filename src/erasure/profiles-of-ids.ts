@@ -11,9 +11,9 @@ import {
   downloadProfiles,
   IDS_ALONE,
   type ProfileDeps,
-  type ProfileRequest,
   type ProfileService,
 } from '../service/export/profiles.ts';
+import type { ProfileRequest } from '../service/export/protocol.ts';
 
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {

@@ -4,7 +4,7 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
-import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot, type ProfileService } from '../service/export/profiles.ts';
+import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
 import { sendCounted } from './download/run.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
 import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
@@ -34,10 +34,6 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, filters: strin
   return Math.abs(now - Date.parse(stored.requested_at)) >= MAX_AGE_MS;
 }
 
-export interface ProfileDeps extends ExtractDeps {
-  readonly profiles: ProfileService;
-}
-
 /**
  * Downloads all profiles into a file, and calls `store` with it. Its unit is the day of the request. Returns why
  * nothing was stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
@@ -45,17 +41,17 @@ export interface ProfileDeps extends ExtractDeps {
  */
 export async function loadSnapshot(
   { stored, filters }: { readonly stored: StoredSnapshot | undefined; readonly filters: string },
-  deps: ProfileDeps,
+  deps: ExtractDeps,
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
-  const { profiles, spoolDir, timezone, suppression, edits, counts, clock, random, logger, signal } = deps;
+  const { service, spoolDir, timezone, suppression, edits, counts, clock, random, logger, signal } = deps;
   const [exportsBefore, began] = [counts.exports, clock.now()];
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...{ clock, random, logger, signal, counts },
       service: {
-        exportProfiles: (request, limited) => sendCounted(deps, () => profiles.exportProfiles(request, limited)),
+        exportProfiles: (request, limited) => sendCounted(deps, () => service.exportProfiles(request, limited)),
       },
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),

@@ -6,7 +6,6 @@ import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profiles.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import { type ExtractDeps, newExtractCounts } from '../extract/session.ts';
-import type { ProfileService } from '../service/export/profiles.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
@@ -44,7 +43,7 @@ export function loadDays(plan: Plan, sink: Sink | StreamSink, deps: LoadDeps): P
 export async function loadProfiles(
   sink: Sink,
   settings: ProfileSettings,
-  deps: LoadDeps & { readonly profiles: ProfileService },
+  deps: LoadDeps,
 ): Promise<UserError | undefined> {
   const { counts, clock, logger, signal } = deps;
   const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profiles.ts');

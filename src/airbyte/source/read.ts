@@ -67,7 +67,7 @@ async function readProfiles(
     await writer.write(streamState(descriptor, { version: 1, requested_at, filters }, count));
   };
   try {
-    const deps = { ...extractDeps(config, service, context, suppressionOf(config)), profiles: service };
+    const deps = extractDeps(config, service, context, suppressionOf(config));
     const due = { stored: undefined, filters: profileFilters(config) };
     const failure = await heartbeat.during(loadSnapshot(due, deps, write));
     if (failure !== undefined) throw failure;

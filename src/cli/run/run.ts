@@ -97,7 +97,7 @@ async function execute(
   let error: unknown;
   const loading = async () => {
     if (config.userProfiles) {
-      if ('commit' in sink) error = await loadProfiles(sink, config, { ...deps, profiles: service });
+      if ('commit' in sink) error = await loadProfiles(sink, config, deps);
       else logger.warn('profiles.none', 'This target has no table of user profiles.');
     }
     await loadDays(plan, sink, deps);

@@ -13,13 +13,13 @@ import { firstMatch } from '../outcome.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
-import type { ProfileRequest, ProfileService } from './profiles.ts';
 import {
   type ExportAnswer,
   type ExportBody,
   type ExportRefusal,
   type ExportRequest,
   type ExportService,
+  type ProfileRequest,
   UnreadableBody,
 } from './protocol.ts';
 
@@ -39,7 +39,7 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
 const FINAL: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
 
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
-export class ExportClient implements ExportService, ProfileService {
+export class ExportClient implements ExportService {
   readonly #options: ExportClientOptions;
   readonly #transport: Transport;
 

@@ -1,24 +1,14 @@
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
-import type { NameCondition } from '../../config/source.ts';
 import { type CheckedBody, type CheckedOutput, type Download, downloadChecked } from './download.ts';
-import type { ExportAnswer, ExportRefusal } from './protocol.ts';
-
-/** The attributes that are wanted; the ids come with every profile. */
-export interface ProfileRequest {
-  readonly properties: readonly string[];
-  readonly propertiesCondition: NameCondition;
-}
+import type { ExportRefusal, ExportService, ProfileRequest } from './protocol.ts';
 
 /** Asks for all attributes. */
 export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondition: 'all' };
 /** Asks for the ids alone, as far as a request can. */
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
-export interface ProfileService {
-  /** Sends one export of profiles, without any retry, under a permit of the quota. */
-  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer>;
-}
+export type ProfileService = Pick<ExportService, 'exportProfiles'>;
 
 /**
  * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the

@@ -49,9 +49,10 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly serverTime: number | undefined;
 };
 
+/** Each sends one export, without any retry, under a permit of the quota. */
 export interface ExportService {
-  /** Sends one export, without any retry, under a permit of the quota. */
   exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer>;
+  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer>;
 }
 
 /** The filters of an export, without the days. */
@@ -61,3 +62,6 @@ export interface ExportRequest extends Filters {
   readonly from: Day;
   readonly to: Day;
 }
+
+/** The attributes that are wanted; the ids come with every profile. */
+export type ProfileRequest = Pick<Filters, 'properties' | 'propertiesCondition'>;

@@ -161,6 +161,10 @@ export class FakeService implements ExportService {
     return { ...common, ...body };
   }
 
+  exportProfiles(): Promise<ExportAnswer> {
+    throw new Error('no profile is asked for');
+  }
+
   selected(request: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
     const { from, to } = request;
     const { singleDays } = this.settings;

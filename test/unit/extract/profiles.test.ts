@@ -50,12 +50,11 @@ describe('the snapshot of user profiles', () => {
       sent++;
       return answer();
     };
-    const service = { exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
+    const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
     const deps = {
       ...runtime,
       counts,
       service,
-      profiles: { exportProfiles },
       maxConcurrentExports: 5,
       timezone: undefined,
     };
