@@ -50,26 +50,17 @@ export function suppressionFileOf(config: {
 }
 
 /** A suppression list that was read whole. */
-export class SuppressionList {
-  readonly path: string;
-  readonly key: HashKey;
+export interface SuppressionList {
+  readonly length: number;
   readonly entries: readonly SuppressedPerson[];
+  /** Everybody on the list, with the key of the list. */
+  readonly people: SuppressedPeople;
+}
 
-  /** Throws UserError unless every line is understood: half a list would let people through. */
-  constructor(path: string, key: HashKey, text: string) {
-    this.path = path;
-    this.key = key;
-    this.entries = entriesIn(text, path, key);
-  }
-
-  get length(): number {
-    return this.entries.length;
-  }
-
-  /** Everybody on the list. */
-  get people(): SuppressedPeople {
-    return { key: this.key, hmacs: this.entries.map(({ hmac }) => hmac) };
-  }
+/** Throws UserError unless every line is understood: half a list would let people through. */
+function listOf(text: string, path: string, key: HashKey): SuppressionList {
+  const entries = entriesIn(text, path, key);
+  return { length: entries.length, entries, people: { key, hmacs: entries.map(({ hmac }) => hmac) } };
 }
 
 const headerOf = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
@@ -128,7 +119,7 @@ function readSuppression(list: SuppressionFile): SuppressionList {
   const { file, key } = list;
   try {
     const text = 'file' in key ? textAt(file) : readFileSync(file, 'utf8');
-    return new SuppressionList(file, keyOf(list) ?? temporaryKey(), text);
+    return listOf(text, file, keyOf(list) ?? temporaryKey());
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -140,7 +131,7 @@ function readSuppression(list: SuppressionFile): SuppressionList {
 
 /** The list that a purge will append to. A missing file is an empty list; a last line that was cut does not count. */
 export const suppressionToAppend = (list: SuppressionFile): SuppressionList =>
-  new SuppressionList(list.file, keyOf(list) ?? temporaryKey(), wholeLines(textAt(list.file)));
+  listOf(wholeLines(textAt(list.file)), list.file, keyOf(list) ?? temporaryKey());
 
 /** Throws UserError if people could not be put on a list. Changes nothing. */
 export async function tryToSuppress({ file }: SuppressionFile): Promise<void> {
@@ -170,7 +161,7 @@ export function suppressionOf(
 ): Suppression | undefined {
   const list = suppressionFileOf(config);
   if (list === undefined) return undefined;
-  const { key, entries, length } = readSuppression(list);
+  const { entries, people, length } = readSuppression(list);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
   if (entries.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
@@ -180,8 +171,8 @@ export function suppressionOf(
       { where: { file: list.file } },
     );
   }
-  const listed = new Set(entries.map(({ hmac }) => hmac));
-  const isListed = (id: Buffer): boolean => listed.has(key.hashOf(id));
+  const listed = new Set(people.hmacs);
+  const isListed = (id: Buffer): boolean => listed.has(people.key.hashOf(id));
   const has = (id: Buffer): boolean =>
     listed.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
   return { has, length };
@@ -237,7 +228,7 @@ async function append(path: string, key: HashKey, people: readonly SuppressedPer
   try {
     const text = await file.readFile('utf8');
     const kept = wholeLines(text);
-    const listed = new Set(new SuppressionList(path, key, kept).entries.map(({ hmac }) => hmac));
+    const listed = new Set(listOf(kept, path, key).people.hmacs);
     const added = new Map(people.filter(({ hmac }) => !listed.has(hmac)).map((entry) => [entry.hmac, entry]));
     const header = kept === '' ? [headerOf(key)] : [];
     const lines = [...header, ...[...added.values()].map((entry) => JSON.stringify(entry))];
@@ -247,7 +238,7 @@ async function append(path: string, key: HashKey, people: readonly SuppressedPer
     await file.writeFile(kept.slice(text.length) + more);
     await file.sync();
     await syncFolder(dirname(path));
-    return new SuppressionList(path, key, kept + more);
+    return listOf(kept + more, path, key);
   } finally {
     await file.close();
   }

@@ -74,16 +74,6 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   return (await connector.read?.())?.(config, catalog, state, context);
 }
 
-/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of its verb. */
-interface Arguments {
-  readonly verb: Verb;
-  readonly isDebug: boolean;
-  /** Paths; not empty for a verb that needs the file. */
-  readonly config: string;
-  readonly catalog: string;
-  readonly state: string | undefined;
-}
-
 /** The files that each verb needs; the verbs in the order in which messages name them. */
 const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
   spec: [],
@@ -94,9 +84,12 @@ const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
 };
 const VERBS = Object.keys(NEEDS) as Verb[];
 
-/** Parses the words after the program's name; throws a config failure for anything that it does not know. */
-function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
-  const verb = verbs.find((verb) => verb === words[0]);
+/**
+ * Parses a connector's command line, as the platform and PyAirbyte spell it. The path of a file that the verb needs is
+ * not empty. Throws a config failure for anything that it does not know.
+ */
+function parseArguments(words: readonly string[], verbs: readonly Verb[]) {
+  const verb = verbs.find((name) => name === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
   const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
   const options = { verb, isDebug, config, catalog, state };
