@@ -20,6 +20,9 @@ export const PERMISSIONS = 0o777;
 export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
+/** True for a path of such a version. */
+export const isTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
+
 /**
  * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of
  * them. Throws the system's error; a file of another user that need not go stays.

@@ -30,7 +30,6 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
   try {
     place = await FilesPlace.open(format, options, 'load');
     const stored = place.log.version?.state;
-    if (options.userProfiles) await place.log.refuseForeignProfiles();
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }

@@ -74,12 +74,13 @@ export type CommitChange = (change: Change) => Promise<void>;
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly version: Version | undefined;
-  /** Reads the latest version; false if it is the one that was known. */
+  /**
+   * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration
+   * failure if others' files lie where their table would.
+   */
   read(): Promise<boolean>;
   /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T>;
-  /** Throws a configuration failure if others' files lie where the table of profiles would. */
-  refuseForeignProfiles(): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
   erase?(): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more, and names what is damaged. */

@@ -4,6 +4,7 @@ import type { Day } from '../../../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
 import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
+import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChange, withPruned } from '../../../table/receipts.ts';
@@ -25,7 +26,6 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
 const UNCOMMITTED_MS = HOUR_MS;
 const STORE_CONCURRENCY = 4;
-const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
 
 /** A table has no half-written files: a commit is one step. */
 export const NO_FAULTS: Pick<Version, 'damaged' | 'unfinished'> = {
@@ -35,7 +35,7 @@ export const NO_FAULTS: Pick<Version, 'damaged' | 'unfinished'> = {
 
 /** True for the name of a data file of this program, also one that is not whole yet. */
 export const isOurs = (path: string, table: Table['name']): boolean =>
-  isDataFile(path.slice(table.length + 1)) || TEMPORARY.test(path);
+  isDataFile(path.slice(table.length + 1)) || isTemporary(path);
 
 /** As `CommitChange`, of one table. */
 export type CommitTable = (change: TableChange) => Promise<void>;

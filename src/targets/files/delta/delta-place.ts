@@ -54,8 +54,7 @@ class DeltaPlace implements FilesLog {
   readonly #events: DeltaLog;
   /** Undefined for a load of days alone, which costs no request for the other table. */
   readonly #profiles: DeltaLog | undefined;
-  /** Why the table of profiles is that of somebody else: it is left alone. */
-  #foreign: UserError | undefined;
+  #areProfilesForeign = false;
   #lastRun: RunRecord | undefined;
 
   constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
@@ -82,7 +81,7 @@ class DeltaPlace implements FilesLog {
   }
 
   async read(): Promise<boolean> {
-    let isNew = await this.#events.read();
+    const isNew = await this.#events.read();
     if (this.#events.version === undefined && this.#mode === 'load') {
       if (this.#storage.workFolder === undefined) await DELTA.refuseForeign(this.#storage);
       await checkConditionalWrites(this.#storage);
@@ -90,18 +89,25 @@ class DeltaPlace implements FilesLog {
     if (this.#mode === 'read' && this.#events.version !== undefined) {
       this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
     }
-    try {
-      isNew = (await this.#profiles?.read()) || isNew;
-    } catch (error) {
-      if (!(error instanceof UserError) || error.kind !== 'config') throw error;
-      this.#foreign = error;
-    }
-    return isNew;
+    return (await this.#readProfiles()) || isNew;
   }
 
-  async refuseForeignProfiles(): Promise<void> {
-    if (this.#foreign !== undefined) throw this.#foreign;
-    if (this.#profiles?.version !== undefined) return;
+  /** Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone. */
+  async #readProfiles(): Promise<boolean> {
+    const profiles = this.#profiles;
+    if (profiles === undefined) return false;
+    try {
+      const isNew = await profiles.read();
+      if (this.#mode === 'load' && profiles.version === undefined) await this.#refuseForeignProfiles();
+      return isNew;
+    } catch (error) {
+      if (this.#mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+      this.#areProfilesForeign = true;
+      return false;
+    }
+  }
+
+  async #refuseForeignProfiles(): Promise<void> {
     for await (const { path } of this.#storage.list(USER_PROFILES.name)) {
       if (!isOurs(path, USER_PROFILES.name)) throw foreignError(this.#storage.address, USER_PROFILES.name);
     }
@@ -139,7 +145,7 @@ class DeltaPlace implements FilesLog {
 
   /** The log of the profiles, if it is looked at and ours. */
   get #ourProfiles(): readonly DeltaLog[] {
-    return this.#profiles === undefined || this.#foreign !== undefined ? [] : [this.#profiles];
+    return this.#profiles === undefined || this.#areProfilesForeign ? [] : [this.#profiles];
   }
 
   get #logs(): readonly DeltaLog[] {

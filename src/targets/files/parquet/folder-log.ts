@@ -8,6 +8,7 @@ import { join, relative, resolve } from 'node:path';
 import { type Day, nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doubling, retry } from '../../../base/retry.ts';
+import { isTemporary } from '../../../fs/atomic-file.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { makeFolders } from '../../../fs/permissions.ts';
@@ -31,7 +32,6 @@ import { DAY_FOLDER, type FolderVersion, readFolder } from './folder-files.ts';
 import { DATA_FILE, dayFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
-const TEMPORARY = /^\.[^/]+\.tmp$/;
 /** Pauses between two looks at a lock that a writer holds (ms). */
 const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
 
@@ -79,18 +79,12 @@ class FolderLog implements FilesLog {
     if (this.#mode !== 'read') await this.#locked(async () => {});
     else this.version = await this.#read();
     if (this.#mode === 'rewrite') this.#warnOfDamage();
+    if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
     return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
   }
 
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
     return this.#locked((writer) => work((change) => writer.commit(change)));
-  }
-
-  async refuseForeignProfiles(): Promise<void> {
-    // A file of ours that is damaged is replaced.
-    if (this.version?.state.profiles !== undefined || this.version?.hasDamagedProfiles === true) return;
-    const { storage } = this.#parts;
-    for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   /** A commit replaces files under their names: nothing is left to remove. */
@@ -110,7 +104,7 @@ class FolderLog implements FilesLog {
       .map((entry) => relative(events, join(entry.parentPath, entry.name)));
     const foreign = names.filter((name) => {
       const [folder = '', file = '', ...rest] = name.split(/[\\/]/);
-      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== DATA_FILE && !TEMPORARY.test(file));
+      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== DATA_FILE && !isTemporary(file));
     });
     return foreign.sort().map((name) => `${EVENTS.name}/${name}`);
   }
@@ -151,6 +145,13 @@ class FolderLog implements FilesLog {
     const text = await readText(this.#parts.storage);
     if (text === undefined) return undefined;
     return readFolder(this.#parts.engine, this.#root, text, (days) => this.#warnOfRemoved(days));
+  }
+
+  async #refuseForeignProfiles(): Promise<void> {
+    // A file of ours that is damaged is replaced.
+    if (this.version?.state.profiles !== undefined || this.version?.hasDamagedProfiles === true) return;
+    const { storage } = this.#parts;
+    for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   /** Waits, within bounds, for a writer that is at work. */
