@@ -99,8 +99,8 @@ export class Engine {
   }
 
   /** The only row of a result. */
-  async row(sql: string, values?: readonly DuckDBValue[]): Promise<ResultRow> {
-    return (await this.rows(sql, values))[0] ?? {};
+  async row(sql: string): Promise<ResultRow> {
+    return (await this.rows(sql))[0] ?? {};
   }
 
   /** How many rows a relation has; it may end with a condition. */
@@ -108,8 +108,9 @@ export class Engine {
     return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
-  /** Runs work under a signal, by default that of the engine. Throws UserError. */
-  async guarded<T>(work: () => Promise<T>, signal = this.options.signal): Promise<T> {
+  /** Runs work under the signal of the engine. Throws UserError. */
+  async guarded<T>(work: () => Promise<T>): Promise<T> {
+    const { signal } = this.options;
     try {
       return await this.withSignal(signal, work);
     } catch (error) {
