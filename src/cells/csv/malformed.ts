@@ -1,20 +1,8 @@
-import { type Coordinates, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import { type BrokenReason, MAX_COLUMNS } from './tokenizer.ts';
 
-export type MalformedReason =
-  | BrokenReason
-  | 'short_row'
-  | 'long_row'
-  | 'cut_in_row'
-  | 'blank_line'
-  | 'empty_body'
-  | 'no_header'
-  | 'missing_columns'
-  | 'header_again'
-  | 'row_too_long'
-  | 'not_csv';
-
-export interface MalformedDetails {
+/** Where a body is broken, and how. */
+interface MalformedDetails {
   /** Number of the row, not of the line: the header is row 1. */
   readonly row: number;
   /** Offset in the body, in which U+FFFD counts for bytes that are no UTF-8. */
@@ -23,6 +11,7 @@ export interface MalformedDetails {
   readonly found: string;
 }
 
+/** What is said of a broken row. */
 const WHAT = {
   short_row: 'has too few cells',
   long_row: 'has too many cells',
@@ -38,7 +27,9 @@ const WHAT = {
   row_too_long: 'is longer than a row may be',
   too_many_columns: 'has more columns than an export may have',
   not_csv: 'is not CSV',
-} as const satisfies Record<MalformedReason, string>;
+} as const;
+
+export type MalformedReason = keyof typeof WHAT;
 
 export const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 
@@ -59,19 +50,14 @@ export class MalformedCsv extends UserError {
   /** A clause that says what is wrong and where, without advice and without a full stop. */
   readonly sentence: string;
 
-  constructor(reason: MalformedReason, details: MalformedDetails) {
-    const where: Coordinates = { row: details.row, byte: details.byte };
-    const sentence =
-      `Row ${details.row} of the export (byte ${details.byte}) ${WHAT[reason]}: expected ${details.expected}, found ` +
-      details.found;
-    super('transient', `${sentence}; nothing of it was used, try again later.`, {
-      where,
-      internal: `malformed csv: ${reason}`,
-    });
+  constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
+    const sentence = `Row ${row} of the export (byte ${byte}) ${WHAT[reason]}: expected ${expected}, found ${found}`;
+    const message = `${sentence}; nothing of it was used, try again later.`;
+    super('transient', message, { where: { row, byte }, internal: `malformed csv: ${reason}` });
     this.sentence = sentence;
     this.reason = reason;
-    this.expected = details.expected;
-    this.found = details.found;
+    this.expected = expected;
+    this.found = found;
   }
 }
 
