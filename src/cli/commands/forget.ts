@@ -8,6 +8,7 @@ import { verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOf, proofLines, proveErasure, summarySentences } from '../../erasure/ledger/proof.ts';
 import { DeletionList } from '../../erasure/list.ts';
 import type { PurgeRequest } from '../../erasure/purge.ts';
+import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
@@ -29,10 +30,9 @@ import {
   importTokenOf,
   openWays,
   PEOPLE_OPTIONS,
-  privacyOf,
   rowsOf,
   serviceOf,
-} from '../erasure.ts';
+} from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { proofPage } from '../report/proof-page.ts';
 import { during } from '../run/progress.ts';
@@ -95,16 +95,16 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   }
   const isPurgeOnly = purgeOnly || suppressed;
   const configuration = new CliConfiguration(values.config, context);
-  const setup = erasureOf(configuration);
-  const service = serviceOf(setup, configuration);
-  const importToken = isPurgeOnly ? undefined : importTokenOf(setup, configuration);
+  const erasure = erasureOf(configuration);
+  const service = serviceOf(erasure, configuration);
+  const importToken = isPurgeOnly ? undefined : importTokenOf(erasure, configuration);
   if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
   const { ways, close } = openWays(values, configuration, context);
   const purge = purgeOf(values, ways, configuration);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
-  const settings = { ...setup, ...service, onRejected: 'continue' as const, reason };
-  const rows = suppressed ? undefined : rowsOf(values, setup.requestedAtField);
-  const deleter = importToken && new DeletionClient({ ...setup, ...service, importToken, clock, env });
+  const settings = { ...erasure, ...service, onRejected: 'continue' as const, reason };
+  const rows = suppressed ? undefined : rowsOf(values, erasure.requestedAtField);
+  const deleter = importToken && new DeletionClient({ ...erasure, ...service, importToken, clock, env });
   try {
     const work = runErasure({
       settings,
@@ -121,7 +121,7 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
       },
     });
     const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-    return outcomeOf(await during(what, work, context), purge, context);
+    return resultOf(await during(what, work, context), purge, context);
   } finally {
     await close();
     await deleter?.close();
@@ -131,7 +131,8 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
 function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfiguration): PurgeRequest | undefined {
   if (ways.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
-  const { suppression } = privacyOf(configuration);
+  const { ledgerDir } = configuration;
+  const suppression = suppressionFileOf({ ...configuration.part('suppressionFile', 'suppressionKey'), ledgerDir });
   const { clock, spoolDir } = ways.options;
   if (suppression === undefined) {
     throw configError(
@@ -152,7 +153,7 @@ function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfigurati
 
 const NO_PLACES = 'The case has no places: rows that were loaded stay where they are.';
 
-function outcomeOf(
+function resultOf(
   { report: plan, failure }: ErasureResult,
   purge: PurgeRequest | undefined,
   context: Context,
@@ -204,14 +205,14 @@ function keyOf({ config }: ForgetValues, context: Context) {
 async function proofOf(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const configuration = new CliConfiguration(values.config, context);
-  const setup = erasureOf(configuration);
-  const service = serviceOf(setup, configuration);
-  if (setup.ledgerDir === undefined)
+  const erasure = erasureOf(configuration);
+  const service = serviceOf(erasure, configuration);
+  if (erasure.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new DeletionList();
   const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of rowsOf(people, undefined)) list.add(row);
-  const proof = await proveErasure(list.ids(), { path: setup.ledgerDir, key: setup.ledgerKey, service, head });
+  const proof = await proveErasure(list.ids(), { path: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
   const exit = exitOf(proof);
   const isList = id === undefined;
   if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };

@@ -6,7 +6,7 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
-import { erasureOf, openWays, PEOPLE_OPTIONS, rowsOf, serviceOf } from '../erasure.ts';
+import { erasureOf, openWays, PEOPLE_OPTIONS, rowsOf, serviceOf } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -20,7 +20,7 @@ export const command = defineCommand({
   page: 'erasure.md',
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
-    const setup = erasureOf(configuration);
+    const erasure = erasureOf(configuration);
     const { ways, close } = openWays(values, configuration, context);
     if (ways.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
@@ -32,7 +32,7 @@ export const command = defineCommand({
         rows: list,
         ways,
         io: context,
-        ledger: setup.ledgerDir === undefined ? undefined : { ...setup, ...serviceOf(setup, configuration) },
+        ledger: erasure.ledgerDir === undefined ? undefined : { ...erasure, ...serviceOf(erasure, configuration) },
         async write(line) {
           if (file === undefined) context.terminal.result(line);
           else await onDisk(path, file.writeFile(`${line}\n`));

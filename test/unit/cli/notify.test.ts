@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
@@ -11,16 +14,20 @@ import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
 import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
-/** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */
-async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/**
+ * Notifies of a run a receiver that gives these answers in turn, and none for 0; what it got and what was warned of.
+ */
+async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200], clock = systemClock } = {}) {
   const posts: { text: string; reasons: string[] }[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk) => chunks.push(chunk));
-    request.on('end', () => {
-      posts.push(JSON.parse(Buffer.concat(chunks).toString()));
-      response.writeHead(answers[Math.min(posts.length, answers.length) - 1]).end();
-    });
+  const server = createServer(async (request, response) => {
+    posts.push(JSON.parse(await text(request)));
+    const status = answers[Math.min(posts.length, answers.length) - 1];
+    if (status > 0) response.writeHead(status).end();
+    // What waits for the answer must not be collected.
+    else setTimeout(collectGarbage, 5);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -35,7 +42,7 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
   try {
-    await notify(notification, run, { clock: systemClock, env, logger, signal: new AbortController().signal });
+    await notify(notification, run, { clock, env, logger, signal: new AbortController().signal });
   } finally {
     server.closeAllConnections();
     server.close();
@@ -92,6 +99,20 @@ describe('a notification', () => {
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
   });
+
+  it('delays a run by at most two timeouts of ten seconds if its receiver never answers', async () => {
+    const timeouts: number[] = [];
+    const after: typeof systemClock.after = (ms, callback) => {
+      if (ms === 10_000) timeouts.push(ms);
+      return systemClock.after(ms / 50, callback);
+    };
+    const { posts, warnings } = await reported(
+      { rescued_cells: 1 },
+      { answers: [0], clock: { ...systemClock, after } },
+    );
+    expect([posts.length, timeouts]).toEqual([2, [10_000, 10_000]]);
+    expect(warnings).toEqual([expect.stringMatching(/did not answer within 10 s\.$/)]);
+  }, 10_000);
 });
 
 it('a sync that is refused before it begins is notified of, by a wrong option or variable', async () => {

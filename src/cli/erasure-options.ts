@@ -7,7 +7,6 @@ import type { ServiceName } from '../erasure/ledger/ledger.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
-import { suppressionFileOf } from '../erasure/suppression.ts';
 import type { Ways } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/session.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
@@ -51,23 +50,9 @@ export function importTokenOf({ importToken }: ErasureConfig, configuration: Cli
   throw configuration.missing(['import_token'], `the object erasure of ${configuration.file}`);
 }
 
-/** The keys and the suppression list that dfinery.json gives syncs and purges alike. */
-export function privacyOf(configuration: CliConfiguration) {
-  const { hashKey, suppressionFile, suppressionKey } = configuration.part(
-    'columnsHash',
-    'hashKey',
-    'suppressionFile',
-    'suppressionKey',
-  );
-  return {
-    hashKey: hashKey && new HashKey(hashKey),
-    suppression: suppressionFileOf({ suppressionFile, suppressionKey, ledgerDir: configuration.ledgerDir }),
-  };
-}
-
 /** The places of the options, else of the configuration. */
-function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, setup: ErasureConfig): StoredPlace[] {
-  const configured = setup.places.map(({ target, place }) => [target, place] as const);
+function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfig): StoredPlace[] {
+  const configured = erasure.places.map(({ target, place }) => [target, place] as const);
   const places = (pairs.length > 0 ? pairs : configured).map(([word, path]): StoredPlace => {
     const target = targetNamed(word, STATEFUL_TARGETS, '--in');
     checkTarget(target, path, '--in');
@@ -88,15 +73,16 @@ export function openWays(
   configuration: CliConfiguration,
   context: Context,
 ): { readonly ways: Ways; readonly close: () => Promise<void> } {
-  const setup = erasureOf(configuration);
-  const isAsked = setup.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
+  const erasure = erasureOf(configuration);
+  const isAsked = erasure.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
   const client = isAsked ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_WAIT_MS }) : undefined;
+  const { hashKey } = configuration.part('columnsHash', 'hashKey');
   const ways = {
-    places: placesOf(values, setup),
+    places: placesOf(values, erasure),
     profiles: client,
-    column: values.byColumn ?? setup.byColumn,
+    column: values.byColumn ?? erasure.byColumn,
     mapping: values.mapping,
-    hashKey: privacyOf(configuration).hashKey,
+    hashKey: hashKey && new HashKey(hashKey),
     options: configuration.placeOptions(),
   };
   return { ways, close: async () => client?.close() };
