@@ -1,19 +1,11 @@
 import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/codec.ts';
-import { identifier } from '../cells/types/sql.ts';
-import { sqlWiden, TYPES } from '../cells/types/types.ts';
+import { TYPES } from '../cells/types/types.ts';
 import type { Zone } from '../cells/types/zone.ts';
-import { isRetyped, type PlannedColumn } from '../table/column-plan.ts';
 import type { Engine } from './session/engine.ts';
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
-
-/** SQL of the value of a stored column after a plan, from the stored value. */
-export function valueAfter(column: PlannedColumn, zone: Zone | undefined): string {
-  const name = identifier(column.name);
-  return isRetyped(column) ? sqlWiden(name, column.before, column.type, zone) : name;
-}
 
 /** The name of a described type in `cells/types`. */
 export const shortName = (described: unknown): string =>

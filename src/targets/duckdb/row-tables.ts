@@ -1,7 +1,6 @@
 import { identifier, literal } from '../../cells/types/sql.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { valueAfter } from '../../engine/conversions.ts';
 import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
@@ -69,7 +68,7 @@ export async function alterEvents(
     const type = typeSql(column, timezone);
     if (column.before === null) await engine.run(`ALTER TABLE events ADD COLUMN ${name} ${type}`);
     if (!isRetyped(column)) continue;
-    const value = valueAfter(column, zoneOf(timezone));
+    const value = sqlWiden(name, column.before, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE events ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, EVENTS.name, plan, isAltered);
