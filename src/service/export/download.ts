@@ -47,6 +47,8 @@ const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */
 const TOO_LARGE_AFTER = 3;
+/** The code of a body whose last line may be cut. */
+const LAST_LINE = 'last_line';
 /** Faults that every download of the same export has. */
 const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
   'no_header',
@@ -66,15 +68,17 @@ export async function downloadChecked<Output extends CheckedOutput>(
 ): Promise<CheckedBody<Output> | ExportRefusal> {
   const { label, clock, random, logger, signal } = download;
   const faults = new Set<string>();
-  let [refusals, maybeTooLarge, isMaybeCut] = [0, 0, false];
+  let refusals = 0;
+  let maybeTooLarge = 0;
+  let wasMaybeCut = false;
   const attempt = async ({ number, pause }: Attempt) => {
     let answer = await attemptOnce(download);
     if (answer.kind === 'checked') {
       const endsAsUsual = answer.scan.finalNewline === (download.finalNewline ?? true);
-      if (endsAsUsual || isMaybeCut) return answer;
-      isMaybeCut = true;
+      if (endsAsUsual || wasMaybeCut) return answer;
+      wasMaybeCut = true;
       await answer.output.discard?.();
-      answer = { kind: 'retry', code: 'last_line', message: 'its last line may be cut', status: 200 };
+      answer = { kind: 'retry', code: LAST_LINE, message: 'its last line may be cut', status: 200 };
     }
     if (answer.emptyAs !== undefined) return answer;
     if (answer.kind === 'wait') {
@@ -99,7 +103,9 @@ export async function downloadChecked<Output extends CheckedOutput>(
       return { ...answer, kind: 'retry' as const, message };
     }
     const message = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
-    logger.warn('export.retry', message, { attempt: number, cause, pause_ms: pause });
+    // A service that never ends its files with a line end needs no warning each time.
+    const level = cause === LAST_LINE ? 'info' : 'warn';
+    logger[level]('export.retry', message, { attempt: number, cause, pause_ms: pause });
     return undefined;
   };
   const answer = await retry({ pauses: jittered(BACKOFF, random), clock, signal }, attempt);
