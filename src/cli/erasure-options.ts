@@ -8,7 +8,7 @@ import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { placeName, type StoredPlace } from '../erasure/place.ts';
 import type { Ways } from '../erasure/ways.ts';
-import { openExportClient } from '../extract/session.ts';
+import { openExportClient } from '../extract/extract-deps.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
 import type { CliConfiguration } from './configuration.ts';

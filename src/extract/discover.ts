@@ -17,8 +17,8 @@ import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { sendCounted } from './download/run.ts';
 import { filtersOf } from './export-request.ts';
+import { type ExtractDeps, editsOf } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import { type ExtractDeps, editsOf } from './session.ts';
 
 /** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
 interface DiscoveredColumn {

@@ -1,8 +1,8 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
-// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `session.ts` say
-// what goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles, `file-day.ts`
-// checks a day that comes from a file, `discover.ts` finds types for `discover`.
+// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `extract-deps.ts`
+// say what goes in and out; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles,
+// `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
@@ -11,11 +11,11 @@ import { groupBy } from '../base/group.ts';
 import { type DayResult, downloadDay } from './download/day.ts';
 import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
+import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import type { Plan } from './plan/which-days.ts';
 import { type DayBatch, type DayDownload, hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
-import type { ExtractDeps } from './session.ts';
 import { removeFiles, sweepRunFolders } from './spool.ts';
 
 /** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */

@@ -11,6 +11,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/download.ts';
 import { hashedColumns, hashesOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, isEndIncluded } from './export-state.ts';
+import { editsOf } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
 import {
   type CheckedFile,
@@ -20,7 +21,6 @@ import {
   type PriorReceipt,
   type RunProgress,
 } from './receipt.ts';
-import { editsOf } from './session.ts';
 import { RunFolder } from './spool.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a

@@ -7,8 +7,8 @@ import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
 import { sendCounted } from './download/run.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
+import type { ExtractDeps } from './extract-deps.ts';
 import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
-import type { ExtractDeps } from './session.ts';
 import { RunFolder } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */

@@ -2,10 +2,10 @@ import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { hashedColumns } from '../extract/export-request.ts';
+import { type ExtractDeps, newExtractCounts } from '../extract/extract-deps.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profiles.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
-import { type ExtractDeps, newExtractCounts } from '../extract/session.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import type { Sink, StreamSink } from './contract.ts';
 

@@ -4,7 +4,7 @@ import type { ColumnType } from '../../cells/types/codec.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';
-import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/session.ts';
+import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { ITEM_POSITION } from '../../table/names.ts';

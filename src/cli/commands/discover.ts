@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import { discoverColumns } from '../../extract/discover.ts';
-import { extractDeps, openExportClient } from '../../extract/session.ts';
+import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { defineCommand, duration } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 

@@ -7,7 +7,7 @@ import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
 import { fitsWholly } from '../../cells/types/types.ts';
-import { editsOf } from '../../extract/session.ts';
+import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { CliConfiguration, pinnedTypes } from '../configuration.ts';

@@ -3,9 +3,9 @@ import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { ExportAnswer, ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { toDateOf } from '../export-request.ts';
+import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../plan/which-days.ts';
 import type { CheckedFile } from '../receipt.ts';
-import type { ExtractDeps } from '../session.ts';
 import { RunFolder } from '../spool.ts';
 
 /** What one export came to, after all attempts: a file in the folder of the run, or a refusal. */

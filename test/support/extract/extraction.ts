@@ -8,9 +8,9 @@ import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { stateAfter } from '../../../src/extract/export-state.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
+import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
 import type { DayBatch, DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
-import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/session.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 
