@@ -68,10 +68,10 @@ export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownloa
   return receiptsOf([...receipts.values(), ...renewed]);
 }
 
-/** Days that should have rows and have none: somebody removed them. `counted`: rows by day. */
-export function removedDays(receipts: Receipts, counted: ReadonlyMap<Day, number>): Day[] {
+/** Days that should have rows and have none: somebody removed them. `stored`: has a key for each day with rows. */
+export function removedDays(receipts: Receipts, stored: ReadonlyMap<Day, unknown>): Day[] {
   return [...receipts.values()]
-    .filter(({ day, rows_stored: rows }) => rows > 0 && !counted.has(day))
+    .filter(({ day, rows_stored: rows }) => rows > 0 && !stored.has(day))
     .map(({ day }) => day);
 }
 

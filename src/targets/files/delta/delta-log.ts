@@ -7,7 +7,7 @@ import { plainCount } from '../../../base/quantities.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
-import { nextChange, withPruned } from '../../../table/receipts.ts';
+import { nextChange, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { type DayFile, type FilesOptions, type LogParts, LostRace, type OpenMode, type Version } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
@@ -189,10 +189,8 @@ export class DeltaLog {
       if (files.has(file.day)) throw damagedError(`${this.#address}/${add.path}`, `${file.day} has two files`);
       files.set(file.day, file);
     }
-    const removed = [...state.receipts.values()].filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day));
-    const days = removed.map(({ day }) => day);
     const changedAt = nextChange(state.receipts, this.#options.clock.now());
-    const receipts = withPruned(state.receipts, days, changedAt);
+    const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     return { ...NO_FAULTS, state: { ...state, receipts }, files };
   }
 

@@ -6,7 +6,7 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
-import { nextChange, receiptsOf, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { STATE_FILE, type Version } from '../format.ts';
 import {
   columnsOfFiles,
@@ -18,7 +18,7 @@ import {
 } from '../parquet-file.ts';
 import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
-  columnFacts,
+  columnsInFile,
   dayFile,
   type FolderFile,
   type FolderState,
@@ -63,9 +63,7 @@ export async function readFolder(
     }
   }
   const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
-  const removed = [...receipts.values()]
-    .filter(({ day, rows_stored: rows }) => rows > 0 && !files.has(day) && !damaged.has(day))
-    .map(({ day }) => day);
+  const removed = removedDays(receipts, new Map([...files, ...damaged]));
   if (removed.length > 0) onRemoved(removed);
   const changedAt = nextChange(receipts, engine.options.clock.now());
   const version = {
@@ -155,15 +153,15 @@ async function compareFile(
   const local = join(root, path);
   const sha256 = await fingerprint(local);
   if (inState?.sha256 === sha256) return { file: { ...inState, ...onDisk } };
-  const inFile = await readOwnFacts(engine, local);
+  const inFile = await readMetadataOf(engine, local);
   if (inFile === undefined || inFile.writtenAt <= before) return undefined;
   const { receipt, profiles, writtenAt, columns } = inFile;
   const { day, rows_stored: rows } = receipt;
-  return { file: { ...onDisk, ...columnFacts(columns), day, path, rows, sha256, writtenAt }, receipt, profiles };
+  return { file: { ...onDisk, ...columnsInFile(columns), day, path, rows, sha256, writtenAt }, receipt, profiles };
 }
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function readOwnFacts(engine: Engine, path: string) {
+async function readMetadataOf(engine: Engine, path: string) {
   try {
     const { receipt: text = '', profiles = '', writtenAt = '' } = await readMetadata(engine, path);
     const receipt = receiptOf(jsonOf(text), path);

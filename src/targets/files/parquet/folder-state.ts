@@ -54,8 +54,8 @@ export const schemaOf = (columns: readonly DescribedColumn[]): string =>
 
 const namesOf = (columns: readonly DescribedColumn[]): ReadonlySet<string> => new Set(columns.map(({ name }) => name));
 
-/** What a file has by its columns. */
-export const columnFacts = (columns: readonly DescribedColumn[]): Pick<FolderFile, 'schema' | 'columns'> => ({
+/** The columns that a file has, and their hash. */
+export const columnsInFile = (columns: readonly DescribedColumn[]): Pick<FolderFile, 'schema' | 'columns'> => ({
   schema: schemaOf(columns),
   columns: namesOf(columns),
 });
@@ -82,10 +82,7 @@ const fileOf = (
   day: Day,
   path: string,
   columns: ReadonlySet<string>,
-) => ({
-  ...file,
-  ...{ writtenAt, day, path, columns },
-});
+): FolderFile => ({ ...file, writtenAt, day, path, columns });
 
 /** The text of `_dfinery.json`. */
 export function folderText({ state, files, profiles: profilesFile }: FolderState): string {
@@ -112,10 +109,9 @@ export function folderFrom(text: string, where: string): FolderState {
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, fileOf(file, day, dayFile(day), columns)]],
   );
-  const [table, profilesFile] = [profilesOf(state), stored.profiles?.file];
-  if (profiles === undefined || table === undefined || profilesFile === undefined)
-    return { state, files: new Map(files) };
-  const columnsOfProfiles = namesOf(columnsOfFiles(table));
-  const profilesFileOnDisk = fileOf(profilesFile, profiles.receipt.day, PROFILES_FILE, columnsOfProfiles);
-  return { state, files: new Map(files), profiles: profilesFileOnDisk };
+  const table = profilesOf(state);
+  const { file } = stored.profiles ?? {};
+  const profilesFile =
+    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, namesOf(columnsOfFiles(table)));
+  return { state, files: new Map(files), profiles: profilesFile };
 }

@@ -10,7 +10,7 @@ import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.
 import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
 import {
-  columnFacts,
+  columnsInFile,
   dayFile,
   type FolderFile,
   folderText,
@@ -166,7 +166,7 @@ export class FolderWriter {
     await this.#parts.storage.putFile(local, path);
     const onDisk = sizeAndTime(this.#path(path));
     if (onDisk === undefined) throw new RangeError(`${path} is gone`);
-    return { ...{ day, path, rows, sha256, writtenAt }, ...onDisk, ...columnFacts(columns) };
+    return { ...{ day, path, rows, sha256, writtenAt }, ...onDisk, ...columnsInFile(columns) };
   }
 
   async #removeDays(days: readonly Day[]): Promise<void> {
