@@ -18,17 +18,18 @@ export type Denied = (permission: string, cause: unknown) => UserError;
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
- * checksum that several stores refuse. `refuse` makes the failure for a refusal.
+ * checksum that several stores refuse. `permission` is what a refusal lacks.
  */
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
   objects: readonly ObjectIdentifier[],
-  refuse: (cause: unknown) => UserError,
+  permission: string,
+  denied: Denied,
 ): Promise<void> {
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
-      if (statusOf(error) === FORBIDDEN) throw refuse(error);
+      if (statusOf(error) === FORBIDDEN) throw denied(permission, error);
       if (statusOf(error) !== NOT_FOUND) throw error;
     });
   try {
@@ -56,7 +57,7 @@ export async function eraseVersions(
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, unkept, (cause) => denied('s3:DeleteObjectVersion', cause));
+    await deleteObjects(access, unkept, 's3:DeleteObjectVersion', denied);
   });
 }
 

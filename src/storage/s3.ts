@@ -145,17 +145,20 @@ class S3Storage implements Storage {
 
   remove(paths: readonly string[]): Promise<void> {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() =>
-      deleteObjects(this.#access, keys, (cause) =>
-        configError(
-          `${this.address}: an object could not be deleted (${nameOfFault(cause)}): the key needs s3:DeleteObject.`,
-          { cause },
-        ),
-      ),
-    );
+    return this.#guard(() => deleteObjects(this.#access, keys, 's3:DeleteObject', this.#cannotDelete));
   }
 
-  eraseAllBut(folder: string, isKept: IsKept, until: number, denied: Denied = this.#bytesStay): Promise<void> {
+  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
+    return this.#erase(folder, isKept, until, this.#bytesStay);
+  }
+
+  async tryErase(): Promise<void> {
+    const folder = `${PROBE_FOLDER}/${randomUUID()}`;
+    await this.write(`${folder}/probe`, '');
+    await this.#erase(folder, () => false, 0, this.#cannotErase);
+  }
+
+  #erase(folder: string, isKept: IsKept, until: number, denied: Denied): Promise<void> {
     return this.#guard(async () => {
       const unkept: string[] = [];
       for await (const object of this.list(folder)) if (!isKept(object)) unkept.push(object.path);
@@ -165,12 +168,6 @@ class S3Storage implements Storage {
       const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
       await eraseVersions(this.#access, below, isKeptKey, denied);
     });
-  }
-
-  async tryErase(): Promise<void> {
-    const folder = `${PROBE_FOLDER}/${randomUUID()}`;
-    await this.write(`${folder}/probe`, '');
-    await this.eraseAllBut(folder, () => false, 0, this.#cannotErase);
   }
 
   close(): void {
@@ -207,6 +204,12 @@ class S3Storage implements Storage {
   #gone(path: string) {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
+
+  readonly #cannotDelete: Denied = (permission, cause) =>
+    configError(
+      `${this.address}: an object could not be deleted (${nameOfFault(cause)}): the key needs ${permission}.`,
+      { cause },
+    );
 
   /** The failure of a purge that removed the rows but not the earlier versions. */
   readonly #bytesStay: Denied = (permission, cause) =>
