@@ -15,7 +15,6 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
-import { sendCounted } from './download/run.ts';
 import { filtersOf } from './export-request.ts';
 import { type ExtractDeps, editsOf } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
@@ -107,7 +106,7 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
     downloadChecked({
       ...deps,
       label: from,
-      send: (signal) => sendCounted(deps, () => service.exportEvents({ ...filtersOf(config), from, to }, signal)),
+      send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
       open: () => ({ write() {} }),
       scan: { timezone, requireSystem: true, edits },
     });

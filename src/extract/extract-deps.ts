@@ -50,13 +50,10 @@ export function editsOf({
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** Counts of an extraction, which fills them while it runs. */
+/** Counts of an extraction, which fills them while it runs; the first three as `DownloadCounts` says. */
 export const newExtractCounts = () => ({
-  /** Number of exports that the service answered. */
   exports: 0,
-  /** Bytes of CSV received, also by exports that failed. */
   bytes: 0,
-  /** True once a warning has said that the clocks differ. */
   isWarnedOfClock: false,
   /** Whether an export contains its `to_date`, if the run has proved it. */
   toDateInclusive: undefined as boolean | undefined,

@@ -5,7 +5,6 @@ import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
-import { sendCounted } from './download/run.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
@@ -49,10 +48,7 @@ export async function loadSnapshot(
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
-      ...{ clock, random, logger, signal, counts },
-      service: {
-        exportProfiles: (request, limited) => sendCounted(deps, () => service.exportProfiles(request, limited)),
-      },
+      ...{ service, clock, random, logger, signal, counts },
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),
     });

@@ -10,7 +10,7 @@ import { lastDayOver } from '../plan/calendar.ts';
 import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
 import { fetchParts } from './parts.ts';
-import { discard, type ExportDay, type ExportResult, type Run, sendCounted } from './run.ts';
+import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
@@ -63,7 +63,7 @@ class DayExport {
       finalNewline: run.finalNewline,
       send: (signal) => {
         this.#exports++;
-        return sendCounted(run.deps, () => service.exportEvents(request, signal));
+        return service.exportEvents(request, signal);
       },
       open: () => run.folder.newFile(),
       scan: { timezone, requireSystem: true, suppression, edits },

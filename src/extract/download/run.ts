@@ -1,7 +1,5 @@
 import { type Day, laterOf } from '../../base/days.ts';
-import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
-import type { ExportAnswer, ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
+import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../plan/which-days.ts';
@@ -81,33 +79,4 @@ export class Run {
   abort(): void {
     this.#end.abort(new Error('the run has ended'));
   }
-}
-
-/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
-const CLOCK_WARNING_MS = HOUR_MS;
-const CLOCK_LIMIT_MS = 12 * HOUR_MS;
-
-/**
- * Sends one export. Counts it once it is answered, and compares the clock of the service with that of this machine.
- * Warns once if they are more than an hour apart; throws a configuration failure above twelve, since the wrong days
- * would be read.
- */
-export async function sendCounted(
-  { counts, clock, logger }: Pick<ExtractDeps, 'counts' | 'clock' | 'logger'>,
-  send: () => Promise<ExportAnswer>,
-): Promise<ExportAnswer> {
-  const answer = await send();
-  if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
-  const { serverTime = clock.now() } = answer;
-  const apart = Math.abs(clock.now() - serverTime);
-  if (apart <= CLOCK_WARNING_MS) return answer;
-  const [here, there] = [clock.now(), serverTime].map((time) => new Date(time).toISOString());
-  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
-  if (apart > CLOCK_LIMIT_MS) {
-    if (answer.kind === 'data') await answer.close();
-    throw configError(`${message}: set this clock right, nothing was stored with it.`);
-  }
-  if (!counts.isWarnedOfClock) logger.warn('clock.apart', `${message}.`);
-  counts.isWarnedOfClock = true;
-  return answer;
 }

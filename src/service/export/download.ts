@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { formatDuration } from '../../base/durations.ts';
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
@@ -38,8 +39,17 @@ export interface Download<Output extends CheckedOutput> extends Omit<Runtime, 'e
   readonly scan: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
   readonly finalNewline?: boolean | undefined;
-  /** Counts the bytes received, also those of an attempt that fails. */
-  readonly counts?: { bytes: number };
+  /** What is counted, also of attempts that fail; with it the clocks are compared. */
+  readonly counts?: DownloadCounts;
+}
+
+export interface DownloadCounts {
+  /** Number of exports that the service answered. */
+  exports: number;
+  /** Bytes of CSV received. */
+  bytes: number;
+  /** True once a warning has said that the clocks differ. */
+  isWarnedOfClock: boolean;
 }
 
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
@@ -118,19 +128,45 @@ export async function downloadChecked<Output extends CheckedOutput>(
 async function attemptOnce<Output extends CheckedOutput>(
   download: Download<Output>,
 ): Promise<CheckedBody<Output> | ExportRefusal> {
-  const { send, open, signal } = download;
+  const { send, open, signal, counts } = download;
   signal.throwIfAborted();
   const answer = await send(signal);
-  if (answer.kind !== 'data') return answer;
   try {
+    if (counts !== undefined) countAnswer(answer, counts, download);
+    if (answer.kind !== 'data') return answer;
     const output = await open();
     return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
       signal.throwIfAborted();
       return refusalFor(error);
     });
   } finally {
-    await answer.close();
+    if (answer.kind === 'data') await answer.close();
   }
+}
+
+/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
+const CLOCK_WARNING_MS = HOUR_MS;
+const CLOCK_LIMIT_MS = 12 * HOUR_MS;
+
+/**
+ * Counts an answer, and compares the clock of the service with that of this machine. Warns once if they are more than
+ * an hour apart; throws a configuration failure above twelve, since the wrong days would be read.
+ */
+function countAnswer(
+  answer: ExportAnswer,
+  counts: DownloadCounts,
+  { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
+): void {
+  if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
+  const now = clock.now();
+  const { serverTime = now } = answer;
+  const apart = Math.abs(now - serverTime);
+  if (apart <= CLOCK_WARNING_MS) return;
+  const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
+  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
+  if (!counts.isWarnedOfClock) logger.warn('clock.apart', `${message}.`);
+  counts.isWarnedOfClock = true;
 }
 
 /** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
