@@ -52,22 +52,22 @@ export class CliConfiguration {
     const isThere = pathOrObject !== undefined || existsSync(CONFIG_FILE);
     const file = isObjectItself ? 'config' : (pathOrObject ?? CONFIG_FILE);
     const read = () => objectOf(isObjectItself ? pathOrObject : readJsonFile(file, 'the configuration file'));
-    const { erasure: inner = {}, ...outer } = isThere ? read() : {};
-    if (!isObject(inner)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
+    const { erasure: erasureInFile = {}, ...inFile } = isThere ? read() : {};
+    if (!isObject(erasureInFile)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
     const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
-    for (const secret of secretsIn([outer, inner, source.values, local.values, erasure.values]))
+    for (const secret of secretsIn([inFile, erasureInFile, source.values, local.values, erasure.values]))
       context.redactor.add(secret);
     const unknown = [
-      ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), outer),
+      ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), inFile),
       ...unknownKeys(
         Object.keys(erasureSchema.properties).filter((key) => !SERVICE_KEYS.includes(key)),
-        inner,
+        erasureInFile,
       ).map((key) => `erasure.${key}`),
     ];
     if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
     this.#context = context;
-    this.values = { ...withPaths(outer, dirname(file)), ...source.values, ...local.values };
-    this.erasure = { ...placesIn(this.values), ...withPaths(inner, dirname(file)), ...erasure.values };
+    this.values = { ...withPaths(inFile, dirname(file)), ...source.values, ...local.values };
+    this.erasure = { ...placesIn(this.values), ...withPaths(erasureInFile, dirname(file)), ...erasure.values };
     this.names = new Map([...source.names, ...local.names, ...erasure.names]);
     this.file = isThere ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
   }

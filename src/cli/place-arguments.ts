@@ -25,7 +25,7 @@ export const placeWords = (targets: readonly Target[]): string =>
   targets.map(({ name, placeKind }) => `${name} ${placeKind.toUpperCase()}`).join(' or ');
 
 /** What most commands begin with: the configuration, and the place that the words or the configuration name. */
-export function openPlace<T extends Target>(
+export function configuredPlace<T extends Target>(
   command: string,
   words: PlaceWords & { readonly config: string | undefined },
   targets: readonly T[],
@@ -58,14 +58,14 @@ export function optionalPlaceOf<T extends Target>(
 ): NamedPlace<T> | undefined {
   const { target: word, place } = words.target === undefined ? configuration.local() : words;
   if (word === undefined) return undefined;
-  if (place === undefined) throw missingWord(command, word, targets);
+  if (place === undefined) throw incompletePlace(command, word, targets);
   const target = targetNamed(word, targets, command);
   checkTarget(target, place, command);
   return { target, place };
 }
 
 /** The failure of a single word, which is the target, or the place alone. */
-function missingWord(command: string, word: string, targets: readonly Target[]) {
+function incompletePlace(command: string, word: string, targets: readonly Target[]) {
   const named = TARGETS.find(({ name }) => name === word);
   if (named !== undefined) return configError(`PLACE is missing: write ${command} ${placeWords([named])}.`);
   const kind = targetAt(word) ?? kindOf(word);

@@ -1,7 +1,7 @@
 import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand } from '../command.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   page: 'operations.md',
   async run(values, context) {
-    const { configuration, place } = openPlace('compact', values, [duckdb], context);
+    const { configuration, place } = configuredPlace('compact', values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
     const work = compactDuckDb(place, configuration.placeOptions());
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);

@@ -9,7 +9,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
 import { type CliConfiguration, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { during } from '../run/progress.ts';
 import { recorded } from '../run/run.ts';
@@ -26,7 +26,7 @@ export const command = defineCommand({
   ],
   page: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { configuration, target, place } = openPlace('load', values, STATEFUL_TARGETS, context);
+    const { configuration, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
     const config = configuration.settings();
     const maintenance = await target.maintenance();
     if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)

@@ -1,14 +1,14 @@
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { defineCommand } from '../command.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   page: 'look-at-the-data.md',
   async run(values, context) {
-    const { configuration, target, place } = openPlace('models', values, [duckdb], context);
+    const { configuration, target, place } = configuredPlace('models', values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
     const names = await writeModels(place, configuration.placeOptions());
     const lines = MODELS.map(({ grain, parameters }, i) =>

@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../run/progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
@@ -25,7 +25,7 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   page: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { configuration, target, place } = openPlace('prune', values, STATEFUL_TARGETS, context);
+    const { configuration, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
     const work = maintenance.prune(place, before, {

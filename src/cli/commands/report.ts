@@ -2,7 +2,7 @@ import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { reportPage } from '../report/page.ts';
 import { during } from '../run/progress.ts';
 
@@ -14,7 +14,7 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   page: 'look-at-the-data.md',
   async run(values, context) {
-    const { configuration, target, place } = openPlace('report', values, STATEFUL_TARGETS, context);
+    const { configuration, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
     const { output } = values;
     const { historyDays } = configuration.part('historyDays');
     const maintenance = await target.maintenance();

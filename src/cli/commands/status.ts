@@ -10,7 +10,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { type NamedPlace, openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 
@@ -19,7 +19,7 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {
-    const { configuration, ...named } = openPlace('status', values, STATEFUL_TARGETS, context);
+    const { configuration, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
     const result = await statusOf(named, configuration, context);
     return { result, lines: linesOf(result) };
   },

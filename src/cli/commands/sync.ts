@@ -6,7 +6,7 @@ import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } 
 import { openOptions, pinnedTypes } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
-import { openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { sync } from '../run/run.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   page: 'targets.md',
   async run(values, context) {
-    const { configuration, target, place } = openPlace('sync', values, TARGETS, context);
+    const { configuration, target, place } = configuredPlace('sync', values, TARGETS, context);
     if (values.dryRun) return await showPlan({ target, place }, values, configuration, context);
     const url = notificationOf(values.notify, context);
     const config = configuration.source();

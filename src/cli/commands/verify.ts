@@ -3,7 +3,7 @@ import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CliConfiguration } from '../configuration.ts';
-import { type NamedPlace, openPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
 import type { Verification } from '../results.ts';
 import { during } from '../run/progress.ts';
 
@@ -12,7 +12,7 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   page: 'operations.md',
   async run(values, context) {
-    const { configuration, ...named } = openPlace('verify', values, STATEFUL_TARGETS, context);
+    const { configuration, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
     const { place } = named;
     const result = await during(`Verifying ${place}`, verificationOf(named, configuration), context);
     const { differences, warnings } = result;
