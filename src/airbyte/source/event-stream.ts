@@ -32,8 +32,8 @@ export const writeStatus = (
   quotaReset?: number,
 ): Promise<void> => writer.write(streamStatus(stream, status, clock.now(), quotaReset));
 
-/** What records of a configured stream have: its properties, and keys of the first level. */
-export const recordsOf = <N extends StreamName>(name: N, { jsonSchema, primaryKey }: ConfiguredStream) => ({
+/** What the records of a configured stream have: its properties, and keys of the first level. */
+export const recordsOf = (name: StreamName, { jsonSchema, primaryKey }: ConfiguredStream): RecordStream => ({
   name,
   properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
   keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
