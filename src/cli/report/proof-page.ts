@@ -1,6 +1,7 @@
 import { count, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import { answerText, type Proof, summarySentences } from '../../erasure/ledger/proof.ts';
+import type { Proof } from '../../erasure/ledger/proof.ts';
+import { answerText, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import { Html, html, pageOf } from './html.ts';
 
 /** For paper: black on white, A4, no script, no request. */

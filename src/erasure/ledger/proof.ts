@@ -1,5 +1,4 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { count, grouped } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { type Chained, type LineOf, openLedger, verifyLedger } from './chain.ts';
 import type { ServiceName } from './ledger.ts';
@@ -231,79 +230,4 @@ function countStates(ids: readonly ProvedId[]) {
 export function exitOf({ problems, summary }: Proof): ExitCode {
   if (problems.length > 0 || summary.unknown > 0) return EXIT.failed;
   return summary.open > 0 ? EXIT.later : EXIT.done;
-}
-
-/** The summary as sentences, for the terminal and for the page. */
-export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
-  const { ids, confirmed, rejected, open, not_asked, shown, unknown } = summary;
-  const some = (n: number, text: string) => (n === 0 ? [] : [`${grouped(n)} ${text}`]);
-  const states = [
-    `${grouped(confirmed)} confirmed by the service`,
-    `${grouped(rejected)} rejected by the service`,
-    `${grouped(open)} open`,
-    ...some(not_asked, 'purged without asking the service'),
-    ...some(shown, 'shown alone'),
-    ...some(unknown, 'without a line in the ledger'),
-  ];
-  const { since, until, requested_by, reasons, places } = summary;
-  return [
-    `${count(ids, 'ID')}: ${states.join(', ')}.`,
-    ...places.map(({ place, rows, stays }) => {
-      const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${place}: ${count(rows, 'row')} removed.${stay}`;
-    }),
-    ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
-    ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
-    ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
-  ];
-}
-
-/** What the service said of an id last, as a sentence without its end. `timeOf` shows an instant. */
-export function answerText({ state, answers, asked_at }: Proof['ids'][number], timeOf = (at: string) => at): string {
-  const done = answers.findLast(({ outcome }) => outcome === 'done');
-  const last = done ?? answers.at(-1);
-  switch (state) {
-    case 'open':
-      return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
-    case 'not_asked':
-      return 'the service was not asked';
-    case 'confirmed':
-    case 'rejected':
-      return done === undefined ? `rejected (${last?.code}) ${timeOf(last?.at ?? '')}` : `confirmed ${timeOf(done.at)}`;
-    default:
-      return 'no request in the ledger';
-  }
-}
-
-/** What became of the rows in one place. */
-function removalText({ at, place, rows, removed_at }: Removal): string {
-  if (removed_at === null) return `${at}  ${place}: ${count(rows, 'row')} found; no line says that they were removed`;
-  return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${count(rows, 'row')} removed`}`;
-}
-
-function accessText({ at, rows, ways, places }: Access): string {
-  if (rows > 0) return `${at}  ${count(rows, 'row')} of the person were shown (person)`;
-  return `${at}  no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}`;
-}
-
-/** The proof as lines for people: facts alone, each with its time. `isList`: the ids have rows of a list. */
-export function proofLines(proof: Proof, isList: boolean): string[] {
-  const { ids, problems, base_url, service_id, head } = proof;
-  if (problems.length > 0) return [...problems, 'The ledger is broken and proves nothing.'];
-  return [
-    `Service ${service_id} at ${base_url}. The chain of the ledger is whole; its head is ${head}.`,
-    ...summarySentences(proof),
-    ...ids.flatMap((proved) => [
-      isList ? `Row ${proved.row} of the list (${proved.id.slice(0, 16)}):` : `The ID (${proved.id.slice(0, 16)}):`,
-      ...proved.answers.map(({ at, outcome, code }) =>
-        outcome === 'done'
-          ? `  ${at}  the service confirmed the deletion`
-          : `  ${at}  the service rejected the ID (${code})`,
-      ),
-      ...(proved.state === 'open' || proved.state === 'not_asked' ? [`  ${answerText(proved)}`] : []),
-      ...proved.removals.map((removal) => `  ${removalText(removal)}`),
-      ...proved.shown.map((access) => `  ${accessText(access)}`),
-      ...(proved.state === 'unknown' ? ['  The ledger has no answer and no removal for it.'] : []),
-    ]),
-  ];
 }

@@ -18,7 +18,8 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
-import { exitOf, proofLines, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import { exitOf, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 
