@@ -13,6 +13,33 @@ export const DETAIL_LOG_ID = 'df_event_detail_log_id';
 export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
 
+/** The groups of columns, which follow from the name alone. */
+const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
+export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
+
+/** A column of `schemas/columns.json`. */
+interface KnownColumn {
+  readonly name: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+  /** True if every export has the column, under this name or its alternative. */
+  readonly required: boolean;
+  readonly alternative: string | undefined;
+}
+
+type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
+
+function knownColumn({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
+  const group = COLUMN_GROUPS.find((name) => name === groupName);
+  if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
+  return { name, group, type, required, alternative };
+}
+
+/** The columns whose meaning the service fixes, by name. */
+export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(
+  columns.columns.map((c) => [c.name, knownColumn(c)]),
+);
+
 /**
  * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare
  * `df_items_` are custom. `df_items_df_new` is a custom item.
@@ -68,28 +95,3 @@ export function missingColumns(header: readonly string[]): string[] {
     .filter((c) => c.required && !names.has(c.name) && !(c.alternative !== undefined && names.has(c.alternative)))
     .map((c) => c.name);
 }
-
-/** The groups of columns, which follow from the name alone. */
-const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
-export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
-
-/** A column of `schemas/columns.json`. */
-interface KnownColumn {
-  readonly name: string;
-  readonly group: ColumnGroup;
-  readonly type: ColumnType;
-  /** True if every export has the column, under this name or its alternative. */
-  readonly required: boolean;
-  readonly alternative: string | undefined;
-}
-
-type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
-
-function known({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
-  const group = COLUMN_GROUPS.find((name) => name === groupName);
-  if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
-  return { name, group, type, required, alternative };
-}
-
-/** The columns whose meaning the service fixes, by name. */
-export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(columns.columns.map((c) => [c.name, known(c)]));

@@ -20,7 +20,7 @@ import { type CellSql, cell, cellSql, PATH_COLUMN, readCsv, rescuedSql } from '.
 export interface TypedRows {
   readonly from: string;
   /** SQL of this program's own columns: `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC. */
-  readonly own: Readonly<Record<(typeof OWN_COLUMNS)[number], string>>;
+  readonly ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>>;
   /** The columns that have a value in these days. */
   readonly columns: readonly PlannedColumn[];
   /** SQL of a value for each of `columns`, in its type. */
@@ -66,17 +66,17 @@ const hasUniqueIds = ({ download: { files } }: PlannedDay): boolean =>
 
 /** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
 export function selectRows(
-  { from, own, columns, values }: TypedRows,
+  { from, ownSql, columns, values }: TypedRows,
   batch: PlannedBatch,
   ownColumns: readonly DescribedColumn[],
 ): string {
   const zone = zoneOf(batch.timezone);
-  const ownSql: Readonly<Record<string, string>> = { ...own, _rescued: asText(own._rescued) };
+  const sqlOf: Readonly<Record<string, string>> = { ...ownSql, _rescued: asText(ownSql._rescued) };
   const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
   const select = [
     ...ownColumns.map(({ name, type }) => {
       // A TIMESTAMP in UTC where the place has instants.
-      const value = type === 'TIMESTAMPTZ' ? `timezone('UTC', ${ownSql[name]})` : ownSql[name];
+      const value = type === 'TIMESTAMPTZ' ? `timezone('UTC', ${sqlOf[name]})` : sqlOf[name];
       return `${value} AS ${name}`;
     }),
     ...typedColumns(batch.columns).map((column) => {
@@ -111,12 +111,12 @@ function together(queries: readonly TypedRows[]): TypedRows {
   const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
   const selects = queries.map((rows) => {
     const named = rows.columns.map(({ name }, i) => `${rows.values[i]} AS ${identifier(name)}`);
-    const own = OWN_COLUMNS.map((name) => `${rows.own[name]} AS ${name}`);
-    return `SELECT ${[...own, ...named].join(', ')} FROM ${rows.from}`;
+    const ownColumns = OWN_COLUMNS.map((name) => `${rows.ownSql[name]} AS ${name}`);
+    return `SELECT ${[...ownColumns, ...named].join(', ')} FROM ${rows.from}`;
   });
   return {
     from: `(${selects.join(' UNION ALL BY NAME ')})`,
-    own: { _key: '_key', event_date: 'event_date', _rescued: '_rescued', _loaded_at: '_loaded_at' },
+    ownSql: { _key: '_key', event_date: 'event_date', _rescued: '_rescued', _loaded_at: '_loaded_at' },
     columns,
     values: columns.map(({ name }) => identifier(name)),
     days: queries.flatMap(({ days }) => days),
@@ -160,7 +160,7 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
       files,
       cells.map((c) => c?.reader ?? 'VARCHAR'),
     ),
-    own: {
+    ownSql: {
       _key: idSql === undefined || everyRowHasId ? (idSql ?? hash) : `coalesce(${idSql}, ${hash})`,
       event_date: byFile(parts, dateSql),
       _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
@@ -223,11 +223,11 @@ async function withNumbered(
   const stageColumns = ['base VARCHAR', 'rescued VARCHAR', ...types].join(', ');
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} (${stageColumns})`);
   for (const part of partsOf(day)) {
-    const { own, columns: filled, values, from } = filesQuery(batch, [part]);
+    const { ownSql, columns: filled, values, from } = filesQuery(batch, [part]);
     const into = ['base', 'rescued', ...filled.map(({ position }) => `t${position}`)].join(', ');
     await engine.run(`
       INSERT INTO ${STAGE} (${into})
-      SELECT ${[own._key, own._rescued, ...values].join(', ')}
+      SELECT ${[ownSql._key, ownSql._rescued, ...values].join(', ')}
       FROM ${from}`);
   }
   await engine.run(`
@@ -238,7 +238,7 @@ async function withNumbered(
     QUALIFY row_number() OVER (PARTITION BY base ORDER BY rowid) > 1`);
   await store({
     from: `(SELECT s.*, coalesce(k.key, s.base) AS key FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref ORDER BY s.rowid)`,
-    own: { _key: 'key', event_date: dateSql(day), _rescued: 'rescued', _loaded_at: requestedSql(day) },
+    ownSql: { _key: 'key', event_date: dateSql(day), _rescued: 'rescued', _loaded_at: requestedSql(day) },
     columns,
     values: columns.map(({ position }) => `t${position}`),
     days: [day],

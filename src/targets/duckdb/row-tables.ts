@@ -99,11 +99,11 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
 
 /** Inserts typed rows into a table. Throws unless it takes all of them. */
 export async function insertRows(engine: Engine, { name, ownColumns }: Table, rows: TypedRows): Promise<void> {
-  const { own, columns, values, from, days } = rows;
+  const { ownSql, columns, values, from, days } = rows;
   const names = [...ownColumns, ...columns.map((column) => column.name)].map(identifier).join(', ');
   const inserted = await engine.run(`
     INSERT INTO ${name} (${names})
-    SELECT ${[...ownColumns.map((column) => own[column]), ...values].join(', ')}
+    SELECT ${[...ownColumns.map((column) => ownSql[column]), ...values].join(', ')}
     FROM ${from}`);
   checkRowCount(days, inserted, engine.file);
 }
