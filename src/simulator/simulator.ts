@@ -8,15 +8,10 @@ import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
 import { serveExport, serveProfiles } from './export.ts';
-import { parseScenario, type Scenario } from './scenario.ts';
+import { parseScenario } from './scenario.ts';
 import { type Exchange, fail, SimulatedService } from './service.ts';
 
-export interface Simulator {
-  readonly url: string;
-  readonly port: number;
-  readonly scenario: Scenario;
-  close(): Promise<void>;
-}
+export type Simulator = Awaited<ReturnType<typeof startSimulator>>;
 
 const LOOPBACK = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -38,7 +33,7 @@ export async function startSimulator({
   readonly port?: number;
   readonly scenario?: unknown;
   readonly clock?: Clock;
-} = {}): Promise<Simulator> {
+} = {}) {
   const scenario = parseScenario(keys);
   const service = new SimulatedService(scenario, clock);
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));

@@ -1,4 +1,3 @@
-import { EXIT } from '../../base/errors.ts';
 import { discoverColumns } from '../../extract/discover.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { defineCommand, duration } from '../command.ts';
@@ -15,8 +14,8 @@ export const command = defineCommand({
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
       const columns = await discoverColumns(config, extractDeps(config, service, context));
-      for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
-      return EXIT.done;
+      const result = { v: 1, columns };
+      return { result, lines: JSON.stringify(result, null, 2).split('\n') };
     } finally {
       await service.close();
     }

@@ -5,7 +5,7 @@ import {
   hashText,
   hex8,
   ITEM_EVENTS,
-  maskOf,
+  kindsOf,
   mix,
   shortStamp,
 } from './event.ts';
@@ -128,10 +128,10 @@ const ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
 
 const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
 
-const SIGN_UP = { events: maskOf('df_sign_up') };
-const PURCHASE = { events: maskOf('df_purchase') };
-const PAYMENT = { events: maskOf('df_purchase', 'df_refund', 'df_add_payment_info') };
-const SURVEY = { events: maskOf('설문 응답', 'survey, "second" page', 'df_sign_up'), fill: 200 };
+const SIGN_UP = { events: kindsOf('df_sign_up') };
+const PURCHASE = { events: kindsOf('df_purchase') };
+const PAYMENT = { events: kindsOf('df_purchase', 'df_refund', 'df_add_payment_info') };
+const SURVEY = { events: kindsOf('설문 응답', 'survey, "second" page', 'df_sign_up'), fill: 200 };
 const ITEM = { grain: 'item', events: ITEM_EVENTS } as const;
 
 const SYSTEM: readonly Definition[] = [
@@ -148,16 +148,16 @@ const STANDARD: readonly Definition[] = [
   ['df_delivery_charge', ['0', '2500', '3000', '2999.5'], { ...PURCHASE, fill: 180 }],
   ['df_discount', amount, { ...PAYMENT, fill: 120 }],
   ['df_event_datetime', stamp('occurred')],
-  ['df_keyword', KEYWORDS, { events: maskOf('df_view_search_result') }],
+  ['df_keyword', KEYWORDS, { events: kindsOf('df_view_search_result') }],
   ['df_order_id', (row) => `${row.plan.compact}${String(row.index).padStart(7, '0')}`, PAYMENT],
   ['df_payment_method', ['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point'], { ...PAYMENT, fill: 240 }],
   ['df_service_id', (_row, _h, { serviceId }) => serviceId],
-  ['df_sharing_channel', CHANNELS, { events: maskOf('df_share_product') }],
-  ['df_sign_channel', CHANNELS, { events: maskOf('df_sign_up', 'df_login') }],
+  ['df_sharing_channel', CHANNELS, { events: kindsOf('df_share_product') }],
+  ['df_sign_channel', CHANNELS, { events: kindsOf('df_sign_up', 'df_login') }],
   ['df_source_type', ['ANDROID', 'IOS', 'WEB', 'SERVER'], { fill: 250 }],
   ['df_total_purchase_amount', amount, PURCHASE],
-  ['df_total_refund_amount', amount, { events: maskOf('df_refund') }],
-  ['sum', (_row, h) => String(h % 1_000_000), { events: maskOf('df_purchase', 'df_refund', 'df_view_cart') }],
+  ['df_total_refund_amount', amount, { events: kindsOf('df_refund') }],
+  ['sum', (_row, h) => String(h % 1_000_000), { events: kindsOf('df_purchase', 'df_refund', 'df_view_cart') }],
   ['df_items_df_category1', CATEGORIES, ITEM],
   ['df_items_df_category2', CATEGORIES, { ...ITEM, fill: 160 }],
   ['df_items_df_category3', CATEGORIES, { ...ITEM, fill: 60 }],
@@ -174,7 +174,7 @@ const CUSTOM: readonly Definition[] = [
   ['member_no', (row) => memberNumber(row.user), { fill: 200 }],
   ['is_member', bool, { fill: 220 }],
   ['plan', PLANS, { fill: 90 }],
-  ['age', number(14, 70), { events: maskOf('df_sign_up', 'df_login'), fill: 180 }],
+  ['age', number(14, 70), { events: kindsOf('df_sign_up', 'df_login'), fill: 180 }],
   ['score', ['0.1', '12.5', '-3', '99.99', '1.0E10', '0'], { fill: 30 }],
   ['big_id', (_row, h) => `900719925474${String(h % 10_000_000).padStart(7, '0')}`, { fill: 25 }],
   ['birthday', (_row, h) => birthday(h), { ...SIGN_UP, fill: 200 }],
@@ -182,9 +182,9 @@ const CUSTOM: readonly Definition[] = [
   ['tags', orNull(...LISTS), { fill: 50 }],
   ['sizes', orNull('[1,2,3]', '[240]', '[]', '[9007199254740993]'), { fill: 20 }],
   ['ratings', orNull('[1.5,2]', '[0.1]', '[]', '[4,4.5,5]'), { fill: 14, days: 170 }],
-  ['memo', MEMOS, { events: maskOf('df_purchase', 'df_refund'), fill: 160 }],
+  ['memo', MEMOS, { events: kindsOf('df_purchase', 'df_refund'), fill: 160 }],
   ['가입 경로', ROUTES, SIGN_UP],
-  ['utm.source', PLANS, { events: maskOf('df_start_session'), fill: 100 }],
+  ['utm.source', PLANS, { events: kindsOf('df_start_session'), fill: 100 }],
   ['answer "free"', MEMOS, { ...SURVEY, days: 150 }],
   ['q1, q2', bool, { ...SURVEY, days: 120 }],
   ['Grade', ['A', 'B', 'C'], { fill: 40, days: 200 }],

@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { COLUMNS, type Column, memberNumber, profileOf } from './columns.ts';
-import { EVENT_KINDS, type EventRow, eventAt, hashText, mix, planDay, USERS } from './event.ts';
+import { type EventRow, eventAt, hashText, kindsWhere, mix, planDay, USERS } from './event.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -49,7 +49,7 @@ export class Dataset {
 
   /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */
   *rows(query: RowQuery): Generator<EventRow, void, undefined> {
-    const kinds = this.#kindsOf(query);
+    const kinds = kindsWhere(({ name }) => allows(query.events, name));
     for (const day of daysOf(query.from, query.last)) {
       const plan = planDay(this.#seed, day, this.#options);
       for (let i = 0; i < plan.events; i++) {
@@ -83,10 +83,5 @@ export class Dataset {
     if ((column.events & (1 << kind)) === 0 || mix(plan.hash, column.salt) % 256 >= column.days) return '';
     const drawn = column.grain === 'item' ? mix(h, item) : h;
     return (drawn & 0xff) < column.fill ? column.text(row, drawn, context) : '';
-  }
-
-  /** Bits of the kinds of event that a query selects. */
-  #kindsOf({ events }: RowQuery): number {
-    return EVENT_KINDS.reduce((mask, kind, i) => (allows(events, kind.name) ? mask | (1 << i) : mask), 0);
   }
 }

@@ -64,11 +64,13 @@ export const EVENT_KINDS: readonly EventKind[] = [
 /** The kind of an event, by ten bits of its hash. */
 const KIND_OF: Uint8Array = Uint8Array.from(EVENT_KINDS.flatMap((kind, i) => Array<number>(kind.weight).fill(i)));
 
-export function maskOf(...names: string[]): number {
-  return EVENT_KINDS.reduce((mask, kind, i) => (names.includes(kind.name) ? mask | (1 << i) : mask), 0);
-}
+/** Kinds of event as a set of bits, one for each. */
+export const kindsWhere = (fits: (kind: EventKind) => boolean): number =>
+  EVENT_KINDS.reduce((bits, kind, i) => (fits(kind) ? bits | (1 << i) : bits), 0);
 
-export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items === 'none' ? mask : mask | (1 << i)), 0);
+export const kindsOf = (...names: string[]): number => kindsWhere(({ name }) => names.includes(name));
+
+export const ITEM_EVENTS = kindsWhere(({ items }) => items !== 'none');
 
 /** The events of one day; `start` is its first instant (ms UTC). */
 export interface DayPlan {
