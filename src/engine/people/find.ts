@@ -109,7 +109,7 @@ class TableSearch {
   /** The query's column; undefined if the table lacks it. */
   readonly column: IdColumn | undefined;
   readonly warnings: string[] = [];
-  /** The ids that the column holds, each with the unified ids of its rows; nobody for rows that name nobody. */
+  /** The ids that the column holds, each with the unified ids of its rows; an empty list if these name nobody. */
   readonly peopleOf = new Map<string, readonly string[]>();
   readonly #table: SearchedTable;
   /** The rows, as SQL; empty if there are none, and nothing is to be asked. */
@@ -162,7 +162,7 @@ class TableSearch {
     }
   }
 
-  /** `elsewhere`: the people of the ids whom this table alone does not tell. */
+  /** `elsewhere`: the people of the ids as the other table and the other ways have them. */
   async searchPeople(elsewhere: PeopleOfIds): Promise<void> {
     const unified = this.#unified;
     this.#warnOfHashes(elsewhere);
@@ -177,7 +177,7 @@ class TableSearch {
     await this.#addKeys(unified, this.#keys.others, others);
   }
 
-  /** Of the rows that meet the condition. `near` holds a text for ids that the column lacks. */
+  /** Counts the rows that meet the condition, and the people in them. */
   async count(): Promise<TableCounts> {
     const { engine } = this.#table;
     if (this.#from === '') return NO_ROWS;

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { givenOrStoredKey, type LedgerKey } from './key.ts';
+import { configuredOrStoredKey, type LedgerKey } from './key.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -143,7 +143,7 @@ export async function readLedger(
 export function openLedger(path: string, key: Secret | undefined): { readonly file: string; readonly key: LedgerKey } {
   if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
   const file = statSync(path).isDirectory() ? join(path, LEDGER_FILE) : path;
-  return { file, key: givenOrStoredKey(dirname(file), key) };
+  return { file, key: configuredOrStoredKey(dirname(file), key) };
 }
 
 /**

@@ -49,10 +49,10 @@ export const temporaryKey = (): LedgerKey => new LedgerKey(randomKey());
 export const keyFileOf = (folder: string): string => join(folder, 'ledger.key');
 
 /**
- * The key of a ledger: the one given, else the one in its folder. Throws a configuration failure when there is neither.
+ * The key of a ledger: the configured one, else the one in its folder. Throws a configuration failure when there is neither.
  */
-export function givenOrStoredKey(folder: string, given: Secret | undefined): LedgerKey {
-  const secret = given ?? storedKey(keyFileOf(folder));
+export function configuredOrStoredKey(folder: string, configured: Secret | undefined): LedgerKey {
+  const secret = configured ?? storedKey(keyFileOf(folder));
   if (secret) return new LedgerKey(secret);
   throw configError(
     `The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). If it is ` +

@@ -23,7 +23,7 @@ import {
   signLine,
   verifyLine,
 } from './chain.ts';
-import { givenOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
+import { configuredOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
 export interface ServiceName {
@@ -239,10 +239,15 @@ const brokenError = (problem: string): UserError =>
   });
 
 /** The key of a ledger. A run makes one if the ledger is new; in an old one that would hide that its key is missing. */
-async function keyOf(folder: string, given: Secret | undefined, isPlan: boolean, clock: Clock): Promise<LedgerKey> {
+async function keyOf(
+  folder: string,
+  configured: Secret | undefined,
+  isPlan: boolean,
+  clock: Clock,
+): Promise<LedgerKey> {
   const isNew = !existsSync(join(folder, LEDGER_FILE)) || statSync(join(folder, LEDGER_FILE)).size === 0;
-  if (!isNew || given !== undefined || storedKey(keyFileOf(folder)) !== undefined)
-    return givenOrStoredKey(folder, given);
+  if (!isNew || configured !== undefined || storedKey(keyFileOf(folder)) !== undefined)
+    return configuredOrStoredKey(folder, configured);
   if (isPlan) return temporaryKey();
   const lock = { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
   return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(keyFileOf(folder))));
