@@ -105,7 +105,8 @@ class FilesSink implements Sink {
     if (changed.length === 0) {
       const { state, commit: report } = finishUnchanged(before, unchanged, progress);
       const isStored = unchanged.length === 0 || isDeepStrictEqual(state, stored);
-      if (!isStored) await commit({ kind: 'load', state, events: { removed: [], added: [] } });
+      if (!isStored || place.log.version?.namesRemoved === true)
+        await commit({ kind: 'load', state, events: { removed: [], added: [] } });
       return report;
     }
     const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);

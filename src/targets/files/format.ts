@@ -44,6 +44,8 @@ export interface Version {
   readonly damaged: ReadonlyMap<Day, DayFile | undefined>;
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
   readonly unfinished: ReadonlySet<Day>;
+  /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
+  readonly namesRemoved?: boolean;
 }
 
 /** The files that leave a table, and those that come. A day whose file leaves has a new one, or no rows any more. */

@@ -131,6 +131,16 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });
 
+  it('no longer names a file that a user removed, also after a run in which no day changed', async () => {
+    const [d1, d2] = [place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])];
+    await place.load([[d1, d2]]);
+    rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
+    expect(await place.load([[d2]])).toMatchObject([{ days: [], daysUnchanged: [D2] }]);
+    expect(await place.keys()).toEqual([`${D2} b`]);
+    const { receipts } = (await place.state()) ?? {};
+    expect((await place.state())?.receipts).toEqual(receipts);
+  });
+
   it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.load([[place.of(D1, [{ id: 'b' }])]]);

@@ -191,7 +191,7 @@ export class DeltaLog {
     }
     const changedAt = nextChange(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
-    return { ...NO_FAULTS, state: { ...state, receipts }, files };
+    return { ...NO_FAULTS, state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
   }
 
   #warnOfRemoved(files: number): void {
