@@ -47,10 +47,11 @@ export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> 
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Options of a place that is loaded. */
 export interface OpenOptions extends PlaceOptions, ColumnRules {
   /** Time that files removed from a table are kept for its readers (ms); of Delta. */
   readonly retentionMs: number;
-  /** True to load user profiles, too. */
+  /** True for a run that loads user profiles, too: a table of them by another program is refused. */
   readonly userProfiles: boolean;
   /** The stream for a place that `isStdout`. */
   readonly stdout: Writable;
@@ -68,9 +69,10 @@ export interface Sink {
    * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
    * of the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other
    * days it removes the stored rows and adds all rows of the downloads, together with receipts, columns and cursor. A
-   * day that may share rows with its neighbours comes alone.  A day whose rows are there already is not written,
-   * unless the run writes every day. Once `commit` returns, no crash undoes it. A kill or a failure before leaves
-   * rows and state as they were, of a Parquet folder those of each day.
+   * day that may share rows with its neighbours comes alone.
+   *
+   * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
+   * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
    */
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
   /**

@@ -48,7 +48,7 @@ function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Ui
   return { begin: empty.subarray(0, -END_BYTES), end: empty.subarray(-END_BYTES) };
 }
 
-/** Listens to a Node stream, which gives each failure to the call that wrote, too. */
+/** A Node stream without a listener would end the process: each failure also reaches the call that wrote. */
 const ignoreError = () => undefined;
 
 /**

@@ -36,8 +36,8 @@ interface PlannedStream {
   readonly columns: readonly StoredColumn[];
 }
 
-/** A reader that has left wants no more bytes. */
 interface Sent extends Streamed {
+  /** True if the reader has left, and wants no more bytes. */
   readonly readerLeft: boolean;
 }
 
@@ -86,9 +86,8 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
     throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
   }
-  const temporary = file === undefined ? undefined : temporaryPathOf(file);
-  const stream =
-    temporary === undefined ? createWriteStream(path) : createWriteStream(temporary, { flags: 'wx', mode: OWNER_FILE });
+  const unfinished = file === undefined ? path : temporaryPathOf(file);
+  const stream = createWriteStream(unfinished, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
@@ -98,11 +97,11 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     if (sent.readerLeft) return sent;
     stream.end();
     await closed;
-    if (file !== undefined && temporary !== undefined) await moveFile(temporary, file);
+    if (file !== undefined) await moveFile(unfinished, file);
     return sent;
   } finally {
     stream.destroy();
-    if (temporary !== undefined) await rm(temporary, { force: true });
+    if (file !== undefined) await rm(unfinished, { force: true });
   }
 }
 
