@@ -8,22 +8,22 @@ import { sqlWall, type Zone } from '../cells/types/zone.ts';
 import { isItem, type StoredColumn } from '../table/tables.ts';
 
 /** A query of the row of lowest position of each event, without the item columns. */
-export function eventLogs(columns: readonly StoredColumn[], from = 'events'): string {
+export function eventLogs(columns: readonly StoredColumn[]): string {
   const log = columnOfSource(columns, LOG_ID);
   const names = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
-    FROM ${from}
+    FROM events
     WHERE (event_date, _key) IN (
       SELECT (event_date, arg_min(_key, (coalesce(${position(columns)}, -1), _key)))
-      FROM ${from}
+      FROM events
       GROUP BY event_date, ${log}, CASE WHEN ${log} IS NULL THEN _key END
     )`;
 }
 
 /** A query of the items: unified id, system columns, item columns without their prefix, position. */
-export function eventItems(columns: readonly StoredColumn[], from = 'events'): string {
+export function eventItems(columns: readonly StoredColumn[]): string {
   const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
   const items = columns.filter((column) => isItem(column.group));
   const select = [
@@ -35,7 +35,7 @@ export function eventItems(columns: readonly StoredColumn[], from = 'events'): s
   ];
   return `
     SELECT ${select.join(', ')}
-    FROM ${from}
+    FROM events
     WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
 }
 

@@ -55,7 +55,7 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 }
 
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
-export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
+interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
   readonly forms: CellForms;
   readonly seen: readonly FirstSeen[];
 }

@@ -3,7 +3,7 @@ import { literal } from './sql.ts';
 
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
 const FIRST_INSTANT = -62_135_596_800;
-export const END_OF_INSTANTS = 253_402_300_800;
+const END_OF_INSTANTS = 253_402_300_800;
 
 /** True for an instant (seconds from 1970) of the years 1 to 9999 in UTC. */
 export function isInstant(utcSeconds: number): boolean {
