@@ -23,8 +23,11 @@ const SHARED_GROUP = 0o2000;
 /** The bits of group and others. */
 const OTHERS = 0o077;
 
-/** True for an owner who is neither this user nor root, also for root. */
-export const isForeign = (uid: number): boolean => uid !== 0 && uid !== (process.getuid?.() ?? 0);
+/** True for an owner who is neither this user nor root, also for root; false where files have no owners. */
+export function isForeign(uid: number): boolean {
+  const user = process.getuid?.();
+  return user !== undefined && uid !== user && uid !== 0;
+}
 
 /** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
 export const isTrustedOwner = (uid: number): boolean => process.getuid?.() === 0 || !isForeign(uid);
