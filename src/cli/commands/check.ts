@@ -17,16 +17,21 @@ export const command = defineCommand({
   page: 'configuration.md',
   async run({ config: path }, context) {
     const config = new CliConfiguration(path, context).source();
-    const { verdict, sentence, exit } = await checkSource(config, context);
-    return { result: verdict, lines: [sentence], exit };
+    const { verdict, exit } = await checkSource(config, context);
+    return { result: verdict, lines: [verdict.message], exit };
   },
 });
 
-/** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
+/** Makes the check, which costs an export. */
 export async function checkSource(config: SourceConfig, context: Context) {
   const { kind, usable, code, message, limits } = await checkService(config, context);
-  const sentence = context.redactor.mask(message);
-  const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
-  const verdict = { v: 1, usable, code, message: sentence, remaining: limits.remaining ?? null, reset_at: resetAt };
-  return { verdict, sentence, exit: exitOf({ usable, kind }) };
+  const verdict = {
+    v: 1,
+    usable,
+    code,
+    message: context.redactor.mask(message),
+    remaining: limits.remaining ?? null,
+    reset_at: limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString(),
+  };
+  return { verdict, exit: exitOf({ usable, kind }) };
 }

@@ -59,13 +59,13 @@ async function askService(prompts: Prompts, context: Context) {
   for (;;) {
     const { config, secrets } = parseSourceConfig(answers, () => undefined);
     for (const secret of secrets) context.redactor.add(secret);
-    const { verdict, sentence } = await checkSource(config, context);
+    const { verdict } = await checkSource(config, context);
     if (verdict.usable) {
-      context.logger.info('init.accepted', sentence);
+      context.logger.info('init.accepted', verdict.message);
       return { base_url: answers.base_url, service_id: answers.service_id };
     }
     const wrong = wrongAnswer(verdict.code);
-    context.logger.warn('init.refused', sentence);
+    context.logger.warn('init.refused', verdict.message);
     answers[wrong] = await questions[wrong](wrong === 'export_token' ? undefined : answers[wrong]);
   }
 }

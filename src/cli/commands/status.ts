@@ -35,18 +35,15 @@ export async function statusOf(
   const state = await maintenance.readState(place, configuration.placeOptions());
   if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
   const { historyDays } = configuration.part('historyDays');
-  const stored = storedIn(state);
-  const { cursor } = stored;
-  const left = cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays);
-  return { v: 1, target: target.name, place, ...stored, days_until_loss: left };
-}
-
-function storedIn(state: TableState) {
   const { receipts, exportState, timezone, profiles } = state;
+  const cursor = exportState?.from_date ?? null;
   const days = [...receipts.keys()];
   const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
   return {
-    cursor: exportState?.from_date ?? null,
+    v: 1,
+    target: target.name,
+    place,
+    cursor,
     first_day: stored[0]?.day ?? null,
     last_day: stored.at(-1)?.day ?? null,
     days: stored.length,
@@ -60,6 +57,7 @@ function storedIn(state: TableState) {
     pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
     other_filters_days: daysOfOtherFilters(state),
     implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
+    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays),
     last_run: lastRunOf(state),
   };
 }
