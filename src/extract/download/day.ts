@@ -1,7 +1,7 @@
 // This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day,
 // `end-day.ts` finds out whether an export includes its end, and `parts.ts` divides a day that is too large.
 
-import type { Day } from '../../base/days.ts';
+import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { downloadChecked } from '../../service/export/download.ts';
@@ -31,7 +31,7 @@ const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
 export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
   if (run.goneThrough !== undefined && day <= run.goneThrough) return { kind: 'gone', day };
   const result = await new DayExport(run, day).download();
-  if (result.kind === 'gone') run.recordGone(day);
+  if (result.kind === 'gone') run.goneThrough = laterOf(day, run.goneThrough ?? day);
   return result;
 }
 

@@ -1,4 +1,4 @@
-import { type Day, laterOf } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
@@ -62,10 +62,6 @@ export class Run {
     this.deps.counts.toDateInclusive = isIncluded;
     const message = `The export of ${day} proves that to_date is ${isIncluded ? 'included' : 'not included'}.`;
     this.deps.logger.info('end_day.proved', message, { day, to_date_inclusive: isIncluded });
-  }
-
-  recordGone(day: Day): void {
-    this.goneThrough = laterOf(day, this.goneThrough ?? day);
   }
 
   /** Records that a day was exported as CSV. */
