@@ -43,7 +43,7 @@ export interface Download<Output extends CheckedOutput> extends Omit<Runtime, 'e
   readonly counts?: DownloadCounts;
 }
 
-export interface DownloadCounts {
+interface DownloadCounts {
   /** Number of exports that the service answered. */
   exports: number;
   /** Bytes of CSV received. */
