@@ -88,10 +88,10 @@ export const flag = (describe: string, short?: string): Option<boolean> => ({
   read: ([word]) => word === 'true',
 });
 
-/** An option of one word, undefined when left out; `parse` returns undefined for a word that is not `wanted`. */
+/** An option of one word, undefined when left out; `parse` returns undefined for a word that is not the `form`. */
 export function wordOption<T>(
   describe: string,
-  wanted: string,
+  form: string,
   parse: (word: string) => T | undefined,
 ): Option<T | undefined> {
   return {
@@ -101,7 +101,7 @@ export function wordOption<T>(
       const value = word === undefined ? undefined : parse(word);
       if (word === undefined || value !== undefined) return value;
       // The word may be a secret that stands in the wrong place.
-      throw configError(`${name} is not usable: wanted ${wanted}.`);
+      throw configError(`${name} is not usable: wanted ${form}.`);
     },
   };
 }
