@@ -50,18 +50,17 @@ export function checkKeys({ absent, repeated }: KeyFaults): Difference[] {
 /** Checks that the table of profiles has the rows of its receipt, each with a key of its own. */
 export function checkProfiles(
   { receipts }: Pick<TableState, 'receipts'>,
-  counted: { readonly rows: number; readonly keys: number },
+  { rows, keys }: { readonly rows: number; readonly keys: number },
 ): Difference[] {
   const expected = [...receipts.values()].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
-  const { rows, keys } = counted;
-  return [
-    ...(rows === expected
-      ? []
-      : [difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`)]),
-    ...(keys === rows
-      ? []
-      : [difference('keys', `user_profiles has ${plainCount(rows - keys, 'row')} without a key of its own`)]),
-  ];
+  const faults = [];
+  if (rows !== expected) {
+    faults.push(difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`));
+  }
+  if (keys !== rows) {
+    faults.push(difference('keys', `user_profiles has ${plainCount(rows - keys, 'row')} without a key of its own`));
+  }
+  return faults;
 }
 
 /** Warning about keys under two days: the ids of the service are not unique over days. */
