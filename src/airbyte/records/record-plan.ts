@@ -7,6 +7,7 @@ import { fitsWholly, TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/receipt.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
+import type { ConfiguredStream } from '../protocol/input.ts';
 import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** A stream of the configured catalog. */
@@ -17,6 +18,16 @@ export interface RecordStream {
   /** Properties that are sent even if they are not configured: the configured primary key. */
   readonly keys: readonly string[];
 }
+
+/** What the records of a configured stream have: its properties, and the keys of the first level. */
+export const recordStream = (
+  name: StreamName,
+  { jsonSchema, primaryKey }: Pick<ConfiguredStream, 'jsonSchema' | 'primaryKey'>,
+): RecordStream => ({
+  name,
+  properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
+  keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
+});
 
 /*
  * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the forms of all

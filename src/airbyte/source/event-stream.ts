@@ -1,7 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { isObject } from '../../base/json.ts';
 import type { DayResult } from '../../extract/download/day.ts';
 import type { Run } from '../../extract/download/run.ts';
 import { stateAfter, unreadState } from '../../extract/export-state.ts';
@@ -12,7 +11,7 @@ import type { ConfiguredStream } from '../protocol/input.ts';
 import { type StreamDescriptor, type StreamStatus, streamState, streamStatus } from '../protocol/messages.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
 import type { StreamName } from '../records/property-names.ts';
-import type { RecordStream } from '../records/record-plan.ts';
+import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './stream-plans.ts';
 
 /** Number of days of which a state keeps the row counts: what is usual for a weekday follows from four weeks. */
@@ -24,28 +23,13 @@ export interface StreamOutput extends OutcomeDeps {
   readonly clock: Clock;
 }
 
-/** Writes a status of a stream. `quotaReset` (ms since 1970): it waits for the limit of the service. */
-export const writeStatus = (
-  { writer, clock }: Pick<StreamOutput, 'writer' | 'clock'>,
-  stream: StreamDescriptor,
-  status: StreamStatus,
-  quotaReset?: number,
-): Promise<void> => writer.write(streamStatus(stream, status, clock.now(), quotaReset));
-
-/** What the records of a configured stream have: its properties, and keys of the first level. */
-export const recordsOf = (name: StreamName, { jsonSchema, primaryKey }: ConfiguredStream): RecordStream => ({
-  name,
-  properties: isObject(jsonSchema.properties) ? jsonSchema.properties : {},
-  keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
-});
-
 /** One stream while it is read, with a cursor of its own, which never goes backward. */
 export class EventStream {
   readonly name: StreamName;
   readonly plan: Plan;
   readonly records: RecordStream;
-  /** False once its last status, COMPLETE or INCOMPLETE, was written. */
-  isOpen = true;
+  /** True once its last status, COMPLETE or INCOMPLETE, is written. */
+  isFinished = false;
   readonly #descriptor: StreamDescriptor;
   readonly #output: StreamOutput;
   readonly #days: ReadonlySet<Day>;
@@ -58,7 +42,7 @@ export class EventStream {
     const { descriptor, syncMode, syncId } = configured;
     this.name = name;
     this.plan = plan;
-    this.records = recordsOf(name, configured);
+    this.records = recordStream(name, configured);
     this.#descriptor = descriptor;
     this.#output = output;
     this.#days = new Set(plan.days);
@@ -68,14 +52,14 @@ export class EventStream {
   }
 
   /** Writes STARTED, the state before the first record, and RUNNING. */
-  async open(): Promise<void> {
+  async start(): Promise<void> {
     await this.#status('STARTED');
     await this.#writeState(0);
     await this.#status('RUNNING');
   }
 
   wants(day: Day): boolean {
-    return this.isOpen && this.#days.has(day);
+    return !this.isFinished && this.#days.has(day);
   }
 
   /** Takes the result of a day; returns true if its records are to be written. Throws a UserError that ends the stream. */
@@ -98,21 +82,23 @@ export class EventStream {
     await this.#writeState(records);
   }
 
-  /** True if this was the last day of the stream. Throws if a day was lost, or if nothing could be read. */
-  endsWith(day: Day): boolean {
-    if (this.plan.days.at(-1) !== day) return false;
-    this.#outcome.finish();
-    return true;
+  isLast(day: Day): boolean {
+    return this.plan.days.at(-1) === day;
   }
 
-  async close(status: 'COMPLETE' | 'INCOMPLETE'): Promise<void> {
-    if (!this.isOpen) return;
-    this.isOpen = false;
+  /** Writes COMPLETE behind the last day. Throws if a day was lost, or if nothing could be read. */
+  async complete(): Promise<void> {
+    this.#outcome.finish();
+    await this.end('COMPLETE');
+  }
+
+  async end(status: 'COMPLETE' | 'INCOMPLETE'): Promise<void> {
+    this.isFinished = true;
     await this.#status(status);
   }
 
   /** Gives the platform a sign of life while a day is waited for. `until` (ms since 1970): the limit is exhausted. */
-  async signal(until: number | undefined): Promise<void> {
+  async beat(until: number | undefined): Promise<void> {
     await this.#status('RUNNING', until);
     await this.#writeState(0, until === undefined ? {} : { [WAITING_UNTIL]: new Date(until).toISOString() });
   }
@@ -128,7 +114,8 @@ export class EventStream {
   }
 
   #status(status: StreamStatus, quotaReset?: number): Promise<void> {
-    return writeStatus(this.#output, this.#descriptor, status, quotaReset);
+    const { writer, clock } = this.#output;
+    return writer.write(streamStatus(this.#descriptor, status, clock.now(), quotaReset));
   }
 
   /** Before the first day of a first run the state has the cursor alone: nothing was read under any filters. */

@@ -1,119 +1,114 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
+import type { Logger, LogLevel } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { DayResult } from '../../extract/download/day.ts';
 import type { Run } from '../../extract/download/run.ts';
+import { editsOf, newExtractCounts } from '../../extract/extract-deps.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { removeFiles } from '../../extract/spool.ts';
+import type { VerbContext } from '../protocol/connector.ts';
 import { type ConfiguredStream, type SavedStates, streamKey } from '../protocol/input.ts';
-import { traceOf } from '../protocol/messages.ts';
+import { type StreamStatus, streamStatus } from '../protocol/messages.ts';
 import { RESCUED } from '../records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
-import { EventStream, type StreamOutput, writeStatus } from './event-stream.ts';
+import { EventStream, type StreamOutput } from './event-stream.ts';
+import type { StreamFailures } from './stream-failures.ts';
 import { planStream, type StreamPlan } from './stream-plans.ts';
-
-export interface StreamsOutput extends StreamOutput {
-  readonly mask: (text: string) => string;
-  readonly signal: AbortSignal;
-}
 
 /** The streams of one read. Each day goes to those that want it; a failure ends a stream, and leaves the others. */
 export class EventStreams {
   /** The streams that could be planned. */
   readonly planned: EventStream[] = [];
   readonly #config: SourceConfig;
-  readonly #output: StreamsOutput;
-  readonly #failures: { readonly stream: string; readonly error: unknown }[] = [];
+  readonly #signal: AbortSignal;
+  readonly #output: StreamOutput;
+  readonly #failures: StreamFailures;
   /** Columns that were named as missing from a stream's catalog. */
   readonly #unsent = new Set<string>();
 
-  private constructor(config: SourceConfig, output: StreamsOutput) {
+  constructor(config: SourceConfig, { writer, clock, logger, signal }: VerbContext, failures: StreamFailures) {
     this.#config = config;
-    this.#output = output;
+    this.#signal = signal;
+    const counts = newExtractCounts();
+    this.#output = { writer, clock, logger: loggedOnce(logger), counts, edits: editsOf(config) };
+    this.#failures = failures;
   }
 
   /** Plans and starts every configured stream. One that cannot be planned ends, and so does one without a day to read. */
-  static async open(
-    configured: readonly ConfiguredStream[],
-    saved: SavedStates,
-    config: SourceConfig,
-    output: StreamsOutput,
-  ): Promise<EventStreams> {
-    const streams = new EventStreams(config, output);
-    const now = output.clock.now();
+  async start(configured: readonly ConfiguredStream[], saved: SavedStates): Promise<void> {
+    const { writer, clock } = this.#output;
+    const now = clock.now();
     for (const stream of configured) {
       let plan: StreamPlan;
       try {
-        plan = planStream(stream, saved.get(streamKey(stream.descriptor)), config, now);
+        plan = planStream(stream, saved.get(streamKey(stream.descriptor)), this.#config, now);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
-        await writeStatus(output, stream.descriptor, 'STARTED');
-        await streams.#addFailure(stream.name, error);
-        await writeStatus(output, stream.descriptor, 'INCOMPLETE');
+        const writeStatus = (status: StreamStatus) => writer.write(streamStatus(stream.descriptor, status, now));
+        await writeStatus('STARTED');
+        await this.#failures.add(stream.name, error);
+        await writeStatus('INCOMPLETE');
         continue;
       }
-      streams.planned.push(new EventStream(stream, plan, output));
+      this.planned.push(new EventStream(stream, plan, this.#output));
     }
-    for (const stream of streams.planned) await stream.open();
-    for (const stream of streams.planned) if (stream.plan.days.length === 0) await stream.close('COMPLETE');
-    return streams;
+    for (const stream of this.planned) await stream.start();
+    for (const stream of this.planned) if (stream.plan.days.length === 0) await stream.end('COMPLETE');
   }
 
-  get open(): EventStream[] {
-    return this.planned.filter(({ isOpen }) => isOpen);
+  get unfinished(): EventStream[] {
+    return this.planned.filter(({ isFinished }) => !isFinished);
   }
+
+  /** Writes a sign of life of each stream. */
+  readonly beat = (until: number | undefined): Promise<unknown> =>
+    Promise.all(this.unfinished.map((stream) => stream.beat(until)));
 
   /** Gives a day to the streams that want it, and ends those whose last day it is. */
   async take(result: DayResult, run: Run): Promise<void> {
     const { day } = result;
-    const takers = await this.#wanting(day, (stream) => stream.take(result, run));
+    const takers: EventStream[] = [];
+    await this.#each(day, (stream) => {
+      if (stream.take(result, run)) takers.push(stream);
+    });
     if ('download' in result) {
       await this.#write(result.download, takers, run);
       await removeFiles(result.download.files);
     }
-    for (const stream of await this.#wanting(day, (last) => last.endsWith(day))) await stream.close('COMPLETE');
+    await this.#each(day, async (stream) => {
+      if (stream.isLast(day)) await stream.complete();
+    });
   }
 
   /** Ends failed streams: writes the failure and INCOMPLETE. The last state of each remains valid. */
   async fail(streams: readonly EventStream[], error: unknown): Promise<void> {
     for (const stream of streams) {
-      if (!stream.isOpen) continue;
-      await this.#addFailure(stream.name, error);
-      await stream.close('INCOMPLETE');
+      await this.#failures.add(stream.name, error);
+      await stream.end('INCOMPLETE');
     }
   }
 
-  /** Throws when any of `count` streams failed: the exit code alone tells some readers. The first failure says what to do. */
-  finish(count: number): void {
-    const [first] = this.#failures;
-    if (first === undefined) return;
-    if (!(first.error instanceof UserError)) throw first.error;
-    const names = this.#failures.map(({ stream }) => stream).join(', ');
-    const text = `${this.#failures.length} of ${count} streams could not be read to the end (${names}): ${first.error.message}`;
-    throw first.error.with({ message: text });
-  }
-
-  /** The streams that want a day and meet a condition; one whose condition throws ends. */
-  async #wanting(day: Day, condition: (stream: EventStream) => boolean): Promise<EventStream[]> {
-    const matching: EventStream[] = [];
-    for (const stream of this.planned.filter((candidate) => candidate.wants(day))) {
+  /** Does a step for each stream that wants a day; a stream whose step throws ends. */
+  async #each(day: Day, step: (stream: EventStream) => void | Promise<void>): Promise<void> {
+    for (const stream of this.planned) {
+      if (!stream.wants(day)) continue;
       try {
-        if (condition(stream)) matching.push(stream);
+        await step(stream);
       } catch (error) {
         await this.fail([stream], error);
       }
     }
-    return matching;
   }
 
   /** Writes the records of a day for its streams in one pass, and a state for each. */
   async #write(download: DayDownload, streams: readonly EventStream[], run: Run): Promise<void> {
-    const { writer, clock, signal } = this.#output;
+    const { writer, clock } = this.#output;
     const written = await writeRecords(
       download,
       streams.map((stream) => stream.records),
       (bytes) => writer.writeBytes(bytes),
-      { timezone: this.#config.timezone, emittedAt: clock.now(), signal },
+      { timezone: this.#config.timezone, emittedAt: clock.now(), signal: this.#signal },
     );
     this.#reportCells(download.receipt.day, written, streams);
     for (const stream of streams) await stream.advance(download.receipt, run, written.records.get(stream.name) ?? 0);
@@ -137,11 +132,17 @@ export class EventStreams {
         : `their text is not sent, as the catalog lacks _rescued of ${without.map(({ name }) => name).join(', ')}`;
     logger.warn('cells.rescued', `${day}: cells that do not fit the configured types are null, ${text}: ${cells}.`);
   }
+}
 
-  async #addFailure(stream: string, error: unknown): Promise<void> {
-    this.#failures.push({ stream, error });
-    const { writer, clock, mask } = this.#output;
-    const failure = error instanceof UserError ? error.with({ where: { stream } }) : error;
-    await writer.write(traceOf(failure, clock.now(), mask));
-  }
+/** Streams that read the same days warn of the same things: a logger that gives each message on once. */
+function loggedOnce(logger: Logger): Logger {
+  const logged = new Set<string>();
+  const once =
+    (level: LogLevel): Logger[LogLevel] =>
+    (event, message, fields) => {
+      if (logged.has(message)) return;
+      logged.add(message);
+      logger[level](event, message, fields);
+    };
+  return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
 }

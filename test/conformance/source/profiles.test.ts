@@ -73,10 +73,21 @@ describe('the stream user_profiles', () => {
     const config = await start(REFUSED);
     const output = await run('read', config, await selected(config));
     expect(output.code).not.toBe(0);
+    expect(output.errors().at(-1)?.message).toMatch(/^1 of 2 streams could not be read to the end \(user_profiles\)/);
     const said = JSON.stringify(output.errors());
     expect(said).toContain('leave out user_profiles');
     expect(said).not.toContain('stored');
     expect(output.statuses('user_profiles').at(-1)).toBe('INCOMPLETE');
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
+  it('is counted and named beside the streams of events that failed, too', async () => {
+    const config = await start(REFUSED);
+    const { streams } = (await run('discover', config)).catalog();
+    const catalog = configured(streams, { sync_mode: 'unknown' }, ['events', 'user_profiles']);
+    const output = await run('read', config, catalog);
+    expect(output.errors().at(-1)?.message).toMatch(
+      /^2 of 2 streams could not be read to the end \(user_profiles, events\)/,
+    );
   });
 });
