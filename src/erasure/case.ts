@@ -35,8 +35,8 @@ export interface ErasureOptions {
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: DeletionReport) => void;
-  /** Called when an id is decided, in the ledger too. `isTrusted`: this service has confirmed some deletion. */
-  readonly onDecided?: (isTrusted: boolean) => void;
+  /** Called when an id has its decision; the ledger has every answer by then. */
+  readonly onDecided?: () => void;
 }
 
 export interface ErasureResult {
@@ -48,8 +48,8 @@ export interface ErasureResult {
 /**
  * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
  * still knows the profiles then, so that after a kill the same command finds the same people. Without a consent it ends
- * after the plan. Rejects for what makes a plan impossible, for a stop by the signal, and for defects; any other failure is part
- * of the result, beside what was done before it.
+ * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
+ * is impossible, if the hash is another one, if the ledger cannot be written, for a stop by the signal, and for defects.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned = () => {}, onDecided = () => {} } = options;
@@ -75,16 +75,12 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (purge?.isPurged === false) return { report: report(NOT_REQUESTED), failure: worstOf(failures) };
 
   // 4. Request: ask the service for everybody whom it has not deleted yet.
-  let isTrusted = ledger.hasConfirmed;
-  const decided = ({ decision }: ListedId) => {
-    isTrusted ||= decision === 'done';
-    onDecided(isTrusted);
-  };
+  if (deleter !== undefined) deleter.hasDeleted ||= ledger.hasConfirmed;
   for (const listed of plan.doneBefore) {
     listed.decision = 'done';
-    decided(listed);
+    onDecided();
   }
-  const requests = { ...io, ids: toRequest, ledger, limits: settings, onDecided: decided };
+  const requests = { ...io, ids: toRequest, ledger, limits: settings, onDecided };
   const requested = deleter === undefined ? NOT_REQUESTED : await sendRequests({ ...requests, deleter });
   io.signal.throwIfAborted();
 

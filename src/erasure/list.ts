@@ -51,7 +51,7 @@ const ID_BYTES = 150;
 const MAX_BYTES = 1024 ** 3;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-const UNSEEN = /^[\p{White_Space}\p{Cf}]$/u;
+const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 
 /** The whole list of a case, read before the first request: each id once, in the order of its rows. */
 export class DeletionList {
@@ -120,7 +120,7 @@ export class DeletionList {
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
     const ids = this.ids();
-    const edges = ids.filter(({ id }) => UNSEEN.test([...id.slice(0, 2)][0] ?? '') || UNSEEN.test(id.at(-1) ?? ''));
+    const edges = ids.filter(({ id }) => UNSEEN_EDGE.test(id));
     const forms = ids.filter(({ id }) => id.normalize('NFC') !== id);
     return [
       ...(edges.length > 0 ? [`${rowsText(edges)}: the ID begins or ends with a blank. It is used as it is.`] : []),

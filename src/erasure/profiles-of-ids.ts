@@ -89,6 +89,7 @@ class ProfileReader implements ProfilesOfIds {
     this.#query = query;
     for (const id of query.ids) {
       const form = nearForm(id);
+      if (form === '') continue;
       this.#idsByForm.set(form, [...(this.#idsByForm.get(form) ?? []), id]);
     }
   }

@@ -10,7 +10,7 @@ import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
 /** Attempts after an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
-/** Consecutive ids without an answer, after all their attempts, after which the service counts as down. */
+/** Consecutive ids after which the service counts as down: all attempts had no answer, or a passing failure. */
 const MAX_UNANSWERED = 10;
 /** How often one id waits for the limit before the run gives up: two hours where the service names no reset. */
 const MAX_WAITS = 120;
@@ -31,14 +31,14 @@ export const newCounts = () => ({
 });
 
 /** Sends one deletion, without any retry or pacing; never throws for what the service or the network did. */
-export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
+export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile' | 'hasDeleted'>;
 
 export interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;
   readonly deleter: ProfileDeleter;
-  /** Called when an id has its decision, which is in the ledger by then. */
+  /** Called when an id is decided, or left undecided; the ledger has every answer by then. */
   readonly onDecided: (id: ListedId) => void;
 }
 
@@ -169,14 +169,11 @@ class Sender {
       return undefined;
     }
     this.#limiter.observe(answer);
-    // A 404 without a code is about this id once the address is known to be right.
-    const isAboutId = answer.status === 404 && answer.kind === 'stop' && ledger.hasConfirmed;
-    const decided: DeletionAnswer = isAboutId ? { ...answer, kind: 'rejected' } : answer;
-    const { kind: outcome, code, status = null } = decided;
+    const { kind: outcome, code, status = null } = answer;
     const { requestedAt } = listed;
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
-    return decided;
+    return answer;
   }
 
   #decided(decision: 'done' | 'rejected', { code }: DeletionAnswer): Decision {

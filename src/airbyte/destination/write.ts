@@ -44,8 +44,8 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
           else if (stream !== undefined) states.addRow(stream, addRow(message, list, config));
         }),
       onPlanned: (plan) => logStart(plan, config, context),
-      onDecided(isTrusted) {
-        if (isTrusted) states.open();
+      onDecided() {
+        if (deleter.hasDeleted) states.open();
       },
     });
     const isRefused = report.mode === 'plan';

@@ -56,6 +56,9 @@ const OPTIONS = {
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
 
+/** As in schemas/destination-config.json. */
+const MAX_REASON = 4_000;
+
 type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
@@ -94,6 +97,8 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   if (execute !== (confirm !== undefined)) {
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   }
+  if (reason !== undefined && reason.length > MAX_REASON)
+    throw configError(`--reason has at most ${MAX_REASON} characters.`);
   const isPurgeOnly = purgeOnly || suppressed;
   const configuration = new CliConfiguration(values.config, context);
   const erasure = erasureOf(configuration);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { LF } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import type { Secret } from '../../base/secrets.ts';
@@ -92,7 +93,7 @@ interface ReadChain {
   readonly lines: number;
   /** Code of the last whole line. */
   readonly head: string;
-  /** Bytes after the last complete line, as a crash during a write leaves them. */
+  /** Bytes after the last line end, as a crash during a write leaves them: they are no line, whatever they hold. */
   readonly tornBytes: number;
   /** The first problem, as a sentence. */
   readonly problem?: string;
@@ -109,34 +110,31 @@ export async function readLedger(
 ): Promise<ReadChain> {
   let chain: ReadChain = { lines: 0, head: GENESIS, tornBytes: 0 };
   if (!existsSync(path)) return chain;
-  let hasLineEnd = true;
-  const watched = async function* () {
+  // What stands after the last line end comes last: the file is read to its end by then.
+  let isTorn = false;
+  const fileBytes = async function* () {
+    let hasLineEnd = true;
     for await (const chunk of createReadStream(path)) {
-      hasLineEnd = chunk[chunk.length - 1] === 0x0a;
+      hasLineEnd = chunk[chunk.length - 1] === LF;
       yield chunk;
     }
+    isTorn = !hasLineEnd;
   };
-  let bad: { readonly bytes: number; readonly problem: string } | undefined;
   const brokenBy = (problem: string): ReadChain => ({
     ...chain,
     problem: `${basename(path)}, line ${chain.lines + 1} ${problem}.`,
   });
-  for await (const chunk of linesOf(watched())) {
-    for (const bytes of chunk) {
-      // Only the last line may be torn; that a line is not the last is known when the next one is read.
-      if (bad !== undefined) return brokenBy(bad.problem);
+  for await (const lines of linesOf(fileBytes())) {
+    for (const bytes of lines) {
+      if (isTorn) return { ...chain, tornBytes: bytes.length };
       const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
-      if ('problem' in read) bad = { bytes: bytes.length, problem: read.problem };
-      else if (read.line.prev !== chain.head) return brokenBy('does not follow the line before it');
-      else {
-        chain = { ...chain, lines: chain.lines + 1, head: read.line.mac };
-        see(read.line, chain.lines);
-      }
+      if ('problem' in read) return brokenBy(read.problem);
+      if (read.line.prev !== chain.head) return brokenBy('does not follow the line before it');
+      chain = { ...chain, lines: chain.lines + 1, head: read.line.mac };
+      see(read.line, chain.lines);
     }
   }
-  if (bad === undefined) return chain;
-  // A line with a line end was written completely: if it is invalid, it was edited.
-  return hasLineEnd ? brokenBy(bad.problem) : { ...chain, tornBytes: bad.bytes };
+  return chain;
 }
 
 /** The file of a ledger and its key. `path` is the file or its folder. Throws UserError if there is neither. */

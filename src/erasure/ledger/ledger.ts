@@ -38,12 +38,12 @@ export interface LedgerSettings extends ServiceName {
   readonly reason?: string | undefined;
 }
 
-/** What the ledger knows of an id at this service: `done` once that was confirmed; `at` is the last such answer. */
+/** What the ledger knows of an id at this service: `done` once its deletion was confirmed. */
 export interface Remembered {
   readonly outcome: 'done' | 'rejected';
-  /** ms since 1970. */
+  /** The last answer with this outcome (ms since 1970). */
   readonly at: number;
-  /** When the deletion was asked for that was answered so (ms since 1970), if the list said so. */
+  /** When the newest deletion was asked for that was answered (ms since 1970), if the list said so. */
   readonly requestedAt: number | undefined;
 }
 
@@ -51,7 +51,8 @@ type PendingLine = Omit<LedgerLine, 'v'> & LedgerContent;
 
 /** Another run holds the lock for one write; a lock whose owner was killed is free after a minute. */
 const LOCK_WAIT_MS = 75_000;
-const MAX_LINE_BYTES = 64 * 1024;
+/** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
+const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
@@ -210,7 +211,7 @@ export class Ledger {
     this.#head = GENESIS;
     if (end === 0) return;
     const last = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
-    if ('problem' in last) throw brokenError(`its last line ${last.problem}`);
+    if ('problem' in last) throw brokenError(`its last line ${last.problem}.`);
     this.#head = last.line.mac;
   }
 
@@ -222,15 +223,24 @@ export class Ledger {
       if (line.kind === 'purged') this.#listed = line.listed;
       if (line.kind !== 'after' || !runs.has(line.run)) return;
       if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-      // Whoever was deleted once is unknown to the service later, which then may reject the id.
-      const outcome = this.#memory.get(line.id)?.outcome === 'done' ? 'done' : line.outcome;
-      const requestedAt = line.requested_at === undefined ? undefined : Date.parse(line.requested_at);
-      this.#memory.set(line.id, { outcome, at: Date.parse(line.at), requestedAt });
-      this.#hasConfirmed ||= outcome === 'done';
+      const answer = {
+        outcome: line.outcome,
+        at: Date.parse(line.at),
+        requestedAt: line.requested_at === undefined ? undefined : Date.parse(line.requested_at),
+      };
+      this.#memory.set(line.id, afterAnswer(this.#memory.get(line.id), answer));
+      this.#hasConfirmed ||= line.outcome === 'done';
     });
     if (problem !== undefined) throw brokenError(problem);
     this.#head = head;
   }
+}
+
+/** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays `done`. */
+function afterAnswer(before: Remembered | undefined, answer: Remembered): Remembered {
+  const { outcome, at } = before?.outcome === 'done' && answer.outcome === 'rejected' ? before : answer;
+  const times = [before?.requestedAt, answer.requestedAt].filter((time) => time !== undefined);
+  return { outcome, at, requestedAt: times.length === 0 ? undefined : Math.max(...times) };
 }
 
 const brokenError = (problem: string): UserError =>

@@ -63,6 +63,8 @@ interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
   readonly runs: Set<string>;
   /** When the last request without a clear answer was sent. */
   askedAt?: string | undefined;
+  /** The same before the newest request, which perhaps was not sent. */
+  askedBefore?: string | undefined;
   /** True if it was purged in a run that sends requests, or a request was begun. */
   isToBeAsked: boolean;
 }
@@ -132,11 +134,12 @@ class LedgerTrace {
         this.#purge(traced, line, number);
         return;
       case 'before':
+        traced.askedBefore = traced.askedAt;
         traced.askedAt = at;
         traced.isToBeAsked = true;
         return;
       case 'after':
-        if (line.outcome === 'not_sent') traced.askedAt = undefined;
+        if (line.outcome === 'not_sent') traced.askedAt = traced.askedBefore;
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         traced.askedAt = undefined;
         traced.answers.push({ at, outcome: line.outcome, code: line.code, line: number });

@@ -42,7 +42,8 @@ const DELETION_TIMEOUT_MS = 60_000;
 export class DeletionClient {
   readonly #options: DeletionClientOptions;
   readonly #transport: Transport;
-  #hasDeleted = false;
+  /** True once this address has deleted a profile; set by a caller who knows of one before. */
+  hasDeleted = false;
 
   constructor(options: DeletionClientOptions) {
     const { baseUrl, env, clock, maxConcurrentRequests: keptConnections } = options;
@@ -77,10 +78,10 @@ export class DeletionClient {
   async #exchange(post: Post, signal: AbortSignal): Promise<DeletionAnswer> {
     const answer = await this.#transport.send(post, signal);
     try {
-      const about = { host: this.#transport.host, hasDeleted: this.#hasDeleted };
+      const about = { host: this.#transport.host, hasDeleted: this.hasDeleted };
       const facts = deletionFacts(answer.status, (await firstBytes(bytesOf(answer))).toString(), about);
       const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
-      this.#hasDeleted ||= kind === 'done';
+      this.hasDeleted ||= kind === 'done';
       const limits = readLimits(answer.headers, this.#options.clock.now());
       return { kind, code, status: answer.status, message: message(facts), limits };
     } finally {

@@ -138,6 +138,14 @@ describe('a sync', () => {
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
   });
 
+  it.each(['40101', '40201'])('stops at %s also as a 404 at an address that has deleted before', async (refused) => {
+    await setup.write([record('known')]);
+    setup.answer = (_, response) => code(response, refused, 404);
+    const output = await setup.write([record('a'), record('b'), state(1)]);
+    expect([output.code, setup.server.ids(), statsOf(output).length]).toEqual([1, ['known', 'a'], 0]);
+    expect(output.errors()[0].message).toContain(refused);
+  });
+
   it('stops at a 404 without a code, which is no word about an ID: base_url is probably wrong', async () => {
     setup.answer = (_, response) => json(response, 'Not Found', 404);
     const output = await setup.write([record('a'), record('b'), state(1)]);
@@ -197,6 +205,17 @@ describe('ten days of syncs', () => {
     const output = await on(3, [row('some day'), state(3)], more);
     expect(output.text).toContain('the time of the request is no datetime');
     expect(setup.server.ids()).toHaveLength(2);
+  });
+
+  it('name the day of the confirmation, also after the service rejected the ID later', async () => {
+    const more = { requested_at_field: 'asked_at' };
+    const row = record('a', { asked_at: '2026-11-22T12:00:00Z' });
+    await on(0, [record('a'), state(0)], more);
+    setup.answer = knows();
+    await on(2, [row, state(1)], more);
+    const output = await on(3, [row, state(2)], more);
+    expect(output.text).toContain('1 ID was deleted at the service before (2026-11-21)');
+    expect(setup.server.ids()).toEqual(['a', 'a']);
   });
 
   it.each<[string, Answer, number]>([

@@ -322,6 +322,7 @@ describe('a plan', () => {
     ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
     ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head needs a ledger/],
+    ['a reason that is too long', ['--id', 'a', '--reason', 'x'.repeat(4_001)], /--reason has at most 4000 characters/],
   ])('is refused for %s', async (_, words, message) => {
     expect(await setup.case.run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
   });

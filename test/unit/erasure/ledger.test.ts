@@ -98,6 +98,24 @@ describe('a ledger', () => {
     expect(lines()).toHaveLength(5);
   });
 
+  it('does not count a line whose end a crash has cut: the next run removes it', async () => {
+    const { head } = await request({ a: 'done' });
+    truncateSync(path(), statSync(path()).size - 1);
+    expect(await verify()).toMatchObject({ ok: true, lines: 2, torn_bytes: expect.any(Number) });
+    expect((await verify(head)).ok).toBe(false);
+    const ledger = await open();
+    expect([ledger.remembered('a'), ledger.hasConfirmed]).toEqual([undefined, false]);
+  });
+
+  it('goes on after a long line, and names a last line that is none', async () => {
+    await (await open({ reason: 'x'.repeat(100_000) })).begin(1, [], true);
+    const ledger = await open();
+    await ledger.begin(1, [], true);
+    expect(await verify()).toMatchObject({ ok: true, lines: 2 });
+    appendFileSync(path(), 'x\n');
+    await expect(ledger.begin(1, [], true)).rejects.toThrow('its last line is not a line of a ledger. Put it back');
+  });
+
   it('is written by several runs at once, each line after the other', async () => {
     const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
     const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
@@ -213,6 +231,17 @@ describe('a proof', () => {
     expect(text).toContain('3 IDs: 1 confirmed by the service, 0 rejected by the service, 2 open.');
     expect(text).toMatch(/Row 2 .*\n {2}open: never asked\n/);
     expect(text).toMatch(/Row 3 .*\n {2}open: asked at \d{4}-.*, no clear answer\n/);
+  });
+
+  it('keeps the time of an earlier request if a later run was stopped before its own', async () => {
+    const id = (await request({})).key.idHash('a');
+    const at = new Date(clock.now()).toISOString();
+    await (await request({})).write({ kind: 'before', id });
+    await clock.sleep(60_000);
+    const stopped = await request({});
+    await stopped.write({ kind: 'before', id });
+    await stopped.write({ kind: 'after', id, outcome: 'not_sent', code: 'stopped', status: null });
+    expect((await prove(['a'])).ids).toMatchObject([{ state: 'open', asked_at: at }]);
   });
 
   it('says that the service was not asked after a purge alone', async () => {

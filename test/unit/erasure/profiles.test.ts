@@ -144,15 +144,17 @@ describe('the guards of people', () => {
 
 describe('an ID that no way finds', () => {
   it('is named by its row, with how a profile differs, and is still requested', async () => {
-    setup.case.profiles(csvOf(['A-1009', u('a')], ['B', u('b')]));
+    setup.case.profiles(csvOf(['A-1009', u('a')], ['B', u('b')], ['  ', u('c')]));
     await setup.case.load([row('a'), row('b')], DUCKDB);
-    const list = setup.case.list('ids.txt', 'B\na-1009\nnobody\n');
+    const list = setup.case.list('ids.txt', 'B\na-1009\nnobody\n0\n');
     const done = await setup.case.erase('--file', list, ...IN());
-    expect(done).toMatchObject({ exit: 0, ids_with_profile: 1, done: 3 });
+    expect(done).toMatchObject({ exit: 0, ids_with_profile: 1, done: 4 });
     const said = done.warnings.join('\n');
-    expect(said).toContain('Rows 2, 3: these IDs were found in no way');
+    expect(said).toContain('Rows 2, 3, 4: these IDs were found in no way');
     expect(said).toContain('run again after the next sync');
     expect(said).toContain('Row 2: there is an ID that differs only in capitals');
+    // An ID of zeros alone is not like a blank one.
+    expect(said).not.toContain('Row 4: there is');
     expect(said).not.toMatch(/1009|nobody/);
     const person = await setup.case.run('person', '--id', 'a-1009', ...IN());
     expect([person.code, person.result, person.said]).toEqual([

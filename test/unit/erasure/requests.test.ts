@@ -28,6 +28,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
   const ledger = await Ledger.open(service, { clock, isPlan: false });
   const deleter: ProfileDeleter = {
+    hasDeleted: false,
     async deleteProfile(id) {
       seen.push(id);
       return answer(id, seen.filter((one) => one === id).length);
