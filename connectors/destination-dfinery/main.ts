@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { destination } from '../../src/airbyte/destination/connector.ts';
+import { destination } from '../../src/airbyte/destination/destination.ts';
 import { runConnectorProcess } from '../../src/airbyte/protocol/entrypoint.ts';
 
 await runConnectorProcess(destination);

@@ -1,4 +1,4 @@
-import { source } from '../../src/airbyte/source/connector.ts';
+import { source } from '../../src/airbyte/source/source.ts';
 import { addDays, type Day, daysOf, startOf } from '../../src/base/days.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from '../support/airbyte/connector.ts';
 import { START, type World } from './simulation.ts';

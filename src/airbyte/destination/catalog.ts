@@ -1,7 +1,7 @@
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../protocol/input.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
 
 /** The number of a stream in the configured catalog; undefined for a stream that it lacks. */

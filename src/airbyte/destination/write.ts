@@ -10,7 +10,7 @@ import { DeletionClient } from '../../service/delete/client.ts';
 import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
 import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
 import { type StreamNumbers, streamNumbers } from './catalog.ts';
-import { type InputMessage, readMessages } from './messages.ts';
+import { type InputMessage, readMessages } from './input-messages.ts';
 import { StateQueue } from './states.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */

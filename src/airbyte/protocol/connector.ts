@@ -3,7 +3,7 @@
 
 import type { Runtime } from '../../base/runtime.ts';
 import type { Redactor, Secret } from '../../base/secrets.ts';
-import type { ConfiguredCatalog, SavedStates } from './input.ts';
+import type { ConfiguredCatalog, SavedStates } from './catalog-and-states.ts';
 import type { ConnectorSpecification, Message } from './messages.ts';
 import type { MessageWriter } from './writer.ts';
 

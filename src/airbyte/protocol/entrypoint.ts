@@ -1,15 +1,15 @@
 import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
-import { configError, EXIT, UserError } from '../../base/errors.ts';
+import { configError, EXIT, internalError, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
 import { endNow, letHeapGrow, runUntilStopped, Stopped } from '../../base/process.ts';
 import { type Runtime, systemRandom } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
+import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
 import type { Connector, Verb, VerbContext } from './connector.ts';
-import { parseConfiguredCatalog, parseSavedStates } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
@@ -59,20 +59,27 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
   if (options.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
   if (options.verb === 'check') {
-    const connectionStatus = await checked(connector, options.config, context);
+    const connectionStatus = await checked(connector, options.configPath, context);
     return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
   }
-  const config = readConfig(options.config, redactor);
+  const config = readConfig(options.configPath, redactor);
   if (options.verb === 'discover' && connector.discover !== undefined) {
     return writer.write(await (await connector.discover())(config, context));
   }
-  const catalog = parseConfiguredCatalog(readJsonFile(options.catalog, 'The catalog file', { mayBeEmpty: true }));
-  if (options.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
-  const state = parseSavedStates(
-    options.state ? readJsonFile(options.state, 'The state file', { mayBeEmpty: true }) : undefined,
-  );
-  return (await connector.read?.())?.(config, catalog, state, context);
+  const catalog = parseConfiguredCatalog(readFile(options.catalogPath, 'The catalog file'));
+  if (options.verb === 'write' && connector.write !== undefined) {
+    return (await connector.write())(config, catalog, io.input, context);
+  }
+  if (options.verb === 'read' && connector.read !== undefined) {
+    const { statePath } = options;
+    const states = parseSavedStates(statePath ? readFile(statePath, 'The state file') : undefined);
+    return (await connector.read())(config, catalog, states, context);
+  }
+  throw internalError(`The verb ${options.verb} has no code.`);
 }
+
+/** Platforms write an empty file for an absent value. */
+const readFile = (path: string, what: string): unknown => readJsonFile(path, what, { mayBeEmpty: true });
 
 /** The files that each verb needs; the verbs in the order in which messages name them. */
 const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
@@ -91,10 +98,10 @@ const VERBS = Object.keys(NEEDS) as Verb[];
 function parseArguments(words: readonly string[], verbs: readonly Verb[]) {
   const verb = verbs.find((name) => name === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
-  const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
-  const options = { verb, isDebug, config, catalog, state };
-  for (const name of NEEDS[verb]) if (options[name] === '') throw configError(`${verb} needs --${name} FILE.`);
-  return options;
+  const values = optionsIn(words.slice(1));
+  for (const name of NEEDS[verb]) if (!values[name]) throw configError(`${verb} needs --${name} FILE.`);
+  const { debug: isDebug = false, config: configPath = '', catalog: catalogPath = '', state: statePath } = values;
+  return { verb, isDebug, configPath, catalogPath, statePath };
 }
 
 function optionsIn(args: string[]) {
@@ -124,7 +131,7 @@ async function checked(connector: Connector, path: string, context: VerbContext)
 
 /** Masks whatever looks like a secret, before the configuration has been understood. */
 function readConfig(path: string, redactor: Redactor): unknown {
-  const config = readJsonFile(path, 'The configuration file', { mayBeEmpty: true });
+  const config = readFile(path, 'The configuration file');
   for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
     if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
   }

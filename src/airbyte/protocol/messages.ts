@@ -31,7 +31,7 @@ export interface AirbyteStream {
   readonly is_resumable?: boolean;
 }
 
-export type Level = 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG' | 'TRACE';
+export type Level = 'ERROR' | 'WARN' | 'INFO' | 'DEBUG';
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
 export interface StateStats {
@@ -108,15 +108,11 @@ export function streamStatus(
   emittedAt: number,
   quotaReset?: number,
 ): Message {
-  const reasons = [{ type: 'RATE_LIMITED', rate_limited: { quota_reset: Math.ceil(quotaReset ?? 0) } }] as const;
-  return {
-    type: 'TRACE',
-    trace: {
-      type: 'STREAM_STATUS',
-      emitted_at: emittedAt,
-      stream_status: { stream_descriptor: stream, status, ...(quotaReset !== undefined && { reasons }) },
-    },
+  const limit = quotaReset !== undefined && {
+    reasons: [{ type: 'RATE_LIMITED', rate_limited: { quota_reset: Math.ceil(quotaReset) } }] as const,
   };
+  const stream_status = { stream_descriptor: stream, status, ...limit };
+  return { type: 'TRACE', trace: { type: 'STREAM_STATUS', emitted_at: emittedAt, stream_status } };
 }
 
 const FAILURE_TYPES = {

@@ -6,7 +6,7 @@ import { foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
 /** The stream of the export of profiles. */
 export const USER_PROFILES = 'user_profiles';
-export type EventStreamName = (typeof STREAM_NAMES)[number];
+type EventStreamName = (typeof STREAM_NAMES)[number];
 export type StreamName = EventStreamName | typeof USER_PROFILES;
 
 export const isStreamName = (name: string): name is EventStreamName => STREAM_NAMES.some((stream) => stream === name);

@@ -1,18 +1,23 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
+import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import { cellFits, classify } from '../../cells/types/types.ts';
+import type { Zone } from '../../cells/types/zone.ts';
 import type { StreamName } from './property-names.ts';
 import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * Room (bytes) for a filled cell, beside its label, and for each of its bytes: six for a control character, twice where
- * the key repeats the cell or the cell is rescued.
+ * The longest form of a filled cell (bytes), so that a line is written without a check of each byte. A cell may stand in
+ * a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`. Beside them
+ * stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
  */
 const CELL_ROOM = 100;
-const BYTE_ROOM = 12;
+const BYTE_ROOM = 2 * 6;
+/** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash as key. */
+const FRAME_ROOM = 1024;
 
 const KEY_LABEL = Buffer.from(',"_key":');
 const LOG_ID_LABEL = Buffer.from(',"df_event_log_id":');
@@ -58,7 +63,7 @@ export class RecordEncoder {
   readonly stream: StreamName;
   readonly plan: RecordPlan;
   /** Number of cells that did not fit, by column of the header. */
-  readonly rescued: Float64Array;
+  readonly rescuedCells: Float64Array;
   records = 0;
   readonly #head: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
@@ -70,10 +75,11 @@ export class RecordEncoder {
   constructor(plan: RecordPlan, emittedAt: number) {
     this.stream = plan.stream;
     this.plan = plan;
-    this.rescued = new Float64Array(plan.encodings.length);
+    this.rescuedCells = new Float64Array(plan.encodings.length);
     this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${plan.stream}","emitted_at":${emittedAt},"data":`);
-    const names = plan.rescuedAs.reduce((sum, name) => sum + name.length * 3, 0);
-    this.#room = this.#head.length + plan.labels.reduce((sum, { length }) => sum + length * 3, 1024) + names;
+    // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
+    const names = plan.labels.map((label, i) => 2 * label.length + Buffer.byteLength(plan.rescuedAs[i]));
+    this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
   }
 
   /** Appends the tokenizer's last row. `number` is its number, from 1, among the rows of the day with its key. */
@@ -84,11 +90,11 @@ export class RecordEncoder {
     lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
-    if (plan.key) writeKey(KEY_LABEL, key, number, lines);
+    if (plan.hasKey) writeKey(KEY_LABEL, key, number, lines);
     for (let k = 0; k < used; k += STRIDE) this.#writeCell(bytes, cells, k, lines);
     // A row that names no event is an event of its own: its key replaces the log id.
     if (key.event === undefined && plan.stream === 'event_logs') writeKey(LOG_ID_LABEL, key, number, lines);
-    if (plan.position && key.positionEnd > key.positionStart) writePosition(key, lines);
+    if (plan.hasPosition && key.positionEnd > key.positionStart) writePosition(key, lines);
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
     lines.at = Math.max(lines.at, dataStart + 1);
@@ -123,31 +129,21 @@ export class RecordEncoder {
     if (isNull(bytes, start, end)) return false;
     const column = cells[k] >> COLUMN_SHIFT;
     const { codec, zone } = this.plan.codecs[column];
-    if (codec !== undefined && this.#fits(bytes, start, end, column)) {
+    if (codec !== undefined && fits(this.#text, codec, zone, this.plan.encodings[column])) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at, zone);
     } else {
       this.#mismatches.push(k);
-      this.rescued[column]++;
+      this.rescuedCells[column]++;
       lines.append(NULL);
     }
     return true;
   }
 
-  #fits(bytes: Buffer, start: number, end: number, column: number): boolean {
-    const { codec, zone } = this.plan.codecs[column];
-    const encoding = this.plan.encodings[column];
-    if (codec === undefined) return false;
-    if (encoding === CHECKED) return cellFits(codec.type, bytes, start, end, zone);
-    if (encoding !== OFFSETS_ONLY) return true;
-    const form = classify(bytes, start, end, zone);
-    return (form & DATETIME_OFFSET) !== 0 && (form & DATETIME_BEYOND) === 0;
-  }
-
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMismatches(bytes: Buffer, cells: Int32Array, lines: Lines): void {
-    const { rescued, rescuedAs, fields } = this.plan;
+    const { hasRescued, rescuedAs, fields } = this.plan;
     const mismatches = this.#mismatches.splice(0);
-    if (rescued) {
+    if (hasRescued) {
       for (const [i, k] of mismatches.entries()) {
         lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${rescuedAs[cells[k] >> COLUMN_SHIFT]}:`));
         this.#writeText(bytes, cells, k, lines);
@@ -160,6 +156,13 @@ export class RecordEncoder {
     });
     lines.append(Buffer.from(`},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
+}
+
+function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone | undefined, encoding: number) {
+  if (encoding === CHECKED) return cellFits(type, bytes, start, end, zone);
+  if (encoding !== OFFSETS_ONLY) return true;
+  const form = classify(bytes, start, end, zone);
+  return (form & DATETIME_OFFSET) !== 0 && (form & DATETIME_BEYOND) === 0;
 }
 
 /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */

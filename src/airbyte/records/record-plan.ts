@@ -7,7 +7,7 @@ import { fitsWholly, TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/receipt.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
-import type { ConfiguredStream } from '../protocol/input.ts';
+import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** A stream of the configured catalog. */
@@ -58,9 +58,10 @@ export interface RecordPlan {
   readonly fields: readonly string[];
   /** The member of `_rescued`, as JSON: the column's own name; of equal names all but the first that of the property. */
   readonly rescuedAs: readonly string[];
-  readonly key: boolean;
-  readonly rescued: boolean;
-  readonly position: boolean;
+  /** Whether the stream has `_key`, `_rescued` and `item_position`. */
+  readonly hasKey: boolean;
+  readonly hasRescued: boolean;
+  readonly hasPosition: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
 }
@@ -71,9 +72,9 @@ export function planRecords(
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
   timezone: string | undefined,
 ): RecordPlan {
-  const named = headerColumns(header);
+  const headerNames = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
-  const names = propertyNames(stream.name, named, catalog);
+  const names = propertyNames(stream.name, headerNames, catalog);
   const sent = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
   const properties = sent.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
   const zone = zoneOf(timezone);
@@ -88,10 +89,10 @@ export function planRecords(
     })),
     labels: sent.map((name) => Buffer.from(`,${JSON.stringify(name ?? '')}:`)),
     fields: names.map((name) => JSON.stringify(name ?? '')),
-    rescuedAs: named.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
-    key: stream.name !== 'event_logs' && catalog.has(KEY),
-    rescued: Object.hasOwn(stream.properties, RESCUED),
-    position: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
+    rescuedAs: headerNames.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
+    hasKey: stream.name !== 'event_logs' && catalog.has(KEY),
+    hasRescued: Object.hasOwn(stream.properties, RESCUED),
+    hasPosition: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
     unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
   };
 }

@@ -17,7 +17,7 @@ import { EventRows, RowKey } from './row-key.ts';
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
 
-export interface RecordOptions {
+interface RecordOptions {
   readonly timezone: string | undefined;
   /** ms since 1970. */
   readonly emittedAt: number;
@@ -29,79 +29,69 @@ export interface RecordOptions {
 export interface WrittenRecords {
   readonly records: ReadonlyMap<StreamName, number>;
   /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
-  readonly rescued: ReadonlyMap<string, number>;
+  readonly rescuedCells: ReadonlyMap<string, number>;
   /** Columns that a stream would have but that its catalog lacks. */
   readonly unsent: ReadonlyMap<StreamName, readonly string[]>;
 }
 
-/** Takes whole lines in order; their bytes may be used again once it resolves. */
-export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
-
-/** Writes the records of `streams` for the files of a day; stops between two pieces when the signal aborts. */
+/**
+ * Writes the records of `streams` for the files of a day; stops between two pieces when the signal aborts. `write` takes
+ * whole lines in order; their bytes may be used again once it resolves.
+ */
 export async function writeRecords(
   day: Pick<DayDownload, 'files'>,
   streams: readonly RecordStream[],
-  write: WriteBytes,
+  write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal, idColumn = DETAIL_LOG_ID }: RecordOptions,
 ): Promise<WrittenRecords> {
   const records = new Map(streams.map(({ name }) => [name, 0]));
-  const rescued = new Map<string, number>();
+  const rescuedCells = new Map<string, number>();
   const unsent = new Map(streams.map(({ name }): [StreamName, readonly string[]] => [name, []]));
-  if (streams.length === 0) return { records, rescued, unsent };
+  if (streams.length === 0) return { records, rescuedCells, unsent };
   const rows: RowsOfDay = {
     events: streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, signal) : undefined,
-    numbers: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
+    rowsById: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
     next: 0,
   };
   const lines = new Lines();
   for (const file of day.files) {
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
-    await eachRow(file, rowWriter(file, encoders, rows, lines, idColumn), signal, () => write(lines.take()));
+    const columns = headerColumns(file.header);
+    const key = new RowKey(columns, idColumn);
+    const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
+    const writeRow: EachRow = (bytes, tokenizer) => {
+      key.read(bytes, tokenizer);
+      const number = rows.rowsById === undefined ? 1 : nextNumber(rows.rowsById, key.id.latin1);
+      const isEvent = rows.events?.chosen[rows.next++] === 1;
+      for (const encoder of encoders) {
+        if (encoder.stream === 'event_logs' && !isEvent) continue;
+        if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
+        encoder.write(bytes, tokenizer, key, number, lines);
+      }
+    };
+    await eachRow(file, writeRow, signal, () => write(lines.take()));
     for (const { stream, plan, records: count } of encoders) {
       records.set(stream, (records.get(stream) ?? 0) + count);
       unsent.set(stream, [...new Set([...(unsent.get(stream) ?? []), ...plan.unsent])]);
     }
     for (const [column, name] of file.header.entries()) {
-      const cells = Math.max(...encoders.map((encoder) => encoder.rescued[column]));
-      if (cells > 0) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+      const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));
+      if (cells > 0) rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + cells);
     }
   }
-  return { records, rescued, unsent };
+  return { records, rescuedCells, unsent };
 }
 
 /** What follows for a row from the other rows of its day. */
 interface RowsOfDay {
   readonly events: EventRows | undefined;
   /** Number of rows so far by id; undefined if every row has an id of its own. */
-  readonly numbers: Map<string, number> | undefined;
+  readonly rowsById: Map<string, number> | undefined;
   /** Index of the next row of the day. */
   next: number;
 }
 
 type EachRow = (bytes: Buffer, tokenizer: RowTokenizer) => void;
-
-/** Appends the lines of a row for each stream that has it. */
-function rowWriter(
-  { header }: SpoolFile,
-  encoders: readonly RecordEncoder[],
-  rows: RowsOfDay,
-  lines: Lines,
-  idColumn: string,
-): EachRow {
-  const columns = headerColumns(header);
-  const key = new RowKey(columns, idColumn);
-  const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
-  return (bytes, tokenizer) => {
-    key.read(bytes, tokenizer);
-    const number = rows.numbers === undefined ? 1 : nextNumber(rows.numbers, key.id.latin1);
-    const isEvent = rows.events?.chosen[rows.next++] === 1;
-    for (const encoder of encoders) {
-      if (encoder.stream === 'event_logs' && !isEvent) continue;
-      if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
-      encoder.write(bytes, tokenizer, key, number, lines);
-    }
-  };
-}
 
 /** Calls `each` for every row of a file but its header. Calls `flush` now and then, and at the end. */
 async function eachRow(

@@ -27,7 +27,7 @@ export class RowKey {
     this.#digest = new RowDigest(sources);
   }
 
-  read(b: Buffer, { cells, used }: RowTokenizer): void {
+  read(bytes: Buffer, { cells, used }: RowTokenizer): void {
     let id = -1;
     let log = -1;
     for (let k = 0; k < used; k += STRIDE) {
@@ -35,9 +35,9 @@ export class RowKey {
       if (column === this.#idColumn) id = k;
       else if (column === this.#logColumn) log = k;
     }
-    if (id >= 0) this.id.read(b, cells, id);
-    else this.id.set(Buffer.from(`hash:${this.#digest.of(b, cells, used)}`));
-    if (log >= 0) this.#log.read(b, cells, log);
+    if (id >= 0) this.id.read(bytes, cells, id);
+    else this.id.set(Buffer.from(`hash:${this.#digest.of(bytes, cells, used)}`));
+    if (log >= 0) this.#log.read(bytes, cells, log);
     this.event = log >= 0 ? this.#log : undefined;
     this.#readPosition(id >= 0 ? this.event : undefined);
   }
@@ -75,15 +75,16 @@ class RowDigest {
     this.#cellOf = new Int32Array(sources.length);
   }
 
-  of(b: Buffer, cells: Int32Array, used: number): string {
+  of(row: Buffer, cells: Int32Array, used: number): string {
     this.#cellOf.fill(-1);
     for (let k = 0; k < used; k += STRIDE) this.#cellOf[cells[k] >> COLUMN_SHIFT] = k;
     const hash = createHash('sha256');
     for (const column of this.#order) {
       const k = this.#cellOf[column];
       if (k < 0) continue;
-      this.#text.read(b, cells, k);
-      const [name, { text }] = [this.#names[column], this.#text];
+      this.#text.read(row, cells, k);
+      const { text } = this.#text;
+      const name = this.#names[column];
       hash.update(`${name.length}:`).update(name).update(`${text.length}:`).update(text);
     }
     return hash.digest('hex');

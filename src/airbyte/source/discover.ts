@@ -30,10 +30,11 @@ export const discover: DiscoverVerb = async (value, context) => {
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);
-    const asInstants = config.timezone !== undefined;
-    const streams = streamsOf(await discoverColumns(config, deps), asInstants);
+    const withSchemas = (columns: readonly TypedColumn[]) =>
+      columns.map(({ source, type }) => ({ source, schema: TYPES[type].jsonSchema(config.timezone !== undefined) }));
+    const streams = streamsOf(withSchemas(await discoverColumns(config, deps)));
     if (!config.userProfiles) return { type: 'CATALOG', catalog: { streams } };
-    const profiles = profilesStream(await profileColumns(config, service, deps), asInstants);
+    const profiles = profilesStream(withSchemas(await profileColumns(config, service, deps)));
     return { type: 'CATALOG', catalog: { streams: [...streams, profiles] } };
   } finally {
     await service.close();
@@ -90,10 +91,16 @@ const PRIMARY_KEY = {
   user_profiles: UNIFIED_ID,
 } as const satisfies Record<StreamName, string>;
 
-/** The streams of records with these columns. `asInstants`: datetimes are instants. */
-export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream[] {
+/** A column of an export, and the JSON schema of its values. */
+interface ColumnSchema {
+  readonly source: string;
+  readonly schema: object;
+}
+
+/** The streams of events with these columns. */
+export function streamsOf(columns: readonly ColumnSchema[]): AirbyteStream[] {
   return STREAM_NAMES.map((name) => ({
-    ...streamOf(name, columns, asInstants),
+    ...streamOf(name, columns),
     supported_sync_modes: ['full_refresh', 'incremental'],
     source_defined_cursor: true,
     default_cursor_field: [SERVER_DATETIME],
@@ -102,17 +109,17 @@ export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean):
 }
 
 /** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
-const profilesStream = (columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream => ({
-  ...streamOf(USER_PROFILES, columns, asInstants),
+const profilesStream = (columns: readonly ColumnSchema[]): AirbyteStream => ({
+  ...streamOf(USER_PROFILES, columns),
   supported_sync_modes: ['full_refresh'],
   is_resumable: false,
 });
 
-function streamOf(name: StreamName, columns: readonly TypedColumn[], asInstants: boolean) {
+function streamOf(name: StreamName, columns: readonly ColumnSchema[]) {
   const names = propertyNames(name, headerColumns(columns.map((column) => column.source)));
   const shown = columns.flatMap((column, i) => {
     const property = names[i];
-    return property === undefined ? [] : [[property, propertyOf(column, property, asInstants)]];
+    return property === undefined ? [] : [[property, propertyOf(column, property)]];
   });
   return {
     name,
@@ -127,14 +134,14 @@ function streamOf(name: StreamName, columns: readonly TypedColumn[], asInstants:
 }
 
 /** The schema of a property; if its name had to change, a description names the column of the export. */
-function propertyOf({ source, type }: TypedColumn, property: string, asInstants: boolean): object {
-  const schema = schemaOf(type, asInstants);
+function propertyOf({ source, schema }: ColumnSchema, property: string): object {
   if (!property.endsWith(nameWithHash('', source))) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has the same name but for upper and lower case.`;
   return { ...schema, description };
 }
 
-const schemaOf = (type: ColumnType, asInstants: boolean): object => TYPES[type].jsonSchema(asInstants);
+const TEXT = TYPES.string.jsonSchema(false);
+const WHOLE_NUMBER = TYPES.long.jsonSchema(false);
 
 function ownProperties(stream: StreamName): [string, object][] {
   const rescued: [string, object] = [
@@ -146,11 +153,9 @@ function ownProperties(stream: StreamName): [string, object][] {
     },
   ];
   if (stream === 'event_logs') return [rescued];
-  const key: [string, object] = [
-    KEY,
-    { ...schemaOf('string', false), description: 'Key of the row: its detail log id, numbered where that repeats.' },
-  ];
+  const description = 'Key of the row: its detail log id, numbered where that repeats.';
+  const key: [string, object] = [KEY, { ...TEXT, description }];
   if (stream === 'events' || stream === USER_PROFILES) return [key, rescued];
-  const position = { ...schemaOf('long', false), description: 'Position of the item in its event, as exported.' };
+  const position = { ...WHOLE_NUMBER, description: 'Position of the item in its event, as exported.' };
   return [key, rescued, [ITEM_POSITION, position]];
 }

@@ -7,7 +7,7 @@ import { stateAfter, unreadState } from '../../extract/export-state.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
 import type { ExportState, Receipt } from '../../extract/receipt.ts';
 import { type OutcomeDeps, RunOutcome } from '../../extract/run-outcome.ts';
-import type { ConfiguredStream } from '../protocol/input.ts';
+import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { type StreamDescriptor, type StreamStatus, streamState, streamStatus } from '../protocol/messages.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
 import type { StreamName } from '../records/property-names.ts';

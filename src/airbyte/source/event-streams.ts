@@ -7,8 +7,8 @@ import type { Run } from '../../extract/download/run.ts';
 import { editsOf, newExtractCounts } from '../../extract/extract-deps.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
 import { removeFiles } from '../../extract/spool.ts';
+import { type ConfiguredStream, type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
-import { type ConfiguredStream, type SavedStates, streamKey } from '../protocol/input.ts';
 import { type StreamStatus, streamStatus } from '../protocol/messages.ts';
 import { RESCUED } from '../records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
@@ -115,7 +115,7 @@ export class EventStreams {
   }
 
   /** Logs the columns that are not sent, once each, and those with cells that did not fit. */
-  #reportCells(day: Day, { unsent, rescued }: WrittenRecords, streams: readonly EventStream[]): void {
+  #reportCells(day: Day, { unsent, rescuedCells }: WrittenRecords, streams: readonly EventStream[]): void {
     const { logger } = this.#output;
     for (const [stream, names] of unsent) {
       const fresh = names.filter((name) => !this.#unsent.has(`${stream} ${name}`));
@@ -123,7 +123,7 @@ export class EventStreams {
       for (const name of fresh) this.#unsent.add(`${stream} ${name}`);
       logger.info('columns.unsent', `${stream}: not in the configured catalog and so not sent: ${fresh.join(', ')}.`);
     }
-    const cells = [...rescued].map(([name, count]) => `${name} (${count})`).join(', ');
+    const cells = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
     if (cells === '') return;
     const without = streams.filter(({ records }) => !Object.hasOwn(records.properties, RESCUED));
     const text =

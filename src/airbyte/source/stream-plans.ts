@@ -5,7 +5,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import { parseState, StateError } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
-import type { ConfiguredStream } from '../protocol/input.ts';
+import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
@@ -130,10 +130,14 @@ function stateOfJob(
 const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
-/** The plan of the downloads for several streams: each day that one of them wants is downloaded once. */
+/**
+ * The plan of the downloads for several streams: each day that one of them wants is downloaded once. A download needs of
+ * a state only how the service ends its bodies. That, and whether an export includes its `to_date`, holds for all
+ * streams, so any plan may tell it.
+ */
 export function planForAll(plans: readonly Plan[]): Plan {
   const [first] = plans;
-  const informed = plans.find((plan) => plan.toDateInclusive !== undefined);
+  const toDateInclusive = plans.find((plan) => plan.toDateInclusive !== undefined)?.toDateInclusive;
   const endDays = plans.flatMap((plan) => plan.endDayOn ?? []);
   const receipts = new Map<Day, PriorReceipt>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
@@ -147,8 +151,8 @@ export function planForAll(plans: readonly Plan[]): Plan {
     receipts,
     days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
     readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
-    toDateInclusive: informed?.toDateInclusive,
-    endDayOn: informed === undefined ? endDays.sort().at(-1) : undefined,
+    toDateInclusive,
+    endDayOn: toDateInclusive === undefined ? endDays.sort().at(-1) : undefined,
     warnings: [
       ...new Map(plans.flatMap((plan) => plan.warnings).map((warning) => [warning.message, warning])).values(),
     ],

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { source } from '../../../src/airbyte/source/connector.ts';
+import { source } from '../../../src/airbyte/source/source.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { source } from '../../../src/airbyte/source/connector.ts';
+import { source } from '../../../src/airbyte/source/source.ts';
 import { type HandClock, handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach } from 'vitest';
-import { destination } from '../../../src/airbyte/destination/connector.ts';
+import { destination } from '../../../src/airbyte/destination/destination.ts';
 import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { streamNumbers } from '../../../src/airbyte/destination/catalog.ts';
-import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/input.ts';
+import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import {
   type Answer,

@@ -13,10 +13,7 @@ const withHash = (name: string): string => nameWithHash(name, name);
 
 /** The properties of a stream in the catalog that `discover` prints for these columns. */
 function propertiesOf(stream: string, columns: readonly string[]): string[] {
-  const streams = streamsOf(
-    columns.map((source) => ({ source, type: 'string' as const })),
-    false,
-  );
+  const streams = streamsOf(columns.map((source) => ({ source, schema: {} })));
   return Object.keys(streams.find(({ name }) => name === stream)?.json_schema.properties ?? {});
 }
 

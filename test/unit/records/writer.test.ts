@@ -70,7 +70,7 @@ describe('a record', () => {
       _rescued: { type: 'object' },
     };
     const csv = `${KEYS},o,t,l,any,list\nx,x,"{""a"":1}",03:04,"[{}]",7,"[""a""]"\ny,y,null,,,,\n`;
-    const { text, rescued } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
+    const { text, rescuedCells } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
     const [first, second] = text.split('\n').map((line) => JSON.parse(line || '{}').record);
     expect(first.data).toEqual({
       o: null,
@@ -82,7 +82,7 @@ describe('a record', () => {
     });
     expect(first.meta.changes).toHaveLength(3);
     expect(second.data).toEqual({});
-    expect(rescued.get('o')).toBe(1);
+    expect(rescuedCells.get('o')).toBe(1);
   });
 
   it('holds any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
@@ -126,7 +126,7 @@ describe('a cell that does not fit', () => {
   const csv = `${KEYS},df_items_n,a,b\nx,x,5x,"say ""no""",2\ny,y,,3,\n`;
 
   it('is null, in _rescued by its column, and named in meta', async () => {
-    const { lines, rescued } = await fixture.write(
+    const { lines, rescuedCells } = await fixture.write(
       csv,
       events({ _key: 'string', df_items_n: 'long', a: 'long', b: 'long', _rescued: 'object' }),
     );
@@ -145,7 +145,7 @@ describe('a cell that does not fit', () => {
       ],
     });
     expect(lines[1].record).not.toHaveProperty('meta');
-    expect(rescued).toEqual(
+    expect(rescuedCells).toEqual(
       new Map([
         ['df_items_n', 1],
         ['a', 1],
@@ -154,7 +154,7 @@ describe('a cell that does not fit', () => {
   });
 
   it('is not in _rescued unless that is configured, and counts once for all streams', async () => {
-    const { lines, rescued } = await fixture.write(csv, [
+    const { lines, rescuedCells } = await fixture.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
     ]);
@@ -164,15 +164,15 @@ describe('a cell that does not fit', () => {
       data: { n: null, _rescued: { df_items_n: '5x' } },
       meta: { changes: [{ field: 'n' }] },
     });
-    expect(rescued).toEqual(new Map([['df_items_n', 1]]));
+    expect(rescuedCells).toEqual(new Map([['df_items_n', 1]]));
   });
 
   it('counts once also in a long file', async () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
-    const { rescued } = await fixture.write(text, events({ a: 'long' }));
-    expect(rescued).toEqual(new Map([['a', 2]]));
+    const { rescuedCells } = await fixture.write(text, events({ a: 'long' }));
+    expect(rescuedCells).toEqual(new Map([['a', 2]]));
   });
 });
 

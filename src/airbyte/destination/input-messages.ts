@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
-import { textIn } from '../protocol/input.ts';
+import { textIn } from '../protocol/catalog-and-states.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
 
 /** The messages that a destination reads from a platform; others are skipped. */

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { parseConfiguredCatalog, parseSavedStates, streamKey } from '../../../src/airbyte/protocol/input.ts';
+import {
+  parseConfiguredCatalog,
+  parseSavedStates,
+  streamKey,
+} from '../../../src/airbyte/protocol/catalog-and-states.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
   type: 'STREAM',
