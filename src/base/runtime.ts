@@ -8,10 +8,14 @@ export type Random = () => number;
 export const systemRandom: Random = () => Math.random();
 
 /** What work needs of the process that runs it, or of a test in its place. */
-export interface Runtime {
+export interface RunIo {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly env: Env;
   readonly signal: AbortSignal;
+}
+
+/** As RunIo, for work that also reads the environment. */
+export interface Runtime extends RunIo {
+  readonly env: Env;
 }

@@ -5,7 +5,7 @@
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import { codesOf, type DeletionReport, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings, type Remembered } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
@@ -23,7 +23,7 @@ interface ErasureSettings extends LedgerSettings, RateLimits {
 
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
-  readonly io: Omit<Runtime, 'env'>;
+  readonly io: RunIo;
   /** Fills the list with the whole input. */
   readonly read: (list: DeletionList) => Promise<void>;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */

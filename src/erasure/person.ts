@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
 import { placeName } from './place.ts';
@@ -10,7 +10,7 @@ export interface PersonOptions {
   readonly ways: Ways;
   /** Undefined: nothing is kept. */
   readonly ledger: LedgerSettings | undefined;
-  readonly io: Omit<Runtime, 'env'>;
+  readonly io: RunIo;
   write(line: string): Promise<void>;
 }
 

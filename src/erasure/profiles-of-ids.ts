@@ -1,6 +1,6 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
@@ -43,7 +43,7 @@ const REMEDY =
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ProfileService,
-  io: Omit<Runtime, 'env'>,
+  io: RunIo,
 ): Promise<ProfilesOfIds | string> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);

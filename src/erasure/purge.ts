@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
@@ -69,12 +69,7 @@ export class Purge {
    * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
    * Throws UserError for what the execution would stumble over.
    */
-  static async plan(
-    request: PurgeRequest,
-    ids: readonly ListedId[],
-    service: ServiceName,
-    io: Omit<Runtime, 'env'>,
-  ): Promise<Purge> {
+  static async plan(request: PurgeRequest, ids: readonly ListedId[], service: ServiceName, io: RunIo): Promise<Purge> {
     const { ways, suppression, isSuppressed } = request;
     await tryToSuppress(suppression);
     const list = suppressionToAppend(suppression);

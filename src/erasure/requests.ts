@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Decision, ListedId } from './list.ts';
@@ -33,7 +33,7 @@ export const newCounts = () => ({
 /** Sends one deletion, without any retry or pacing; never throws for what the service or the network did. */
 export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile' | 'hasDeleted'>;
 
-export interface RequestOptions extends Omit<Runtime, 'env'> {
+export interface RequestOptions extends RunIo {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;

@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
-import type { Runtime } from '../base/runtime.ts';
+import type { RunIo } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { joinPeople, type PeopleFound, type PeopleOfIds, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
@@ -61,11 +61,7 @@ const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): 
   profiles === undefined && mapping === undefined;
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(
-  listed: readonly ListedId[],
-  ways: Ways,
-  io: Omit<Runtime, 'env'>,
-): Promise<PeopleOfList> {
+export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<PeopleOfList> {
   const { hashKey, column } = ways;
   const ids = new Set(listed.map(({ id }) => id));
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);

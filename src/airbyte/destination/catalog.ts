@@ -2,23 +2,21 @@ import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
-import type { StreamDescriptor } from '../protocol/messages.ts';
-
-/** The number of a stream in the configured catalog; undefined for a stream that it lacks. */
-export type StreamNumbers = (stream: StreamDescriptor) => number | undefined;
 
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
-/** Checks the whole configured catalog; throws one config failure that lists every problem, by stream. */
-export function streamNumbers(catalog: ConfiguredCatalog, scope: Scope): StreamNumbers {
+/**
+ * The number of each stream of the configured catalog, by its `streamKey`. Throws one config failure that lists every
+ * problem of every stream.
+ */
+export function streamNumbers(catalog: ConfiguredCatalog, scope: Scope): ReadonlyMap<string, number> {
   const problems = catalog.streams.flatMap((stream) =>
     problemsOf(stream, scope).map((problem) => `stream ${stream.name}: ${problem}`),
   );
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
-  const numbers = new Map(catalog.streams.map(({ descriptor }, number) => [streamKey(descriptor), number]));
-  return (stream) => numbers.get(streamKey(stream));
+  return new Map(catalog.streams.map(({ descriptor }, number) => [streamKey(descriptor), number]));
 }
 
 const problemsOf = (stream: ConfiguredStream, scope: Scope): string[] => [
@@ -41,20 +39,21 @@ function schemaProblems({ name, jsonSchema }: ConfiguredStream, scope: Scope): s
   const properties = isObject(jsonSchema.properties) ? jsonSchema.properties : {};
   const names = Object.keys(properties);
   if (!names.includes(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
-  const out: string[] = [];
-  if (!isText(properties[idField])) out.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
+  const problems: string[] = [];
+  if (!isText(properties[idField]))
+    problems.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
   if (timeField !== undefined && !names.includes(timeField)) {
-    out.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
+    problems.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
   }
   const more = names.filter((property) => property !== idField && property !== timeField && !property.startsWith('_'));
   if (more.length > 0 && !streams.includes(name)) {
     const shown = more.slice(0, 5).map((property) => JSON.stringify(property));
-    out.push(
+    problems.push(
       `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of ` +
         'customers would: select the ID alone, or name the stream in "streams"',
     );
   }
-  return out;
+  return problems;
 }
 
 function isText(schema: unknown): boolean {

@@ -22,7 +22,7 @@ export const check: CheckVerb = async (value, context) => {
 };
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
-export async function checkHost(
+async function checkHost(
   baseUrl: string,
   { env, clock, signal }: Pick<VerbContext, 'env' | 'clock' | 'signal'>,
 ): Promise<void> {

@@ -26,7 +26,7 @@ const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE',
  */
 export async function* readMessages(
   input: AsyncIterable<Uint8Array | string>,
-  onUnknown: (line: number) => void = () => {},
+  onUnknown: (line: number) => void,
 ): AsyncGenerator<InputMessage[]> {
   let line = 0;
   for await (const lines of linesOf(input)) {
@@ -41,13 +41,13 @@ export async function* readMessages(
 }
 
 function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): InputMessage | undefined {
-  if (!isUtf8(bytes)) throw noMessage(line, 'is not valid UTF-8');
+  if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
   const text = bytes.toString();
   if (text.trim() === '') return undefined;
   const value = jsonOf(text);
-  if (value === undefined) throw noMessage(line, 'is not JSON');
+  if (value === undefined) throw unusableLine(line, 'is not JSON');
   if (!isObject(value) || typeof value.type !== 'string')
-    throw noMessage(line, 'is no message of the Airbyte protocol');
+    throw unusableLine(line, 'is no message of the Airbyte protocol');
   if (value.type === 'RECORD') return recordMessage(value.record, line);
   if (value.type === 'STATE') return stateMessage(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);
@@ -55,25 +55,25 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
 }
 
 function recordMessage(record: unknown, line: number): InputMessage {
-  if (!isObject(record) || !isObject(record.data)) throw noMessage(line, 'is a RECORD without data');
+  if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
   const name = textIn(record.stream);
-  if (name === undefined) throw noMessage(line, 'is a RECORD without a stream');
+  if (name === undefined) throw unusableLine(line, 'is a RECORD without a stream');
   return { kind: 'record', line, stream: { name, namespace: textIn(record.namespace) || null }, data: record.data };
 }
 
 function stateMessage(state: unknown, text: string, line: number): InputMessage {
   const raw = memberText(text, 'state');
   if (!isObject(state) || raw === undefined || Object.keys(state).length === 0) {
-    throw noMessage(line, 'is a STATE without content');
+    throw unusableLine(line, 'is a STATE without content');
   }
   const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
   if (!isObject(descriptor)) return { kind: 'state', line, stream: undefined, text: raw };
   const name = textIn(descriptor.name);
-  if (name === undefined) throw noMessage(line, 'is a STATE of a stream without a name');
+  if (name === undefined) throw unusableLine(line, 'is a STATE of a stream without a name');
   return { kind: 'state', line, stream: { name, namespace: textIn(descriptor.namespace) || null }, text: raw };
 }
 
-const noMessage = (line: number, why: string) =>
+const unusableLine = (line: number, why: string) =>
   internalError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
     where: { row: line },
   });

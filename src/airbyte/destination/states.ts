@@ -5,27 +5,25 @@ import type { StateStats } from '../protocol/messages.ts';
 export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
 
 interface QueuedState {
-  /** Index of its stream; undefined for a state of all streams. */
-  readonly stream: number | undefined;
+  /** Undefined for a state of all streams. */
+  readonly streamNumber: number | undefined;
   readonly text: string;
 }
 
 interface QueuedRow {
-  readonly stream: number;
+  readonly streamNumber: number;
   /** Undefined for a row that was refused. */
   readonly listed: ListedId | undefined;
 }
 
 /**
- * The rows of a sync and the states between them, in order. Each state is emitted once every row before it is decided,
- * but none before `open`: as long as all ids are rejected, the field may be wrong, and the rows must come again. Memory:
- * some 50 bytes a row, and the texts of the states.
+ * The rows of a sync and the states between them, in order. A state may be emitted once every row before it is decided.
+ * Memory: some 50 bytes a row, and the texts of the states.
  */
 export class StateQueue {
   readonly #emit: EmitState;
   readonly #steps: (QueuedRow | QueuedState)[] = [];
   #at = 0;
-  #isOpen = false;
   /** Counts of the rows before `#at` that no state has reported yet, by stream. */
   readonly #unreported = new Map<number, { recordCount: number; rejectedRecordCount: number }>();
   #emitting: Promise<void> = Promise.resolve();
@@ -34,36 +32,30 @@ export class StateQueue {
     this.#emit = emit;
   }
 
-  addRow(stream: number, listed: ListedId | undefined): void {
-    this.#steps.push({ stream, listed });
+  addRow(streamNumber: number, listed: ListedId | undefined): void {
+    this.#steps.push({ streamNumber, listed });
   }
 
-  addState(stream: number | undefined, text: string): void {
-    this.#steps.push({ stream, text });
-  }
-
-  /** Lets states out from now on. */
-  open(): void {
-    this.#isOpen = true;
-    this.advance();
+  addState(streamNumber: number | undefined, text: string): void {
+    this.#steps.push({ streamNumber, text });
   }
 
   /** Emits the states before which every row is decided. */
-  advance(): void {
-    for (; this.#isOpen && this.#at < this.#steps.length; this.#at++) {
+  release(): void {
+    for (; this.#at < this.#steps.length; this.#at++) {
       const step = this.#steps[this.#at];
       if ('text' in step) {
         this.#emitState(step);
         // The memory of its text is freed.
-        this.#steps[this.#at] = { stream: undefined, text: '' };
+        this.#steps[this.#at] = { streamNumber: undefined, text: '' };
         continue;
       }
-      const { stream, listed } = step;
+      const { streamNumber, listed } = step;
       const decision = listed === undefined || listed.isWithdrawn ? 'rejected' : listed.decision;
       if (decision === undefined || decision === 'undecided') return;
-      const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
+      const counts = this.#unreported.get(streamNumber) ?? { recordCount: 0, rejectedRecordCount: 0 };
       counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;
-      this.#unreported.set(stream, counts);
+      this.#unreported.set(streamNumber, counts);
     }
   }
 
@@ -75,13 +67,13 @@ export class StateQueue {
     }
   }
 
-  #emitState({ stream, text }: QueuedState): void {
+  #emitState({ streamNumber, text }: QueuedState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const name of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
-      const counts = this.#unreported.get(name);
+    for (const number of streamNumber === undefined ? [...this.#unreported.keys()] : [streamNumber]) {
+      const counts = this.#unreported.get(number);
       stats.recordCount += counts?.recordCount ?? 0;
       stats.rejectedRecordCount += counts?.rejectedRecordCount ?? 0;
-      this.#unreported.delete(name);
+      this.#unreported.delete(number);
     }
     this.#emitting = this.#emitting.then(() => this.#emit(text, stats));
     // `emitted` rejects all the same; this only keeps the rejection from being called unhandled.

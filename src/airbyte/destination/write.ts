@@ -1,5 +1,5 @@
 import { formatDuration } from '../../base/durations.ts';
-import { configError, EXIT } from '../../base/errors.ts';
+import { configError, EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
@@ -7,9 +7,10 @@ import { runErasure } from '../../erasure/case.ts';
 import { type DeletionReport, reportLines } from '../../erasure/erasure-report.ts';
 import type { DeletionList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
+import { streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
 import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
-import { type StreamNumbers, streamNumbers } from './catalog.ts';
+import { streamNumbers } from './catalog.ts';
 import { type InputMessage, readMessages } from './input-messages.ts';
 import { StateQueue } from './states.ts';
 
@@ -28,7 +29,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   }
   const config = openConfig(parsed, context);
-  const streams = streamNumbers(catalog, config);
+  const numbers = streamNumbers(catalog, config);
   const states = new StateQueue((text, stats) => writer.writeLine(stateLine(text, stats)));
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
@@ -39,22 +40,24 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) =>
         readInput(input, context, (message) => {
-          const stream = message.stream && numberOf(streams, message.stream, message.line);
-          if (message.kind === 'state') states.addState(stream, message.text);
-          else if (stream !== undefined) states.addRow(stream, addRow(message, list, config));
+          const number = message.stream && numberOf(message.stream, numbers, message.line);
+          if (message.kind === 'state') states.addState(number, message.text);
+          else if (number !== undefined) states.addRow(number, addRow(message, list, config));
         }),
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided() {
-        if (deleter.hasDeleted) states.open();
+        // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
+        if (deleter.hasDeleted) states.release();
       },
     });
-    const isRefused = report.mode === 'plan';
-    if (!config.dryRun && !isRefused && (failure === undefined || failure.exitCode !== EXIT.usage)) states.open();
-    await states.emitted();
-    if (isRefused) for (const warning of report.warnings) logger.warn('erase.plan', warning);
-    for (const line of isRefused && !config.dryRun ? [] : reportLines(report)) logger.info('erase.report', line);
-    if (config.dryRun) endDryRun(report, failure?.exitCode === EXIT.guard ? undefined : failure, context);
-    else if (failure !== undefined) throw failure;
+    if (config.dryRun) return endDryRun(report, failure, context);
+    if (report.mode === 'executed') {
+      // After a wrong token, service or field the rows must come again.
+      if (failure?.exitCode !== EXIT.usage) states.release();
+      await states.emitted();
+      for (const line of reportLines(report)) logger.info('erase.report', line);
+    } else logWarnings(report, context);
+    if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
   }
@@ -88,28 +91,35 @@ function addRow({ data, line: row }: RecordMessage, list: DeletionList, config: 
   return list.add({ row, id, requestedAt: field === undefined ? undefined : ownValue(data, field) });
 }
 
-function numberOf(streams: StreamNumbers, named: StreamDescriptor, line: number): number {
-  const number = streams(named);
+function numberOf(stream: StreamDescriptor, numbers: ReadonlyMap<string, number>, line: number): number {
+  const number = numbers.get(streamKey(stream));
   if (number !== undefined) return number;
   throw configError(
-    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(named.name)}, which the connection does not have.`,
+    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(stream.name)}, which the connection does not have.`,
     { where: { row: line } },
   );
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, { logger }: VerbContext): void {
-  for (const warning of plan.warnings) logger.warn('erase.plan', warning);
+function logWarnings({ warnings }: DeletionReport, { logger }: VerbContext): void {
+  for (const warning of warnings) logger.warn('erase.plan', warning);
+}
+
+function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, context: VerbContext): void {
+  logWarnings(plan, context);
   const { to_request: count } = plan;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
-  logger.info('erase.begin', text);
+  context.logger.info('erase.begin', text);
 }
 
 /** A guard does not fail a dry run, which is there to show it. */
-function endDryRun(report: DeletionReport, failure: Error | undefined, { logger }: VerbContext): void {
-  if (failure !== undefined) throw failure;
+function endDryRun(report: DeletionReport, failure: UserError | undefined, context: VerbContext): void {
+  const { logger } = context;
+  logWarnings(report, context);
+  for (const line of reportLines(report)) logger.info('erase.report', line);
+  if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   if (report.guard !== null) {
     logger.warn('erase.guard', `A real run would stop before its first deletion: ${report.guard}`);
   }

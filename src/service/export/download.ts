@@ -3,7 +3,7 @@ import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
-import type { Runtime } from '../../base/runtime.ts';
+import type { RunIo, Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type ExportAnswer, type ExportRefusal, UnreadableBody } from './protocol.ts';
@@ -29,7 +29,7 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly output: Output;
 }
 
-export interface Download<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
+export interface Download<Output extends CheckedOutput> extends RunIo {
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
   /** Sends the request once. */
