@@ -36,6 +36,8 @@ export interface ErrorDetails {
   readonly where?: Coordinates;
   readonly exitCode?: ExitCode;
   readonly cause?: unknown;
+  /** The message for who has a platform and no command line, where `message` names a command or an option. */
+  readonly platformMessage?: string;
 }
 
 /** Every expected failure: `message` is one sentence for the user with what is wrong, where, and what to do. */
@@ -45,6 +47,7 @@ export class UserError extends Error {
   readonly internal: string;
   readonly where: Coordinates;
   readonly exitCode: ExitCode;
+  readonly platformMessage: string;
 
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -52,12 +55,15 @@ export class UserError extends Error {
     this.internal = details.internal ?? message;
     this.where = details.where ?? {};
     this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
+    this.platformMessage = details.platformMessage ?? message;
   }
 
   /** The same failure, which is its cause, with another message, or with further coordinates. */
-  with({ message = this.message, where }: { readonly message?: string; readonly where?: Coordinates }): UserError {
+  with({ message, where }: { readonly message?: string; readonly where?: Coordinates }): UserError {
     const { kind, internal, exitCode } = this;
-    return new UserError(kind, message, { internal, exitCode, where: { ...this.where, ...where }, cause: this });
+    const platformMessage = message ?? this.platformMessage;
+    const details = { internal, exitCode, platformMessage, where: { ...this.where, ...where }, cause: this };
+    return new UserError(kind, message ?? this.message, details);
   }
 }
 

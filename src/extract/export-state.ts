@@ -62,17 +62,15 @@ export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<
 /** Why a stored state cannot be used; the Airbyte source handles `filters` and `future` itself. */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
 
-/** A stored state that this run must not use: exit 2. Only the command line shows `advice`. */
+/** A stored state that this run must not use: exit 2. `advice` is for the command line. */
 export class StateError extends UserError {
   override readonly name = 'StateError';
   readonly problem: StateProblem;
-  /** The message without the advice and without a full stop. */
-  readonly statement: string;
 
   constructor(problem: StateProblem, statement: string, advice: string) {
-    super('config', `${statement}: ${advice}.`);
+    const platformMessage = `${statement}. Clear the stream's data, or its state, in the platform to start anew.`;
+    super('config', `${statement}: ${advice}.`, { platformMessage });
     this.problem = problem;
-    this.statement = statement;
   }
 }
 

@@ -191,9 +191,14 @@ export class RunOutcome {
 /** The failure for lost days (exit 4). */
 function gapError(days: readonly Day[], isNamed: boolean): UserError {
   const what = `${plainCount(days.length, 'day')} can no longer be exported`;
-  const message = isNamed
-    ? `${what}: ${nameDays(days)}. Name later days with --from and --to.`
-    : `${what} and would be lost: ${nameDays(days)}. Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
-      'Or set on_gap to warn to record the gap and go on.';
-  return configError(message, { exitCode: EXIT.lost });
+  const { lost: exitCode } = EXIT;
+  if (isNamed) return configError(`${what}: ${nameDays(days)}. Name later days with --from and --to.`, { exitCode });
+  const isLost = `${what} and would be lost: ${nameDays(days)}.`;
+  const message =
+    `${isLost} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
+    'Or set on_gap to warn to record the gap and go on.';
+  return configError(message, {
+    exitCode,
+    platformMessage: `${isLost} Set on_gap to warn to record the gap and go on.`,
+  });
 }

@@ -125,7 +125,7 @@ async function checked(connector: Connector, path: string, context: VerbContext)
     return { status: 'SUCCEEDED', message: mask(message) } as const;
   } catch (error) {
     if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
-    return { status: 'FAILED', message: mask(error.message) } as const;
+    return { status: 'FAILED', message: mask(error.platformMessage) } as const;
   }
 }
 

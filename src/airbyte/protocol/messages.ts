@@ -130,7 +130,7 @@ export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string)
   const stack = stackOf(thrown);
   const stream = isExpected ? failure.where.stream : undefined;
   const error = {
-    message: mask(isExpected ? failure.message : UNEXPECTED),
+    message: mask(isExpected ? failure.platformMessage : UNEXPECTED),
     internal_message: mask(isExpected ? internalOf(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
     failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,

@@ -24,7 +24,7 @@ export class StreamFailures {
     if (first === undefined) return;
     if (!(first.error instanceof UserError)) throw first.error;
     const names = this.#failures.map(({ stream }) => stream).join(', ');
-    const text = `${this.#failures.length} of ${count} streams could not be read to the end (${names}): ${first.error.message}`;
+    const text = `${this.#failures.length} of ${count} streams could not be read to the end (${names}): ${first.error.platformMessage}`;
     throw first.error.with({ message: text });
   }
 }

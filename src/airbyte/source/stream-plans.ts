@@ -69,11 +69,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
     if (!(error instanceof StateError)) throw error;
     if (error.problem === 'filters') return startAgain(name, error, input);
     if (error.problem === 'future') return readNothing(name, state, input);
-    // The advice of the command line names options that a platform does not have.
-    throw configError(`${error.statement}. Clear the stream's data, or its state, in the platform to start anew.`, {
-      internal: error.internal,
-      cause: error,
-    });
+    throw error;
   }
 }
 

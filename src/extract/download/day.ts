@@ -9,7 +9,7 @@ import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../plan/calendar.ts';
 import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
-import { fetchParts } from './parts.ts';
+import { fetchParts, withoutDay } from './parts.ts';
 import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
 
 /** What became of one day of a plan. */
@@ -214,5 +214,6 @@ function refusalError(day: Day, { kind, code, message, where, emptyAs }: ExportR
 /** The failure of a body that no other download mends. */
 function unreadableError(day: Day, { code, message }: ExportRefusal): UserError {
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
-  return configError(`${day}: ${message} ${advice}`, { where: { day }, internal: code });
+  const platformMessage = `${day}: ${message} Ask the provider to mend the export. ${withoutDay(day)}`;
+  return configError(`${day}: ${message} ${advice}`, { where: { day }, internal: code, platformMessage });
 }

@@ -1,4 +1,4 @@
-import type { Day } from '../../base/days.ts';
+import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
 import type { CheckedFile } from '../receipt.ts';
@@ -67,9 +67,13 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
 }
 
 function tooLarge(day: Day, which: string, { message }: ExportRefusal): UserError {
+  const problem = `The events ${which} of ${day} cannot be exported by themselves (${message}): nothing of the day was stored.`;
   return transientError(
-    `The events ${which} of ${day} cannot be exported by themselves (${message}): nothing of the day was stored. Run again later; ` +
-      `if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
-    { where: { day } },
+    `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
+    { where: { day }, platformMessage: `${problem} Run again later. ${withoutDay(day)}` },
   );
 }
+
+/** The advice to who has a platform, where no file of a day can be loaded. */
+export const withoutDay = (day: Day): string =>
+  `To go on without the day, set start_date to ${addDays(day, 1)}, and clear the stream's state in the platform.`;

@@ -29,6 +29,21 @@ describe('a read that fails', () => {
     expect(fixture.requested(before)).toEqual(['2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
+  it('says of an unreadable day what helps in a platform, which has no command to load a file', async () => {
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog({}, ['events']);
+    const body = { status: 200, body: 'x', content_type: 'text/csv;charset=UTF-16' };
+    fixture.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-17' }, ...body }] });
+    const output = await fixture.read(catalog);
+    expect(output.errors()).toHaveLength(2);
+    for (const { message } of output.errors()) {
+      expect(message).toContain('set start_date to 2026-01-18, and clear');
+      expect(message).not.toContain('load …');
+    }
+    const later = await fixture.read(catalog, undefined, { start_date: '2026-01-18' });
+    expect([later.code, later.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
+  });
+
   it('never fails for today: the next sync reads it', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({}, ['events']);
@@ -99,7 +114,7 @@ describe('a read that fails', () => {
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({
       failure_type: 'config_error',
-      message: expect.stringMatching(/2026-01-15 to 2026-01-16.*on_gap/),
+      message: expect.stringMatching(/2026-01-15 to 2026-01-16\. Set on_gap/),
     });
     // No day after the lost ones is read, after which they would be noticed.
     const all = await fixture.read(catalog, saved, { history_days: 3, end_date: '2026-01-16' });
