@@ -10,7 +10,7 @@ const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
 
 /**
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion
- * endpoint, not even an empty one, so the token is not checked: only a deletion can do that.
+ * endpoint, not even an empty one. So the token is not checked: only a deletion can do that.
  */
 export const check: CheckVerb = async (value, context) => {
   const config = openConfig(parseDestinationConfig(value, context.env), context);

@@ -2,7 +2,7 @@ import type { ListedId } from '../../erasure/list.ts';
 import type { StateStats } from '../protocol/messages.ts';
 
 /** Writes a state to the platform: the state's text, and the counts of its rows. */
-export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
+type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
 
 interface QueuedState {
   /** Undefined for a state of all streams. */
@@ -59,12 +59,9 @@ export class StateQueue {
     }
   }
 
-  /** Resolves when every state that may be emitted has been; rejects when one could not. */
-  async emitted(): Promise<void> {
-    for (let seen: Promise<void> | undefined; seen !== this.#emitting; ) {
-      seen = this.#emitting;
-      await seen;
-    }
+  /** Resolves when every released state has been emitted; rejects when one could not. */
+  emitted(): Promise<void> {
+    return this.#emitting;
   }
 
   #emitState({ streamNumber, text }: QueuedState): void {

@@ -18,7 +18,7 @@ import { StateQueue } from './states.ts';
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
 /**
- * The verb `write` of the Airbyte destination: erases the people of the rows, and echoes each state once its rows are
+ * The verb `write` of the Airbyte destination: erases the people of the rows. Echoes each state once its rows are
  * decided. A dry run echoes none.
  */
 export const write: WriteVerb = async (value, catalog, input, context) => {

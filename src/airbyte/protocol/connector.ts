@@ -1,5 +1,5 @@
-// This folder: the Airbyte protocol, shared by both connectors: command line, messages, the one writer of stdout, the
-// life of a process.
+// This folder: the Airbyte protocol, which both connectors share. `entrypoint.ts` is the command line and the life of a
+// process, `catalog-and-states.ts` the files that it gets. `messages.ts` has what `writer.ts` writes to stdout.
 
 import type { Runtime } from '../../base/runtime.ts';
 import type { Redactor, Secret } from '../../base/secrets.ts';

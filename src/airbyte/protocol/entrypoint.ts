@@ -13,9 +13,7 @@ import type { Connector, Verb, VerbContext } from './connector.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
-/**
- * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
- */
+/** Time (ms) that work may take to close after an error that nobody caught. Its requests get a second less. */
 const CLOSING_MS = 4_000;
 
 export interface ConnectorIo extends Omit<Runtime, 'logger'> {
@@ -138,7 +136,7 @@ function readConfig(path: string, redactor: Redactor): unknown {
   return config;
 }
 
-/** Ends as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
+/** Ends as the work does. After an abort the work has a moment to close what it opened; then it is given up. */
 async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
   const givenUp = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));

@@ -14,7 +14,7 @@ export const isStreamName = (name: string): name is EventStreamName => STREAM_NA
 export const KEY = '_key';
 export const RESCUED = '_rescued';
 
-/** How a stream shows each group of columns: not at all, as it is, or an item column without its prefix. */
+/** How a stream shows each group of columns. Whole: as it is. Bare: an item column without its prefix. */
 const SHOWN = {
   events: eachGroup('whole'),
   user_profiles: eachGroup('whole'),

@@ -16,7 +16,7 @@ import type { RowKey } from './row-key.ts';
  */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 2 * 6;
-/** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash as key. */
+/** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
 
 const KEY_LABEL = Buffer.from(',"_key":');

@@ -46,7 +46,7 @@ export const CHECKED = 4;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 5;
 
-/** How the rows of one file become records of one stream; arrays have an entry for each column of the header. */
+/** How the rows of one file become records of one stream. Arrays have an entry for each column of the header. */
 export interface RecordPlan {
   readonly stream: StreamName;
   readonly encodings: Uint8Array;
@@ -56,7 +56,7 @@ export interface RecordPlan {
   readonly labels: readonly Uint8Array[];
   /** The name of the property, as JSON. */
   readonly fields: readonly string[];
-  /** The member of `_rescued`, as JSON: the column's own name; of equal names all but the first that of the property. */
+  /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
   readonly rescuedAs: readonly string[];
   /** Whether the stream has `_key`, `_rescued` and `item_position`. */
   readonly hasKey: boolean;
@@ -108,7 +108,7 @@ function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZon
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */
 interface PropertyType {
-  /** The column type; undefined for a property that no cell can have, such as an object or a time of day. */
+  /** The column type. Undefined: no cell can have the property, such as an object or a time of day. */
   readonly type: ColumnType | undefined;
   readonly asInstants: boolean;
 }

@@ -44,8 +44,8 @@ export const discover: DiscoverVerb = async (value, context) => {
 const IDS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
 
 /**
- * The columns of the export of profiles, with the types of all cells; the ids alone if it takes longer than two minutes,
- * or fails.
+ * The columns of the export of profiles, with the types of all cells. If the export fails, or takes longer than two
+ * minutes, the ids alone.
  */
 async function profileColumns(
   { columnTypes }: SourceConfig,

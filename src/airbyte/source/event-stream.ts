@@ -14,7 +14,7 @@ import type { StreamName } from '../records/property-names.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './stream-plans.ts';
 
-/** Number of days of which a state keeps the row counts: what is usual for a weekday follows from four weeks. */
+/** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
 /** Where streams write, and what they count. */
@@ -62,7 +62,7 @@ export class EventStream {
     return !this.isFinished && this.#days.has(day);
   }
 
-  /** Takes the result of a day; returns true if its records are to be written. Throws a UserError that ends the stream. */
+  /** Takes the result of a day; true if its records are to be written. Throws a UserError that ends the stream. */
   take(result: DayResult, run: Run): boolean {
     const isRead = result.kind === 'loaded' || result.kind === 'empty';
     if (isRead && this.plan.appends) this.#requireEndDay(run);

@@ -13,8 +13,8 @@ import { withService } from './heartbeat.ts';
 import type { StreamFailures } from './stream-failures.ts';
 
 /**
- * Reads the stream of profiles by one export: always all of them, also for a client such as PyAirbyte, which asks every
- * stream for increments. A failure is added to `failures`. Throws for a stop, and for defects.
+ * Reads all profiles by one export. So it does for a client that asks every stream for increments, such as PyAirbyte.
+ * A failure is added to `failures`. Throws for a stop, and for defects.
  */
 export async function readProfiles(
   stream: ConfiguredStream,

@@ -45,7 +45,7 @@ async function readDays(plan: Plan, streams: EventStreams, config: SourceConfig,
       }
     });
   } catch (error) {
-    // A failure that ends the run ends all streams that still want a day; a stop, or a closed stdout, every stream.
+    // A failure is reported for each stream that still wants a day. A stop, or a closed stdout, only ends them.
     if (!context.signal.aborted && error instanceof UserError) return await streams.fail(streams.unfinished, error);
     for (const stream of streams.unfinished) await stream.end('INCOMPLETE').catch(() => {});
     throw error;

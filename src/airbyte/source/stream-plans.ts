@@ -122,7 +122,7 @@ function stateOfJob(
   }
 }
 
-/** What a state keeps of the days that were read; the schema of the state has checked it where the state is used. */
+/** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
 const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
