@@ -146,17 +146,17 @@ export class Purge {
   /** Finds the people of a place, and does all that their removal does but its last step. */
   async #preview(place: CasePlace, service: string): Promise<void> {
     const { target, path } = place.stored;
-    const people = await target.people();
-    const { found, foreign } = await people.previewPurge(path, this.#query(), this.#request.ways.options);
-    place.found = found;
+    const { ways } = this.#request;
+    const { people, foreign } = await (await target.people()).previewPurge(path, this.#query(), ways.options);
+    place.found = people;
     place.foreign = foreign;
-    if (found.service !== undefined && found.service !== service) {
+    if (people.service !== undefined && people.service !== service) {
       throw configError(
         `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
     this.#requireList(place);
-    for (const warning of found.warnings) this.#warnings.add(warning);
+    for (const warning of people.warnings) this.#warnings.add(warning);
     if (foreign.length === 0) return;
     const more = foreign.length > MAX_NAMED ? ' and more' : '';
     this.#warnings.add(
@@ -170,22 +170,21 @@ export class Purge {
     const { target, path } = place.stored;
     let listed = 0;
     // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
-    const onFound = async (found: PeopleFound) => {
-      place.found = found;
-      const problem = this.#problemWith(found.unifiedIds);
+    const onFound = async (people: PeopleFound) => {
+      place.found = people;
+      const problem = this.#problemWith(people.unifiedIds);
       if (problem !== undefined) {
         throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       }
       this.#requireList(place);
       await ledger.writeAll(place.purgeLines(this.#ids, ledger));
-      this.#list = await suppress(suppression, found.unifiedIds, ways.options);
+      this.#list = await suppress(suppression, people.unifiedIds, ways.options);
       listed = this.#list.length;
       return listed;
     };
-    const people = await target.people();
-    place.result = await people.purge(path, this.#query(), { ...ways.options, onFound });
-    const { found, rowsRemoved: rows, unreached, inUse = [] } = place.result;
-    place.found = found;
+    place.result = await (await target.people()).purge(path, this.#query(), { ...ways.options, onFound });
+    const { people, rowsRemoved: rows, unreached, inUse = [] } = place.result;
+    place.found = people;
     const stays = place.foreign.slice(0, MAX_NAMED);
     await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...(stays.length > 0 && { stays }) });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));

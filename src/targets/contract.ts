@@ -166,7 +166,7 @@ export interface People {
 }
 
 export interface PurgePreview {
-  readonly found: PeopleFound;
+  readonly people: PeopleFound;
   /** Tables and files in the place that are not this program's: they stay, and may name the people. */
   readonly foreign: readonly string[];
 }
@@ -177,11 +177,11 @@ export interface PurgeOptions extends PlaceOptions {
    * get their lines here. It returns the length of the list, which the place remembers. Called again where a
    * lost race makes the purge begin again.
    */
-  readonly onFound: (found: PeopleFound) => Promise<number>;
+  readonly onFound: (people: PeopleFound) => Promise<number>;
 }
 
 export interface PurgeResult {
-  readonly found: PeopleFound;
+  readonly people: PeopleFound;
   readonly rowsRemoved: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;

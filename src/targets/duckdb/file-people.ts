@@ -19,9 +19,9 @@ export const PEOPLE: People = {
   rows: rowsOfPeople,
   previewPurge: (file, query, options) =>
     withCopy(file, options, async ({ engine, state }) => {
-      const { found } = await findPeople(tablesOf(engine, state), query);
+      const { found: people } = await findPeople(tablesOf(engine, state), query);
       checkReplaceable(engine.file);
-      return { found, foreign: await foreignTables(engine, state) };
+      return { people, foreign: await foreignTables(engine, state) };
     }),
   purge,
 };
@@ -55,21 +55,21 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
 async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
-  const { found, rowsRemoved } = await writing(file, options, async (engine, state) => {
+  const { people, rowsRemoved } = await writing(file, options, async (engine, state) => {
     const lookup = await findPeople(tablesOf(engine, state), query);
     const suppressionLength = await options.onFound(lookup.found);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);
-    return { found: lookup.found, rowsRemoved: await engine.transaction(remove) };
+    return { people: lookup.found, rowsRemoved: await engine.transaction(remove) };
   });
   try {
     const { bytesBefore, bytesAfter } = await compactDuckDb(file, options);
-    return { found, rowsRemoved, bytesBefore, bytesAfter, unreached: [] };
+    return { people, rowsRemoved, bytesBefore, bytesAfter, unreached: [] };
   } catch (error) {
     options.signal?.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const { size } = statSync(file);
     const unreached = [`${error.message} The rows are removed; bytes of them stay in ${file}: purge again.`];
-    return { found, rowsRemoved, bytesBefore: size, bytesAfter: size, unreached };
+    return { people, rowsRemoved, bytesBefore: size, bytesAfter: size, unreached };
   }
 }
 

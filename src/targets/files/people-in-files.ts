@@ -57,7 +57,7 @@ function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQ
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
     await tryErase(place, change);
-    return { found: lookup.found, foreign: await place.log.foreign() };
+    return { people: lookup.found, foreign: await place.log.foreign() };
   });
 }
 
@@ -72,23 +72,23 @@ const NOT_ERASED =
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     // Whoever was found once is found in the next attempt, too: rows of one table may have left.
-    let people = query.people;
+    let peopleSoFar = query.people;
     const removeRows = () =>
       place.exclusively(async (commit) => {
         const before = place.version;
-        const { lookup, change } = await withoutPeople(place, { ...query, people }, options.signal);
-        people = joinPeople(people, lookup.found.peopleOf);
+        const { lookup, change } = await withoutPeople(place, { ...query, people: peopleSoFar }, options.signal);
+        peopleSoFar = joinPeople(peopleSoFar, lookup.found.peopleOf);
         await tryErase(place, change);
         const suppressionLength = await options.onFound(lookup.found);
         await commit({ ...change, state: { ...change.state, suppressionLength } });
-        return { before, found: lookup.found };
+        return { before, people: lookup.found };
       });
-    const { before, found } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
+    const { before, people } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
     const stays = await bytesThatStay(place, options.signal);
     const { inUse, unreached } = await otherFolders(place);
     const damaged = [...place.version.damaged.keys()];
     const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
-    return { ...resultOf(before, place.version), found, unreached: [...stays, ...unread, ...unreached], inUse };
+    return { ...resultOf(before, place.version), people, unreached: [...stays, ...unread, ...unreached], inUse };
   });
 }
 

@@ -18,11 +18,11 @@ const find = async (column: string, ...ids: string[]) => {
   return { people: found.unifiedIds.map(({ text }) => text).sort(), rowsOf: Object.fromEntries(found.rowsOf) };
 };
 const purge = async (query: PeopleQuery, onFound: () => Promise<number> = async () => 0) => {
-  const { rowsRemoved, found } = await (await place.target.people()).purge(place.place, query, {
+  const { rowsRemoved, people } = await (await place.target.people()).purge(place.place, query, {
     ...place.options(),
     onFound,
   });
-  expect(found.rows).toBe(rowsRemoved);
+  expect(people.rows).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
 
