@@ -110,7 +110,7 @@ async function planErasure(options: ErasureOptions) {
     refusedSentence(list.counts) ?? [],
     list.warnings(),
     sentences,
-    options.purge?.isNewList ? [] : olderListSentences(ledger, purge),
+    options.purge?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
   ].flat();
   const report = (requested?: Requested) => {
     const planned = {
@@ -119,7 +119,7 @@ async function planErasure(options: ErasureOptions) {
       to_request: toRequest.length,
       guard: guard ?? null,
       purge_only: deleter === undefined,
-      ids_with_profile: purge?.people.withProfile ?? null,
+      ids_with_profile: purge?.ofList.withProfile ?? null,
       places: purge?.reports ?? [],
       warnings: [...before, ...(purge?.warnings ?? [])],
       hash,
@@ -164,11 +164,10 @@ const isNewRequest = ({ requestedAt: at }: ListedId, before: Remembered): boolea
   at !== undefined && at >= before.at && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
 
 /** A warning if list and places came out of one backup: then no place knows more people than the list. */
-function olderListSentences(ledger: Ledger, purge: Purge | undefined): string[] {
-  if (purge === undefined || ledger.listed <= purge.listLength) return [];
-  const { listLength: length } = purge;
+function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: Purge | undefined): string[] {
+  if (purge === undefined || lastLength <= purge.suppressionLength) return [];
   return [
-    `The suppression list has ${count(length, 'person', 'people')}, and had ${grouped(ledger.listed)} at the last purge: ` +
+    `The suppression list has ${count(purge.suppressionLength, 'person', 'people')}, and had ${grouped(lastLength)} at the last purge: ` +
       'it is an older copy. Those who are missing return while the service exports them.',
   ];
 }
@@ -206,7 +205,7 @@ const emptySentence = ({ counts }: DeletionList, { purge }: ErasureOptions): str
 function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {
   const { settings, purge, deleter, isAgain = false } = options;
   const ways = purge?.ways;
-  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+  const pairs = (plan?.ofList.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],

@@ -23,7 +23,7 @@ export const MAX_NAMED = 100;
 export class CasePlace {
   readonly name: string;
   readonly stored: StoredPlace;
-  found: PeopleFound = NOBODY;
+  people: PeopleFound = NOBODY;
   /** Names of tables and files that others made there: they stay. */
   foreign: readonly string[] = [];
   /** Present once all rows that can be read are removed. */
@@ -38,22 +38,22 @@ export class CasePlace {
 
   /** A line for each id of the list, and one for the others on the suppression list together. */
   purgeLines(ids: readonly ListedId[], { key }: Ledger) {
-    const { rowsOf, others } = this.found;
+    const { rowsOf, others } = this.people;
     const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place: this.name, rows }) as const;
     const ofIds = ids.map(({ id }) => line(key.idHash(id), rowsOf.get(id) ?? 0));
     return others.rows > 0 || ofIds.length === 0 ? [...ofIds, line(null, others.rows)] : ofIds;
   }
 
   report(ids: readonly ListedId[]) {
-    const { people, rows, shared, rowsOf, others } = this.found;
+    const { persons, rows, shared, rowsOf, others } = this.people;
     const lacking = ids.filter(({ id }) => !rowsOf.has(id));
     return {
       target: this.stored.target.name,
       place: this.stored.path,
-      people,
+      people: persons,
       rows,
       /** The people of the suppression list, who leave with those of the case. */
-      other_people: others.people,
+      other_people: others.persons,
       other_rows: others.rows,
       shared,
       ids_without_rows: lacking.length,

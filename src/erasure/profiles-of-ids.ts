@@ -18,12 +18,17 @@ import type { ProfileRequest } from '../service/export/protocol.ts';
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {
   /** The unified ids of the profiles of an id. */
-  readonly people: PeopleOfIds;
+  readonly peopleOf: PeopleOfIds;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
   /** The unified ids that rows named, and whose profile has an external id that is not on the list. */
   readonly ofOthers: ReadonlySet<string>;
 }
+
+/** `unavailable`: the service exports no profiles with external ids, as a sentence. */
+type ProfilesAnswer =
+  | { readonly kind: 'profiles'; readonly profiles: ProfilesOfIds }
+  | { readonly kind: 'unavailable'; readonly why: string };
 
 interface ProfileQuery {
   readonly ids: ReadonlySet<string>;
@@ -37,14 +42,10 @@ const REMEDY =
   'Without it people could be missed. Or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
 
 /**
- * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. A text instead says why the
- * service has no such export. Throws UserError where people could be missed: the service is busy, or refuses the token.
+ * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
+ * could be missed: the service is busy, or refuses the token.
  */
-export async function profilesOfIds(
-  query: ProfileQuery,
-  service: ProfileService,
-  io: RunIo,
-): Promise<ProfilesOfIds | string> {
+export async function profilesOfIds(query: ProfileQuery, service: ProfileService, io: RunIo): Promise<ProfilesAnswer> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'unavailable') result = await download(ALL_PROPERTIES, deps);
@@ -54,13 +55,18 @@ export async function profilesOfIds(
     case 'refused':
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':
-      return `The service does not export profiles: ${result.message}`;
+      return unavailable(`The service does not export profiles: ${result.message}`);
   }
   const { scan, output: reader } = result;
   reader.finish();
-  if (!scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
-  return reader.profiles === 0 ? `No profile of the service has a ${EXTERNAL_ID}.` : reader;
+  if (!scan.header.includes(EXTERNAL_ID)) {
+    return unavailable(`The profiles of the service have no column ${EXTERNAL_ID}.`);
+  }
+  if (reader.profiles === 0) return unavailable(`No profile of the service has a ${EXTERNAL_ID}.`);
+  return { kind: 'profiles', profiles: reader };
 }
+
+const unavailable = (why: string) => ({ kind: 'unavailable', why }) as const;
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
 async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader>) {
@@ -74,7 +80,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfileReader implements ProfilesOfIds {
-  readonly people = new Map<string, string[]>();
+  readonly peopleOf = new Map<string, string[]>();
   readonly near = new Map<string, string>();
   readonly ofOthers = new Set<string>();
   /** Number of profiles with an external id. */
@@ -102,7 +108,7 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#source.finish();
     this.#readRows();
-    for (const id of this.people.keys()) this.near.delete(id);
+    for (const id of this.peopleOf.keys()) this.near.delete(id);
   }
 
   #readRows(): void {
@@ -127,8 +133,8 @@ class ProfileReader implements ProfilesOfIds {
   }
 
   #hold(id: string, unified: string): void {
-    const people = this.people.get(id);
-    if (people === undefined) this.people.set(id, [unified]);
+    const people = this.peopleOf.get(id);
+    if (people === undefined) this.peopleOf.set(id, [unified]);
     else people.push(unified);
     if (++this.#held <= MAX_PROFILES) return;
     throw configError(

@@ -36,7 +36,7 @@ const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 
 const NOBODY_LISTED: PeopleOfList = {
-  people: new Map(),
+  peopleOf: new Map(),
   foundIds: new Set(),
   withProfile: null,
   changedHands: 0,
@@ -47,21 +47,26 @@ const NOBODY_LISTED: PeopleOfList = {
 
 /** The purge of all places: `plan` looks and tries, `run` removes. */
 export class Purge {
-  readonly people: PeopleOfList;
+  readonly ofList: PeopleOfList;
   readonly #request: PurgeRequest;
   readonly #ids: readonly ListedId[];
   readonly #places: readonly CasePlace[];
   readonly #warnings: Set<string>;
   readonly #maxPeople: number;
-  #list: SuppressionList;
+  #suppression: SuppressionList;
 
-  private constructor(request: PurgeRequest, ids: readonly ListedId[], people: PeopleOfList, list: SuppressionList) {
+  private constructor(
+    request: PurgeRequest,
+    ids: readonly ListedId[],
+    ofList: PeopleOfList,
+    suppression: SuppressionList,
+  ) {
     this.#request = request;
     this.#ids = ids;
-    this.people = people;
-    this.#list = list;
+    this.ofList = ofList;
+    this.#suppression = suppression;
     this.#places = request.ways.places.map((stored) => new CasePlace(stored));
-    this.#warnings = new Set(people.warnings);
+    this.#warnings = new Set(ofList.warnings);
     this.#maxPeople = request.maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * ids.length);
   }
 
@@ -70,11 +75,11 @@ export class Purge {
    * Throws UserError for what the execution would stumble over.
    */
   static async plan(request: PurgeRequest, ids: readonly ListedId[], service: ServiceName, io: RunIo): Promise<Purge> {
-    const { ways, suppression, isSuppressed } = request;
-    await tryToSuppress(suppression);
-    const list = suppressionToAppend(suppression);
-    const people = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
-    const purge = new Purge(request, ids, people, list);
+    const { ways, isSuppressed } = request;
+    await tryToSuppress(request.suppression);
+    const suppression = suppressionToAppend(request.suppression);
+    const ofList = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
+    const purge = new Purge(request, ids, ofList, suppression);
     for (const [i, place] of purge.#places.entries()) {
       io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${purge.#places.length}) …`);
       await purge.#preview(place, serviceHash(service));
@@ -85,12 +90,26 @@ export class Purge {
 
   /** The limit that the people exceed, as a sentence; undefined if they exceed none. */
   get problem(): string | undefined {
-    return this.#problemWith([]);
+    const { maxPeople, allowsShared, ways } = this.#request;
+    const persons = new Set(this.#forms().map(({ text }) => personOf(text, ways.hashKey))).size;
+    if (persons > this.#maxPeople) {
+      const limit = maxPeople === undefined ? 'usual' : '--max-people allows';
+      return (
+        `${count(persons, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(this.#maxPeople)}). ` +
+        `If that is meant, give --max-people ${persons}.`
+      );
+    }
+    const shared = this.ofList.changedHands + Math.max(0, ...this.#places.map(({ people }) => people.shared));
+    if (shared === 0 || allowsShared) return undefined;
+    return (
+      `${count(shared, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: the ID ` +
+      'changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
+    );
   }
 
   /** Number of people on the suppression list. */
-  get listLength(): number {
-    return this.#list.length;
+  get suppressionLength(): number {
+    return this.#suppression.length;
   }
 
   get names(): readonly string[] {
@@ -119,7 +138,7 @@ export class Purge {
     const { ways, suppression, sweep } = this.#request;
     const { logger, signal } = ways.options;
     try {
-      this.#list = await suppress(suppression, this.#forms(), ways.options);
+      this.#suppression = await suppress(suppression, this.#forms(), ways.options);
     } catch (error) {
       const failure = unnamedDiskError(error);
       if (failure instanceof UserError) return [failure];
@@ -129,7 +148,7 @@ export class Purge {
       signal?.throwIfAborted();
       logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${this.#places.length}) …`);
       try {
-        await this.#purge(place, ledger);
+        await this.#purgePlace(place, ledger);
       } catch (error) {
         signal?.throwIfAborted();
         place.failure = this.#failureOf(place, error);
@@ -146,16 +165,16 @@ export class Purge {
   /** Finds the people of a place, and does all that their removal does but its last step. */
   async #preview(place: CasePlace, service: string): Promise<void> {
     const { target, path } = place.stored;
-    const { ways } = this.#request;
-    const { people, foreign } = await (await target.people()).previewPurge(path, this.#query(), ways.options);
-    place.found = people;
+    const { options } = this.#request.ways;
+    const { people, foreign } = await (await target.people()).previewPurge(path, this.#query(), options);
+    place.people = people;
     place.foreign = foreign;
     if (people.service !== undefined && people.service !== service) {
       throw configError(
         `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    this.#requireList(place);
+    this.#requireSuppression(place);
     for (const warning of people.warnings) this.#warnings.add(warning);
     if (foreign.length === 0) return;
     const more = foreign.length > MAX_NAMED ? ' and more' : '';
@@ -165,26 +184,26 @@ export class Purge {
   }
 
   /** Removes the people from a place. */
-  async #purge(place: CasePlace, ledger: Ledger): Promise<void> {
+  async #purgePlace(place: CasePlace, ledger: Ledger): Promise<void> {
     const { ways, suppression } = this.#request;
     const { target, path } = place.stored;
     let listed = 0;
     // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
     const onFound = async (people: PeopleFound) => {
-      place.found = people;
-      const problem = this.#problemWith(people.unifiedIds);
+      place.people = people;
+      const { problem } = this;
       if (problem !== undefined) {
         throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       }
-      this.#requireList(place);
+      this.#requireSuppression(place);
       await ledger.writeAll(place.purgeLines(this.#ids, ledger));
-      this.#list = await suppress(suppression, people.unifiedIds, ways.options);
-      listed = this.#list.length;
+      this.#suppression = await suppress(suppression, people.unifiedIds, ways.options);
+      listed = this.#suppression.length;
       return listed;
     };
     place.result = await (await target.people()).purge(path, this.#query(), { ...ways.options, onFound });
     const { people, rowsRemoved: rows, unreached, inUse = [] } = place.result;
-    place.found = people;
+    place.people = people;
     const stays = place.foreign.slice(0, MAX_NAMED);
     await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...(stays.length > 0 && { stays }) });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
@@ -202,60 +221,41 @@ export class Purge {
   #query(): PeopleQuery {
     const { column, hashKey } = this.#request.ways;
     const ids = this.#ids.map(({ id }) => id);
-    const { people, asksProfiles } = this.people;
-    return { ids, column, asksProfiles, people, hashKey, suppressed: this.#list.people };
+    const { peopleOf, asksProfiles } = this.ofList;
+    return { ids, column, asksProfiles, peopleOf, hashKey, suppressed: this.#suppression.people };
   }
 
   /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
   #forms(): UnifiedId[] {
     const forms = new Map<string, UnifiedId>();
-    for (const { found } of this.#places) for (const form of found.unifiedIds) forms.set(form.text, form);
-    for (const text of [...this.people.people.values()].flat()) {
+    for (const { people } of this.#places) for (const form of people.unifiedIds) forms.set(form.text, form);
+    for (const text of [...this.ofList.peopleOf.values()].flat()) {
       if (!forms.has(text)) forms.set(text, { text, hashKey: undefined });
     }
     return [...forms.values()];
   }
 
-  /** `more`: who was found under the lock of a place. */
-  #problemWith(more: readonly UnifiedId[]): string | undefined {
-    const { maxPeople, allowsShared, ways } = this.#request;
-    const people = new Set([...this.#forms(), ...more].map(({ text }) => personOf(text, ways.hashKey))).size;
-    if (people > this.#maxPeople) {
-      const limit = maxPeople === undefined ? 'usual' : '--max-people allows';
-      return (
-        `${count(people, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(this.#maxPeople)}). ` +
-        `If that is meant, give --max-people ${people}.`
-      );
-    }
-    const shared = this.people.changedHands + Math.max(0, ...this.#places.map(({ found }) => found.shared));
-    if (shared === 0 || allowsShared) return undefined;
-    return (
-      `${count(shared, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: the ID ` +
-      'changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
-    );
-  }
-
   /** Refuses a place that knows more people on the suppression list than the list has, or warns of it. */
-  #requireList({ name, found: { suppressionLength } }: CasePlace): void {
+  #requireSuppression({ name, people: { suppressionLength } }: CasePlace): void {
     // Another purge may have put people on the list since it was read.
-    if (suppressionLength > this.#list.length) this.#list = suppressionToAppend(this.#request.suppression);
-    if (!this.#request.isNewList) requireSuppression(name, suppressionLength, this.#list);
-    if (suppressionLength <= this.#list.length) return;
+    if (suppressionLength > this.suppressionLength) this.#suppression = suppressionToAppend(this.#request.suppression);
+    if (!this.#request.isNewList) requireSuppression(name, suppressionLength, this.#suppression);
+    if (suppressionLength <= this.suppressionLength) return;
     this.#warnings.add(
       `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
-        `${grouped(this.#list.length)}: those who are missing return while the service exports them.`,
+        `${grouped(this.suppressionLength)}: those who are missing return while the service exports them.`,
     );
   }
 
   #warn(): void {
     const { isSuppressed, isNewList } = this.#request;
-    if (isSuppressed && this.#list.length === 0 && !isNewList) {
+    if (isSuppressed && this.suppressionLength === 0 && !isNewList) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
-    if (this.#places.every(({ found }) => found.rows + found.others.rows === 0)) {
+    if (this.#places.every(({ people }) => people.rows + people.others.rows === 0)) {
       this.#warnings.add(isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.');
     }
-    if (!isSuppressed && this.#ids.some(({ id }) => !this.people.foundIds.has(id))) {
+    if (!isSuppressed && this.#ids.some(({ id }) => !this.ofList.foundIds.has(id))) {
       this.#warnings.add(
         'IDs that no way finds are not put on the suppression list, and rows of theirs stay: run again after the next sync.',
       );

@@ -29,7 +29,7 @@ export interface Ways {
 /** The people of a list, before anything is changed. */
 export interface PeopleOfList {
   /** Unified ids by external id, in every form that a way has. */
-  readonly people: PeopleOfIds;
+  readonly peopleOf: PeopleOfIds;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */
@@ -40,7 +40,7 @@ export interface PeopleOfList {
   readonly asksProfiles: boolean;
   /** The pairs of a mapping, which the confirmation covers. */
   readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
-  readonly warnings: string[];
+  readonly warnings: readonly string[];
 }
 
 const NO_WAY =
@@ -62,45 +62,59 @@ const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): 
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<PeopleOfList> {
-  const { hashKey, column } = ways;
+  const { column } = ways;
   const ids = new Set(listed.map(({ id }) => id));
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
-  let asksProfiles = asksTables(ways);
-  let inRows = await searchRows([...ids], asksProfiles, ways);
-  const named = new Set(
-    inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat()).map((text) => personOf(text, hashKey)),
-  );
-  const query = { ids, isNamed: (text: string) => named.has(personOf(text, hashKey)) };
-  const asked = mapping === undefined && ways.profiles ? await profilesOfIds(query, ways.profiles, io) : undefined;
-  const [profiles, why] = typeof asked === 'string' ? [undefined, asked] : [asked, undefined];
-  const warnings: string[] = [];
-  if (why !== undefined) {
-    asksProfiles = true;
-    inRows = await searchRows([...ids], asksProfiles, ways);
-    warnings.push(`${why} People are found in the places alone.`);
-  }
-  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.hasProfiles)) {
+  const { inRows, asksProfiles, profiles, why } = await searchRowsAndProfiles(ids, ways, io);
+  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.askedProfiles)) {
     const lacking = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${lacking} ${NO_WAY} Nothing was done.`.trimStart());
   }
-  for (const place of inRows) {
-    warnings.push(...place.warnings);
-    if (column !== undefined && place.column === undefined) {
-      warnings.push(`${place.name} has no column ${column}: people are found there in the other ways alone.`);
-    }
-  }
-  const people = joinPeople(profiles?.people, mapping, ...inRows.map(({ peopleOf }) => peopleOf));
-  const foundIds = new Set([...people.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...inRows.map((place) => place.peopleOf));
+  const foundIds = new Set([...peopleOf.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
-    people,
+    peopleOf,
     foundIds,
-    withProfile: profiles?.people.size ?? null,
+    withProfile: profiles?.peopleOf.size ?? null,
     changedHands: profiles?.ofOthers.size ?? 0,
     asksProfiles,
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
-    warnings: [...warnings, ...missedSentences(listed, foundIds, [profiles, ...inRows])],
+    warnings: [
+      ...(why === undefined ? [] : [`${why} People are found in the places alone.`]),
+      ...inRows.flatMap((place) => [...place.warnings, ...columnSentences(place, column)]),
+      ...missedSentences(listed, foundIds, [profiles, ...inRows]),
+    ],
   };
 }
+
+interface SearchedWays {
+  readonly inRows: readonly PlaceRows[];
+  /** True if the profiles that places hold were asked. */
+  readonly asksProfiles: boolean;
+  /** The profiles of the service; undefined if it was not asked, or does not export them. */
+  readonly profiles?: ProfilesOfIds;
+  /** Why the service does not export profiles. */
+  readonly why?: string;
+}
+
+/** Searches the rows first: the profiles of the people whom they name tell whether an id changed hands. */
+async function searchRowsAndProfiles(ids: ReadonlySet<string>, ways: Ways, io: RunIo): Promise<SearchedWays> {
+  const { profiles: service, mapping, hashKey } = ways;
+  const asksProfiles = asksTables(ways);
+  const inRows = await searchRows([...ids], asksProfiles, ways);
+  if (service === undefined || mapping !== undefined) return { inRows, asksProfiles };
+  const texts = inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat());
+  const persons = new Set(texts.map((text) => personOf(text, hashKey)));
+  const query = { ids, isNamed: (text: string) => persons.has(personOf(text, hashKey)) };
+  const answer = await profilesOfIds(query, service, io);
+  if (answer.kind === 'profiles') return { inRows, asksProfiles, profiles: answer.profiles };
+  return { inRows: await searchRows([...ids], true, ways), asksProfiles: true, why: answer.why };
+}
+
+const columnSentences = (place: PlaceRows, column: string | undefined): string[] =>
+  column === undefined || place.column !== undefined
+    ? []
+    : [`${place.name} has no column ${column}: people are found there in the other ways alone.`];
 
 type PlaceRows = PeopleFound & { readonly name: string };
 
@@ -115,8 +129,8 @@ async function searchRows(
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    const people = await place.target.people();
-    inRows.push({ ...(await people.find(place.path, { ids, column, asksProfiles, hashKey }, options)), name });
+    const query = { ids, column, asksProfiles, hashKey };
+    inRows.push({ ...(await (await place.target.people()).find(place.path, query, options)), name });
   }
   return inRows;
 }

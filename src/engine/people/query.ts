@@ -18,7 +18,7 @@ export interface PeopleQuery {
   /** True if the table of profiles, where there is one, tells whose the ids are. They are compared as exact text. */
   readonly asksProfiles?: boolean | undefined;
   /** The people of the ids as they were found outside of the place. */
-  readonly people?: PeopleOfIds | undefined;
+  readonly peopleOf?: PeopleOfIds | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
@@ -42,7 +42,7 @@ export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
   /** Number of people; each counts once, whatever the number of forms. */
-  readonly people: number;
+  readonly persons: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
   /** The unified ids of the rows whose column, or whose external id, is an id. */
@@ -54,9 +54,9 @@ export interface PeopleFound {
   /** Number of people whose rows also carry other ids in the column. */
   readonly shared: number;
   /** The people of the suppression list who have rows, but for those of the ids. */
-  readonly others: { readonly people: number; readonly rows: number };
+  readonly others: { readonly persons: number; readonly rows: number };
   /** True if a table of profiles was asked whose the ids are. */
-  readonly hasProfiles: boolean;
+  readonly askedProfiles: boolean;
   /** The name of the query's column as the place has it; undefined if it lacks it. */
   readonly column: string | undefined;
   /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
@@ -69,14 +69,14 @@ export interface PeopleFound {
 
 export const NOBODY: PeopleFound = {
   unifiedIds: [],
-  people: 0,
+  persons: 0,
   rowsOf: new Map(),
   peopleOf: new Map(),
   near: new Map(),
   rows: 0,
   shared: 0,
-  others: { people: 0, rows: 0 },
-  hasProfiles: false,
+  others: { persons: 0, rows: 0 },
+  askedProfiles: false,
   column: undefined,
   service: undefined,
   suppressionLength: 0,
@@ -85,11 +85,11 @@ export const NOBODY: PeopleFound = {
 
 /** The people of each id, from all of these sources. */
 export function joinPeople(...sources: readonly (PeopleOfIds | undefined)[]): PeopleOfIds {
-  const people = new Map<string, readonly string[]>();
+  const peopleOf = new Map<string, readonly string[]>();
   for (const source of sources) {
-    for (const [id, texts] of source ?? []) people.set(id, [...new Set([...(people.get(id) ?? []), ...texts])]);
+    for (const [id, texts] of source ?? []) peopleOf.set(id, [...new Set([...(peopleOf.get(id) ?? []), ...texts])]);
   }
-  return people;
+  return peopleOf;
 }
 
 export const HASH_PATTERN = '[0-9a-f]{64}';

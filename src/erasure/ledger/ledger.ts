@@ -67,7 +67,7 @@ export class Ledger {
   readonly #clock: Clock;
   readonly #memory = new Map<string, Remembered>();
   #hasConfirmed = false;
-  #listed = 0;
+  #suppressionLength = 0;
   #head: string;
   #size = -1;
   #pending: PendingLine[] = [];
@@ -122,8 +122,8 @@ export class Ledger {
   }
 
   /** Number of people on the suppression list at the last purge. */
-  get listed(): number {
-    return this.#listed;
+  get suppressionLength(): number {
+    return this.#suppressionLength;
   }
 
   remembered(id: string): Remembered | undefined {
@@ -220,7 +220,7 @@ export class Ledger {
     const runs = new Set<string>();
     const { head, problem } = await readLedger(path, this.key, (line) => {
       if (line.kind === 'open' && line.base_url === baseUrl && line.service_id === serviceId) runs.add(line.run);
-      if (line.kind === 'purged') this.#listed = line.listed;
+      if (line.kind === 'purged') this.#suppressionLength = line.listed;
       if (line.kind !== 'after' || !runs.has(line.run)) return;
       if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
       const answer = {

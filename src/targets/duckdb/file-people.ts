@@ -15,11 +15,11 @@ import { checkExists, foreignTables, loadedState, reading, writeState, writing }
 
 export const PEOPLE: People = {
   find: (file, query, options) =>
-    reading(file, options, async (engine, state) => (await findPeople(tablesOf(engine, state), query)).found),
+    reading(file, options, async (engine, state) => (await findPeople(tablesOf(engine, state), query)).people),
   rows: rowsOfPeople,
   previewPurge: (file, query, options) =>
     withCopy(file, options, async ({ engine, state }) => {
-      const { found: people } = await findPeople(tablesOf(engine, state), query);
+      const { people } = await findPeople(tablesOf(engine, state), query);
       checkReplaceable(engine.file);
       return { people, foreign: await foreignTables(engine, state) };
     }),
@@ -57,9 +57,9 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
 async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
   const { people, rowsRemoved } = await writing(file, options, async (engine, state) => {
     const lookup = await findPeople(tablesOf(engine, state), query);
-    const suppressionLength = await options.onFound(lookup.found);
+    const suppressionLength = await options.onFound(lookup.people);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);
-    return { people: lookup.found, rowsRemoved: await engine.transaction(remove) };
+    return { people: lookup.people, rowsRemoved: await engine.transaction(remove) };
   });
   try {
     const { bytesBefore, bytesAfter } = await compactDuckDb(file, options);

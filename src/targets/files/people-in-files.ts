@@ -24,7 +24,7 @@ const PURGE_ATTEMPTS = 5;
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (place, query, options) =>
-    reading(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.found),
+    reading(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.people),
   rows: (place, query, options) => rowsOfPeople(format, { ...options, place }, query),
   previewPurge: (place, query, options) => previewPurge(format, { ...options, place }, query),
   purge: (place, query, options) => purge(format, { ...options, place }, query),
@@ -57,7 +57,7 @@ function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQ
   return withPlace(format, options, 'rewrite', async (place) => {
     const { lookup, change } = await withoutPeople(place, query, options.signal);
     await tryErase(place, change);
-    return { people: lookup.found, foreign: await place.log.foreign() };
+    return { people: lookup.people, foreign: await place.log.foreign() };
   });
 }
 
@@ -72,16 +72,16 @@ const NOT_ERASED =
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     // Whoever was found once is found in the next attempt, too: rows of one table may have left.
-    let peopleSoFar = query.people;
+    let { peopleOf } = query;
     const removeRows = () =>
       place.exclusively(async (commit) => {
         const before = place.version;
-        const { lookup, change } = await withoutPeople(place, { ...query, people: peopleSoFar }, options.signal);
-        peopleSoFar = joinPeople(peopleSoFar, lookup.found.peopleOf);
+        const { lookup, change } = await withoutPeople(place, { ...query, peopleOf }, options.signal);
+        peopleOf = joinPeople(peopleOf, lookup.people.peopleOf);
         await tryErase(place, change);
-        const suppressionLength = await options.onFound(lookup.found);
+        const suppressionLength = await options.onFound(lookup.people);
         await commit({ ...change, state: { ...change.state, suppressionLength } });
-        return { before, people: lookup.found };
+        return { before, people: lookup.people };
       });
     const { before, people } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
     const stays = await bytesThatStay(place, options.signal);

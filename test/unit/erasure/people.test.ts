@@ -49,7 +49,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     );
     await load([{ id: 'e7', df_unified_id: 'u1' }], {}, D3);
     const found = await look({ column: 'member', ids: ['a', 'b', 'none'] });
-    expect(found).toMatchObject({ people: 2, rows: 6, shared: 0, column: 'member' });
+    expect(found).toMatchObject({ persons: 2, rows: 6, shared: 0, column: 'member' });
     expect(Object.fromEntries(found.rowsOf)).toEqual({ a: 5, b: 1 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
@@ -74,18 +74,18 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e2', df_unified_id: 'u2' },
       { id: 'e3', df_unified_id: 'u3' },
     ]);
-    const people = new Map([
+    const peopleOf = new Map([
       ['x', ['u1', 'u2', 'u9']],
       ['y', ['u8']],
       ['z', ['u3']],
       ['w', ['null', ' ']],
     ]);
-    expect(await look({ ids: ['x', 'y', 'w'], people })).toMatchObject({
-      people: 2,
+    expect(await look({ ids: ['x', 'y', 'w'], peopleOf })).toMatchObject({
+      persons: 2,
       rowsOf: new Map([['x', 2]]),
       rows: 2,
     });
-    expect(await purge({ ids: ['x', 'y'], people })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+    expect(await purge({ ids: ['x', 'y'], peopleOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
   it('stay if what is done before their removal fails', async () => {
@@ -107,9 +107,9 @@ describe('people in a place', () => {
   it('are found in the other ways where the column is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
-      expect(await look({ column, ids: ['x'] })).toMatchObject({ column: undefined, people: 0, rows: 0 });
-      const people = new Map([['x', ['u1']]]);
-      expect(await look({ column, ids: ['x'], people })).toMatchObject({ column: undefined, people: 1, rows: 1 });
+      expect(await look({ column, ids: ['x'] })).toMatchObject({ column: undefined, persons: 0, rows: 0 });
+      const peopleOf = new Map([['x', ['u1']]]);
+      expect(await look({ column, ids: ['x'], peopleOf })).toMatchObject({ column: undefined, persons: 1, rows: 1 });
     }
   });
 
@@ -122,7 +122,7 @@ describe('people in a place', () => {
     const key = new HashKey(new Secret('a suppression key of 32 characters'));
     const suppressed = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
     const query = { column: 'member', ids: ['a'], suppressed };
-    expect(await look(query)).toMatchObject({ people: 1, rows: 1, shared: 0, others: { people: 1, rows: 1 } });
+    expect(await look(query)).toMatchObject({ persons: 1, rows: 1, shared: 0, others: { persons: 1, rows: 1 } });
     const people = await place.target.people();
     const onFound = async () => 3;
     const { rowsRemoved } = await people.purge(place.place, query, { ...place.options(), onFound });
@@ -144,7 +144,7 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: ' ', member: 'a' },
       { id: 'e4', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ people: 0, rows: 2 });
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ persons: 0, rows: 2 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
   });
 
@@ -155,8 +155,8 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: 'u2', member: 'a' },
       { id: 'e4', df_unified_id: 'u2', member: 'null' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ people: 2, rows: 4, shared: 1 });
-    expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ people: 2, shared: 0 });
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ persons: 2, rows: 4, shared: 1 });
+    expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ persons: 2, shared: 0 });
   });
 
   it('are near if an id differs in blanks at its edges, case or Unicode form alone', async () => {
@@ -188,9 +188,9 @@ describe('people in a place', () => {
     await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashing }, place.signal);
     await sink.close();
     const query = { column: 'member', ids: ['a'], hashKey };
-    expect(await look(query)).toMatchObject({ people: 2, rows: 4, shared: 0, rowsOf: new Map([['a', 4]]) });
-    expect(await look({ ids: ['x'], people: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
-      people: 1,
+    expect(await look(query)).toMatchObject({ persons: 2, rows: 4, shared: 0, rowsOf: new Map([['a', 4]]) });
+    expect(await look({ ids: ['x'], peopleOf: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+      persons: 1,
       rows: 2,
     });
     await expect(look({ column: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');

@@ -152,7 +152,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
       exitCode: 2,
       message: expect.stringContaining('user_profiles'),
     });
-    expect(await found({ ids: ['m1'], asksProfiles: true })).toMatchObject({ hasProfiles: false, people: 0 });
+    expect(await found({ ids: ['m1'], asksProfiles: true })).toMatchObject({ askedProfiles: false, persons: 0 });
     await purge({ ids: ['m1'], asksProfiles: true });
     expect(bytes()).toEqual(before);
     if (name === 'duckdb') expect(await query(place.place, 'FROM user_profiles')).toHaveLength(1);
@@ -166,7 +166,12 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
     const asked = { ids: ['007', '7'], asksProfiles: true };
-    expect(await found(asked)).toMatchObject({ people: 1, rows: 2, hasProfiles: true, rowsOf: new Map([['007', 2]]) });
+    expect(await found(asked)).toMatchObject({
+      persons: 1,
+      rows: 2,
+      askedProfiles: true,
+      rowsOf: new Map([['007', 2]]),
+    });
     expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
     expect(await place.keys()).toEqual([`${D1} b`]);
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1')).toEqual([

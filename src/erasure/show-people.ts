@@ -26,17 +26,17 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   const listed = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const { people, asksProfiles, warnings } = await findInAllWays(listed, ways, io);
-  const query = { ids: listed.map(({ id }) => id), column, asksProfiles, people, hashKey };
+  const ofList = await findInAllWays(listed, ways, io);
+  const { peopleOf, asksProfiles } = ofList;
+  const query = { ids: listed.map(({ id }) => id), column, asksProfiles, peopleOf, hashKey };
+  const warnings = [refused ?? [], list.warnings(), ofList.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const place = await (await target.people()).find(path, query, options);
     rowsOfPlaces.push(place.rowsOf);
     warnings.push(...place.warnings);
   }
-  for (const warning of new Set([refused ?? [], list.warnings(), warnings].flat())) {
-    io.logger.warn('person.list', warning);
-  }
+  for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
   if (request.ledger !== undefined) {
     const ledger = await Ledger.open(request.ledger, { clock: io.clock, isPlan: false });
     const names = places.map(placeName);
