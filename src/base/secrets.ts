@@ -35,17 +35,19 @@ export class Secret {
  * Replaces every known secret in texts, as it stands and as a URL or JSON would spell it. One per run, never global.
  */
 export class Redactor {
-  readonly #texts = new Set<string>();
+  #longestFirst: readonly string[] = [];
 
   add(secret: Secret | undefined): void {
     const text = secret?.reveal();
     if (text === undefined || text.length < MIN_MASKED_LENGTH) return;
-    for (const form of [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)]) this.#texts.add(form);
+    const forms = [text, encodeURIComponent(text), JSON.stringify(text).slice(1, -1)];
+    this.#longestFirst = [...new Set([...this.#longestFirst, ...forms])].sort((a, b) => b.length - a.length);
   }
 
   readonly mask = (text: string): string => {
     let out = text;
-    for (const secret of this.#texts) if (out.includes(secret)) out = out.replaceAll(secret, MASK);
+    // A secret may begin with another: the rest of the longer one must not stay.
+    for (const secret of this.#longestFirst) if (out.includes(secret)) out = out.replaceAll(secret, MASK);
     return out;
   };
 }

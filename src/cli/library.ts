@@ -26,7 +26,7 @@ export interface Configuration {
   readonly timezone?: string;
   readonly lookback_days?: number;
   readonly settle_hours?: number;
-  readonly to_date_inclusive?: 'auto' | 'true' | 'false';
+  readonly to_date_inclusive?: 'auto' | 'true' | 'false' | boolean;
   readonly history_days?: number;
   readonly on_gap?: 'fail' | 'warn';
   readonly max_concurrent_exports?: number;

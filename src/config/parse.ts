@@ -100,6 +100,9 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const object = objectOf(value);
   // The platform writes null, and a form an empty text, for a key that is not given.
   const filled = Object.fromEntries(Object.entries(object).filter(([, member]) => (member ?? '') !== ''));
+  // JSON has true where a choice has the text "true".
+  for (const [key, { enum: choices }] of Object.entries(schema.properties))
+    if (typeof filled[key] === 'boolean' && choices?.includes(String(filled[key]))) filled[key] = String(filled[key]);
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
   // The validation also fills in the defaults.

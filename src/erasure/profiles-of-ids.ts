@@ -48,13 +48,14 @@ const REMEDY =
 export async function profilesOfIds(query: ProfileQuery, service: ProfileService, io: RunIo): Promise<ProfilesAnswer> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
-  if (result.kind === 'unavailable') result = await download(ALL_PROPERTIES, deps);
+  if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
   switch (result.kind) {
     case 'busy':
       throw transientError(`${result.message} ${REMEDY}`);
     case 'refused':
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':
+    case 'invalid':
       return unavailable(`The service does not export profiles: ${result.message}`);
   }
   const { scan, output: reader } = result;

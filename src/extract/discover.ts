@@ -88,20 +88,21 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
 /** Number of days whose cells show the types. */
 const SAMPLED_DAYS = 3;
 
-/** The days that `sampleColumns` asks for. One more is asked for while it is not known whether the last is included. */
-function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>, now: number) {
+/** The last `count` days that are over. One more is asked for while it is not known whether the last is included. */
+function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>, now: number, count = SAMPLED_DAYS) {
   const last = lastDayOver(now);
-  const first = addDays(last, 1 - SAMPLED_DAYS - (toDateInclusive === 'auto' ? 1 : 0));
+  const first = addDays(last, 1 - count - (toDateInclusive === 'auto' ? 1 : 0));
   return { first, last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
 }
 
 /**
- * The columns of the last days that are over, from all of their cells, by one export; by one of the last day if the
- * service cannot export so many at once. Throws a UserError.
+ * The columns of the last days that are over, from all of their cells, by one export; by one of a single day with rows
+ * if the service cannot export so many at once. Throws a UserError.
  */
 async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;
-  const { first, last, to } = sampledDays(config, deps.clock.now());
+  const now = deps.clock.now();
+  const { first, last, to } = sampledDays(config, now);
   const scan = (from: Day) =>
     downloadChecked({
       ...deps,
@@ -111,7 +112,8 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
       scan: { timezone, requireSystem: true, edits },
     });
   let result = await scan(first);
-  if (['retry_or_split', 'invalid', 'gone'].includes(result.kind)) result = await scan(last);
+  if (['retry_or_split', 'invalid', 'gone'].includes(result.kind))
+    result = await scan(sampledDays(config, now, 1).first);
   if (result.kind === 'checked') return result.scan.columns;
   if (result.emptyAs !== undefined) return [];
   const failure = result.kind === 'config' ? configError : transientError;

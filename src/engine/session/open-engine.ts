@@ -85,8 +85,9 @@ function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBIns
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
-  }).catch(() => {
-    throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`);
+  }).catch((cause: unknown) => {
+    if (memoryLimit === undefined) throw cause;
+    throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });
   });
 }
 

@@ -61,6 +61,7 @@ class DayExport {
       signal: run.signal,
       label: request.from,
       finalNewline: run.finalNewline,
+      mayGrow: !this.#isOver,
       send: (signal) => {
         this.#exports++;
         return service.exportEvents(request, signal);

@@ -40,6 +40,7 @@ export async function fetchParts(
   const { events, eventsCondition } = plan.filters;
   const files: CheckedFile[] = [];
   const included: string[] = [];
+  let refusal: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
     await discard(...files);
     return tooLarge(day, which, part);
@@ -47,12 +48,18 @@ export async function fetchParts(
   for (const name of namesWithin(plan.filters, [...KNOWN_NAMES, ...eventNames])) {
     const part = await exportDay({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
-    if (part.kind === 'invalid') continue;
+    if (part.kind === 'invalid') {
+      refusal = part;
+      continue;
+    }
     if (part.kind === 'checked') files.push(part);
     else if (part.emptyAs === undefined) return fail(`named ${name}`, part);
     included.push(name);
   }
-  if (eventsCondition === 'include' && events.length > 0) return files;
+  if (eventsCondition === 'include' && events.length > 0) {
+    // A filter of which the service knows no name says nothing about the rows of the day.
+    return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
+  }
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
   const rest = await exportDay({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (rest.kind === 'checked') return [...files, rest];

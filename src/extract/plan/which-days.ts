@@ -142,11 +142,12 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
 }
 
 function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
-  if (from !== undefined && to !== undefined && from > to) {
-    throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
-  }
   const latest = appends === true ? lastDayOverFor(now, settings.settleHours) : todayIn(settings.timezone, now);
   const end = to ?? settings.endDate;
+  if (from !== undefined && end !== undefined && from > end) {
+    const limit = to === undefined ? 'end_date' : '--to';
+    throw configError(`--from ${from} is after ${limit} ${end}: nothing lies between them.`);
+  }
   return end === undefined ? latest : earlierOf(end, latest);
 }
 

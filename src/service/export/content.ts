@@ -9,6 +9,7 @@ const ZIP = Buffer.from('PK\x03\x04');
  */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
+  if (!isAll && bytes.length < ZIP.length && ZIP.subarray(0, bytes.length).equals(bytes)) return undefined;
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const begin = bodyStart(bytes, isAll);
@@ -47,8 +48,8 @@ export function originOf(location: string | undefined, base: string): string | u
   return origin === 'null' ? protocol : origin;
 }
 
-/** Leading white space is read no further than this many bytes. */
-const MAX_SPACE_BYTES = 64 * 1024;
+/** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
+const MAX_START_BYTES = 64 * 1024;
 
 /** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
 export async function peekBody(
@@ -57,7 +58,7 @@ export async function peekBody(
   const rest = body[Symbol.asyncIterator]();
   let first: Uint8Array = new Uint8Array(0);
   let content: Content | undefined;
-  while (content === undefined && first.length < MAX_SPACE_BYTES) {
+  while (content === undefined && first.length < MAX_START_BYTES) {
     const next = await rest.next();
     if (next.done !== true) first = first.length === 0 ? next.value : Buffer.concat([first, next.value]);
     content = contentOf(first, { isAll: next.done === true });

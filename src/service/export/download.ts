@@ -39,6 +39,8 @@ export interface Download<Output extends CheckedOutput> extends RunIo {
   readonly scan: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
   readonly finalNewline?: boolean | undefined;
+  /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
+  readonly mayGrow?: boolean;
   /** What is counted, also of attempts that fail; with it the clocks are compared. */
   readonly counts?: DownloadCounts;
 }
@@ -68,8 +70,8 @@ const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is downloaded once more,
- * and then believed. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be
+ * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is believed once another
+ * download has the same bytes; with `mayGrow`, once another one ends so. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be
  * requested. `retry` and `wait` mean that all attempts failed. Throws what `open` and its output throw, and UserErrors
  * of the quota.
  */
@@ -80,15 +82,18 @@ export async function downloadChecked<Output extends CheckedOutput>(
   const faults = new Set<string>();
   let refusals = 0;
   let maybeTooLarge = 0;
-  let wasMaybeCut = false;
+  /** SHA-256 of the bodies whose last line may be cut. */
+  const maybeCut = new Set<string>();
   const attempt = async ({ number, pause }: Attempt) => {
     let answer = await attemptOnce(download);
     if (answer.kind === 'checked') {
       const endsAsUsual = answer.scan.finalNewline === (download.finalNewline ?? true);
-      if (endsAsUsual || wasMaybeCut) return answer;
-      wasMaybeCut = true;
+      if (endsAsUsual || (maybeCut.size > 0 && download.mayGrow) || maybeCut.has(answer.sha256)) return answer;
       await answer.output.discard?.();
-      answer = { kind: 'retry', code: LAST_LINE, message: 'its last line may be cut', status: 200 };
+      const message =
+        maybeCut.size === 0 ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
+      maybeCut.add(answer.sha256);
+      answer = { kind: 'retry', code: LAST_LINE, message, status: 200 };
     }
     if (answer.emptyAs !== undefined) return answer;
     if (answer.kind === 'wait') {
@@ -114,7 +119,7 @@ export async function downloadChecked<Output extends CheckedOutput>(
     }
     const message = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
     // A service that never ends its files with a line end needs no warning each time.
-    const level = cause === LAST_LINE ? 'info' : 'warn';
+    const level = cause === LAST_LINE && maybeCut.size === 1 ? 'info' : 'warn';
     logger[level]('export.retry', message, { attempt: number, cause, pause_ms: pause });
     return undefined;
   };

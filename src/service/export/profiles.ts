@@ -12,16 +12,17 @@ export type ProfileService = Pick<ExportService, 'exportProfiles'>;
 
 /**
  * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the
- * user must act, on the token for instance. `unavailable`: the service does not have this export, or not in this form.
+ * user must act, on the token for instance. `unavailable`: the service does not have this export. `invalid`: a 400, it
+ * does not take the request in this form.
  * `message` is a sentence.
  */
 export interface NoSnapshot {
-  readonly kind: 'busy' | 'refused' | 'unavailable';
+  readonly kind: 'busy' | 'refused' | 'unavailable' | 'invalid';
   readonly message: string;
 }
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<Download<Output>, 'label' | 'send' | 'scan' | 'finalNewline'> {
+  extends Omit<Download<Output>, 'label' | 'send' | 'scan' | 'finalNewline' | 'mayGrow'> {
   readonly service: ProfileService;
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }
@@ -37,6 +38,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
   const result = await downloadChecked({
     ...download,
     label: 'profiles',
+    mayGrow: true,
     send: (signal) => service.exportProfiles(request, signal),
     scan: { ...scan, requireSystem: false },
   });
@@ -47,7 +49,8 @@ export async function downloadProfiles<Output extends CheckedOutput>(
 
 function noSnapshot({ kind, message, status, emptyAs }: ExportRefusal): NoSnapshot {
   if (kind === 'config') return { kind: status === 404 ? 'unavailable' : 'refused', message };
-  if (kind === 'gone' || kind === 'invalid') return { kind: 'unavailable', message };
+  if (kind === 'gone') return { kind: 'unavailable', message };
+  if (kind === 'invalid') return { kind, message };
   if (emptyAs !== undefined) return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
   if (kind !== 'retry_or_split') return { kind: 'busy', message };
   return { kind: 'busy', message: `The export of profiles failed again and again: ${message}.` };

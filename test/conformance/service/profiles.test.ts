@@ -101,7 +101,7 @@ describe('the export of profiles', () => {
     ['a body that is broken twice in the same way', [{ body: `${CSV}u3,x\n` }], 'busy'],
     ['another table', [{ body: 'a,b\n1,2\n' }], 'refused'],
     ['an unknown address', [{ status: 404 }], 'unavailable'],
-    ['a request that is not taken', [{ status: 400 }], 'unavailable'],
+    ['a request that is not taken', [{ status: 400 }], 'invalid'],
   ])('gives no snapshot for %s', async (_what, answers, kind) => {
     const { result } = await download(answers);
     expect(result.kind).toBe(kind);

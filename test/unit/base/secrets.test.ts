@@ -20,4 +20,10 @@ describe('a secret', () => {
     expect(redactor.mask(text)).not.toMatch(/can|ary|second/);
     expect(redactor.mask(text)).toContain('https://host/?t=******');
   });
+
+  it('is masked whole if another secret is its beginning', () => {
+    const redactor = new Redactor();
+    for (const text of ['token-1', 'token-1-of-import']) redactor.add(new Secret(text));
+    expect(redactor.mask('token-1 token-1-of-import')).toBe('****** ******');
+  });
 });

@@ -33,6 +33,11 @@ describe('the source configuration', () => {
     expect(config).toMatchObject({ timezone: undefined, lookbackDays: 3, startDate: undefined });
   });
 
+  it('takes a choice of true or false as JSON writes it', () => {
+    expect(parse({ to_date_inclusive: true }).config.toDateInclusive).toBe('true');
+    expect(parse({ to_date_inclusive: false }).config.toDateInclusive).toBe('false');
+  });
+
   it('includes the events and properties of a list that has no condition', () => {
     const { config } = parse({ events: ['df_purchase'], properties: ['plan'], properties_condition_type: 'exclude' });
     expect(config).toMatchObject({ eventsCondition: 'include', propertiesCondition: 'exclude' });
@@ -56,7 +61,7 @@ describe('the source configuration', () => {
     [{ start_date: '2026-02-02', end_date: '2026-02-01' }, 'start_date 2026-02-02 is after end_date 2026-02-01'],
     [{ lookback_days: 31 }, 'lookback_days is not usable, wanted at most 30'],
     [{ on_gap: 't0ken' }, 'on_gap is not usable, wanted one of fail, warn'],
-    [{ to_date_inclusive: true }, 'to_date_inclusive is not usable, wanted one of auto, true, false'],
+    [{ to_date_inclusive: 't0ken' }, 'to_date_inclusive is not usable, wanted one of auto, true, false'],
     [{ timezone: '+09:00' }, 'timezone is no IANA name such as Asia/Seoul'],
     [{ column_types: { a: 't0ken' } }, 'column_types gives a no type, wanted one of boolean, long'],
     [{ suppression_file: 't0ken' }, 'suppression_key (DFINERY_SUPPRESSION_KEY) is missing beside suppression_file'],

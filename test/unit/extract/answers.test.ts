@@ -50,13 +50,27 @@ describe('the last line', () => {
     expect(service.sent).toBe(8);
   });
 
-  it('is accepted with another body each time, as for a day that grows', async () => {
-    start({ finalNewline: false, shuffles: true });
-    await fixture.run(SETTINGS);
-    const first = fixture.target.days.get('2026-01-20')?.length;
-    fixture.clock.time += 6 * HOUR;
-    await fixture.run(SETTINGS);
-    expect(fixture.target.days.get('2026-01-20')?.length).toBe((first ?? 0) + 1);
+  it('is accepted with another body of a day that is not over: it may have grown', async () => {
+    const fault = onDay('2026-01-20', (nth) => ({ body: (csv) => (nth === 1 ? csv : without(1)(csv)).trimEnd() }));
+    await start({ fault }).run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-20')?.length).toBeGreaterThan(0);
+    expect(requestsOf('2026-01-20')).toBe(2);
+  });
+
+  it('that was cut twice, and not at the same byte, does not cost a row', async () => {
+    const cut = (nth: number) => (nth < 3 ? { body: (csv: string) => csv.slice(0, -2 - nth) } : undefined);
+    const { target } = await start({ fault: onDay('2026-01-17', cut) }).run(SETTINGS);
+    expect(target.days.get('2026-01-17')).toHaveLength(4);
+    expect(requestsOf('2026-01-17')).toBe(3);
+    expect(target.state).not.toHaveProperty('final_newline');
+  });
+
+  it('that each download cuts elsewhere fails its day as not complete', async () => {
+    const cut = (nth: number) => ({ body: (csv: string) => csv.slice(0, -2 - nth) });
+    const failure = await start({ fault: onDay('2026-01-17', cut) }).failure(SETTINGS);
+    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17.*not complete/) });
+    expect(fixture.target.days.has('2026-01-17')).toBe(false);
+    expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
   });
 
   it('that was cut once does not cost a row', async () => {
@@ -391,6 +405,15 @@ describe('a day that is too large', () => {
     expect(failure.exitCode).toBe(3);
     expect(failure.message).toMatch(/own_event of 2026-01-17/);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
+  });
+
+  it('fails if the service refuses every name of the filter: that is no day without rows', async () => {
+    const fault = ({ from, events }: ExportRequest): Fault | undefined =>
+      from === '2026-01-17' ? { refuse: events.length > 1 ? 'retry_or_split' : 'invalid' } : undefined;
+    const filter = { events: ['df_login', 'own_event'], eventsCondition: 'include' } as const;
+    const failure = await start({ fault }).failure({ ...SETTINGS, ...filter });
+    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/df_login, own_event of 2026-01-17/) });
+    expect(fixture.target.receipts.has('2026-01-17')).toBe(false);
   });
 
   it('fails if its first part fails in the same way', async () => {

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { addDays } from '../../../src/base/days.ts';
+import { parseSourceConfig } from '../../../src/config/source.ts';
+import { discoverColumns } from '../../../src/extract/discover.ts';
+import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import { type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
+
+/** A service that exports no more than two days at once; its rows have a column `age` of numbers. */
+const shortAnswers = ({ from, to }: ExportRequest): Fault =>
+  to > addDays(from, 1)
+    ? { refuse: 'retry_or_split' }
+    : {
+        body: (csv) =>
+          csv.replace(/^(.*)$/gm, (line, _, at) => (line === '' ? '' : `${line},${at === 0 ? 'age' : 42}`)),
+      };
+
+it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be exported at once: %s', async (end) => {
+  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
+  const inclusive = end === 'true';
+  const fixture = new Fixture('2026-01-20T14:00:00Z', { rows, inclusive, fault: shortAnswers });
+  const { config } = parseSourceConfig(
+    { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: end },
+    () => undefined,
+  );
+  const columns = await discoverColumns(config, fixture.deps());
+  expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });
+  fixture.close();
+});
