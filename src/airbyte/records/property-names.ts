@@ -63,7 +63,7 @@ export function propertyNames(
 }
 
 /** The name of a column that has the name of another one, made distinct by the hash of `source`. */
-export const nameWithHash = (name: string, source: string): string =>
+const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS)}`;
 
 const hashedText = ({ source, occurrence }: HeaderColumn): string =>

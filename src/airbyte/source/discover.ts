@@ -7,12 +7,11 @@ import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
-import { ITEM_POSITION } from '../../table/names.ts';
+import { ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 import {
   KEY,
-  nameWithHash,
   propertyNames,
   RESCUED,
   STREAM_NAMES,
@@ -133,10 +132,11 @@ function streamOf(name: StreamName, columns: readonly ColumnSchema[]) {
   };
 }
 
-/** The schema of a property; if its name had to change, a description names the column of the export. */
+/** The schema of a property. If its name got a hash, a description names the column of the export. */
 function propertyOf({ source, schema }: ColumnSchema, property: string): object {
-  if (!property.endsWith(nameWithHash('', source))) return schema;
-  const description = `Column ${JSON.stringify(source)} of the export: another has the same name but for upper and lower case.`;
+  // A name is that of the column, or its end without the prefix of an item, or else has a hash.
+  if (source.endsWith(property) || property === UNNAMED) return schema;
+  const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };
 }
 
