@@ -16,8 +16,8 @@ import { printableTerminal } from './terminal.ts';
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
 
-/** Such a word would be repeated in messages. The address of a notification is never shown. */
-const WITH_USER = /^(-.*=)?(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*@/i;
+/** Such a word would be repeated in messages. An address of the web may have an @ in its path. */
+const WITH_USER = /^(-.*=)?(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
 const NO_USER = 'with a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.';
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
@@ -38,14 +38,16 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
   // yargs has written the script to stdout.
   if (first === 'completion') return EXIT.done;
-  const { name, values, problem } = line;
-  if (values.version === true) return print([VERSION]);
+  const { name, problem } = line;
+  if (line.values.version === true) return print([VERSION]);
   const isBare = name === undefined && problem === undefined;
-  if (isBare || values.help === true || (first === 'help' && name !== undefined))
+  if (isBare || line.values.help === true || (first === 'help' && name !== undefined))
     return print(await helpOf(name, terminal.columns));
-  const hasUser = argv.some((word) => WITH_USER.test(word));
-  const refusal = hasUser ? configError(`an address was given ${NO_USER}`) : problem;
-  return await runCommand({ ...line, problem: refusal }, { ...system, terminal });
+  const io = { ...system, terminal };
+  if (!argv.some((word) => WITH_USER.test(word))) return await runCommand(line, io);
+  // A notification of the failure has the place in it, and goes to others.
+  const values = { ...line.values, place: undefined };
+  return await runCommand({ ...line, values, problem: configError(`an address was given ${NO_USER}`) }, io);
 }
 
 async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {

@@ -46,7 +46,7 @@ export const command = defineCommand({
     const summary = { ...EMPTY_SUMMARY, exit, error: context.redactor.mask(message) };
     let url: Secret | undefined;
     try {
-      url = notificationOf(values.notify, context);
+      if (values.dryRun !== true) url = notificationOf(values.notify, context);
     } catch {
       // The failure that is told came before that of the address, or is the same.
     }

@@ -70,9 +70,9 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
     reasons.push(`Far fewer rows than usual on ${nameDays(implausible_days)}: the provider may lag.`);
   const left = next_from_date === null ? SOON_DAYS + 1 : daysLeftOf(next_from_date, today, historyDays);
   if (left > SOON_DAYS) return reasons;
-  const when =
-    left <= 0 ? 'can be exported until today at the latest' : `can be exported for ${count(left, 'more day')}`;
-  return [...reasons, `${next_from_date}, the first day not yet complete, ${when}.`];
+  const when = left === 0 ? 'until today at the latest' : `for ${count(left, 'more day')}`;
+  const canBe = left < 0 ? 'can no longer be exported' : `can be exported ${when}`;
+  return [...reasons, `${next_from_date}, the first day not yet complete, ${canBe}.`];
 }
 
 const MAX_SHOWN = 10;
@@ -121,7 +121,8 @@ async function post(
     const isTemporary = answer.status === 429 || answer.status >= 500;
     return { problem: `${url.host} answered ${answer.status}.`, isTemporary };
   } catch (error) {
-    if (error instanceof TimeLimitReached || signal.aborted)
+    if (signal.aborted) return { problem: `the run was stopped before ${url.host} answered.`, isTemporary: false };
+    if (error instanceof TimeLimitReached)
       return { problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
     return { problem: `${networkProblem(error, url.host).message}.`, isTemporary: true };
   } finally {

@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { createLogger } from '../../../src/base/log.ts';
+import { Stopped } from '../../../src/base/process.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
@@ -20,7 +21,10 @@ const collectGarbage = runInNewContext('gc') as () => void;
 /**
  * Notifies of a run a receiver that gives these answers in turn, and none for 0; what it got and what was warned of.
  */
-async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200], clock = systemClock } = {}) {
+async function reported(
+  more: Partial<Summary>,
+  { historyDays = 30, answers = [200], clock = systemClock, stop = new AbortController() } = {},
+) {
   const posts: { text: string; reasons: string[] }[] = [];
   const server = createServer(async (request, response) => {
     posts.push(JSON.parse(await text(request)));
@@ -42,7 +46,7 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
   try {
-    await notify(notification, run, { clock, env, logger, signal: new AbortController().signal });
+    await notify(notification, run, { clock, env, logger, signal: stop.signal });
   } finally {
     server.closeAllConnections();
     server.close();
@@ -77,6 +81,11 @@ describe('a notification', () => {
       'a first incomplete day that expires today',
       { next_from_date: back(30) },
       [`${back(30)}, the first day not yet complete, can be exported until today at the latest.`],
+    ],
+    [
+      'a first incomplete day that has expired',
+      { next_from_date: back(31) },
+      [`${back(31)}, the first day not yet complete, can no longer be exported.`],
     ],
   ])('reports %s', async (_what, summary, reasons) => {
     const found = await reported(summary);
@@ -113,9 +122,23 @@ describe('a notification', () => {
     expect([posts.length, timeouts]).toEqual([2, [10_000, 10_000]]);
     expect(warnings).toEqual([expect.stringMatching(/did not answer within 10 s\.$/)]);
   }, 10_000);
+
+  it('is not tried again once the run is stopped, and the warning says so', async () => {
+    const stop = new AbortController();
+    const after: typeof systemClock.after = (ms, callback) => {
+      setTimeout(() => stop.abort(new Stopped('SIGINT')), 200);
+      return systemClock.after(ms, callback);
+    };
+    const { posts, warnings } = await reported(
+      { rescued_cells: 1 },
+      { answers: [0], clock: { ...systemClock, after }, stop },
+    );
+    expect(posts).toHaveLength(1);
+    expect(warnings).toEqual([expect.stringMatching(/the run was stopped before 127\S+ answered\.$/)]);
+  });
 });
 
-it('a sync that is refused before it begins is notified of, by a wrong option or variable', async () => {
+it('a sync that is refused is notified of, without a password in its words; a dry run is not', async () => {
   const texts: string[] = [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -134,6 +157,12 @@ it('a sync that is refused before it begins is notified of, by a wrong option or
       expect.stringContaining('there is no option --colour'),
       expect.stringContaining('DFINERY_SERVICEID'),
     ]);
+    expect((await runHere(['sync', 'duckdb', 'x.duckdb', '--dry-run', '--colour'], { env })).code).toBe(2);
+    for (const scheme of ['postgres', 'https']) {
+      const words = ['sync', 'duckdb', `${scheme}://user:SECRET@host/db`];
+      expect(JSON.stringify(await runHere(words, { env }))).not.toContain('SECRET');
+    }
+    expect(texts.slice(2)).toEqual(['postgres', 'https'].map(() => expect.not.stringContaining('SECRET')));
   } finally {
     server.close();
   }
