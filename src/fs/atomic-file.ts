@@ -95,15 +95,15 @@ export function isDatabase(path: string): boolean {
 }
 
 /**
- * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old
- * text or the new one, whole; a device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
+ * Writes a small file that a user has named; without `mode` a new one may be read by others. A reader sees the old text
+ * or the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
-export async function writeNamedFile(path: string, text: string, what: string): Promise<void> {
+export async function writeNamedFile(path: string, text: string, what: string, mode = NAMED_FILE): Promise<void> {
   try {
     const replaced = replaceablePath(path);
-    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? NAMED_FILE;
+    const stat = statSync(path, { throwIfNoEntry: false });
     if (replaced === undefined) await writeFile(path, text);
-    else await replaceFile(replaced, text, mode & PERMISSIONS);
+    else await replaceFile(replaced, text, (stat?.mode ?? mode) & PERMISSIONS);
   } catch (error) {
     throw diskError(error, { what, path });
   }

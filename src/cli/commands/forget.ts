@@ -1,7 +1,5 @@
-import { secretFrom } from '../../base/env.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { Secret } from '../../base/secrets.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { verifyLedger } from '../../erasure/ledger/chain.ts';
@@ -12,7 +10,7 @@ import type { PurgeRequest } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
+import { OWNER_FILE, writeNamedFile } from '../../fs/atomic-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import {
   type CommandResult,
@@ -185,8 +183,8 @@ function resultOf(
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
-  const key = keyOf(values, context);
-  const verdict = await verifyLedger(path, key, { head: values.head });
+  const { ledgerKey } = erasureOf(new CliConfiguration(values.config, context));
+  const verdict = await verifyLedger(path, ledgerKey, { head: values.head });
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
     ...verdict.problems,
@@ -194,17 +192,6 @@ async function verdictOn(path: string, values: ForgetValues, context: Context): 
     verdict.ok ? `The ledger is whole. Its head is ${verdict.head}` : 'The ledger is broken.',
   ];
   return { result: verdict, lines, exit: verdict.ok ? EXIT.done : EXIT.failed };
-}
-
-/** The key of the ledger where one is configured; a ledger may also be verified where no service is. */
-function keyOf({ config }: ForgetValues, context: Context) {
-  try {
-    return erasureOf(new CliConfiguration(config, context)).ledgerKey;
-  } catch (error) {
-    if (config !== undefined) throw error;
-    const { text: key } = secretFrom(context.env, 'DFINERY_LEDGER_KEY') ?? {};
-    return key === undefined ? undefined : new Secret(key);
-  }
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
@@ -226,7 +213,7 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
-  await writeNamedFile(output, page, `the page ${output}`);
+  await writeNamedFile(output, page, `the page ${output}`, OWNER_FILE);
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],

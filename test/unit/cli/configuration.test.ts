@@ -103,6 +103,11 @@ describe('the configuration of the command line', () => {
     expect((await run({}, `${line} --config ${file}`)).stderr).toContain(sentence);
   });
 
+  it('is read whole to verify a ledger: a wrong key is no missing one', async () => {
+    const { code, stderr } = await run({ DFINERY_BASE_URL: 'ftp://x' }, 'forget --verify-ledger none');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('DFINERY_BASE_URL')]);
+  });
+
   it('needs no token for a plan', async () => {
     const file = write({ service_id: 'x', start_date: '2026-01-01' });
     expect((await run({}, `plan --config ${file}`)).code).toBe(0);

@@ -2,6 +2,7 @@ import fs, { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from '
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
+import { expectMode } from '../../support/modes.ts';
 import { withCall } from '../../support/system-calls.ts';
 
 const setup = setUpErasure();
@@ -348,6 +349,9 @@ describe('person', () => {
     expect(rows[0].place).toMatch(/^duckdb .*events\.duckdb$/);
     const proof = await setup.case.run('forget', '--proof', 'm1');
     expect(proof.result).toContain('2 rows of the person were shown');
+    const page = setup.case.at('proof.html');
+    expect((await setup.case.run('forget', '--proof', 'm1', '-o', page)).code).toBe(0);
+    expectMode(page, 0o600);
   });
 
   it('refuses to replace a file, and leaves none after a failure', async () => {
