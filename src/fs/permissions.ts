@@ -98,13 +98,14 @@ export function makeFolders(path: string, mode = OWNER_FOLDER): void {
   if (parent !== path) makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode: OWNER_FOLDER });
-    // The umask must not decide the mode. A folder in one of a shared group keeps that group.
-    if (mode !== OWNER_FOLDER) setMode(path, mode | (statSync(path).mode & SHARED_GROUP));
-    syncNames(parent);
   } catch (error) {
-    // Another process was quicker.
-    if (!isFolder(path)) throw error;
+    // Another process was quicker, and does the rest.
+    if (isFolder(path)) return;
+    throw error;
   }
+  // The umask must not decide the mode. A folder in one of a shared group keeps that group.
+  if (mode !== OWNER_FOLDER) setMode(path, mode | (statSync(path).mode & SHARED_GROUP));
+  syncNames(parent);
 }
 
 function syncNames(folder: string): void {

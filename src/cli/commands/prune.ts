@@ -11,10 +11,14 @@ interface Age {
   readonly unit: 'mo' | 'w' | 'd';
 }
 
-const age = wordOption('Age of the days that go: 25mo, 8w or 90d', 'an age such as 25mo, 8w or 90d', (word) => {
-  const [, number, unit] = /^([1-9]\d{0,4})(mo|w|d)$/.exec(word) ?? [];
-  return number === undefined ? undefined : ({ count: Number(number), unit } as Age);
-});
+const age = wordOption(
+  'Age of the days that go: 25mo, 8w or 90d',
+  'an age such as 25mo, 8w or 90d, of four digits at most',
+  (word) => {
+    const [, number, unit] = /^([1-9]\d{0,3})(mo|w|d)$/.exec(word) ?? [];
+    return number === undefined ? undefined : ({ count: Number(number), unit } as Age);
+  },
+);
 
 export const command = defineCommand({
   options: {

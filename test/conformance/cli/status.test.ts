@@ -51,6 +51,8 @@ describe('a place over its life', () => {
     const { stdout } = await fixture.run(['status', 'duckdb', fixture.file]);
     expect(stdout).toContain(`Removed from the place: ${daysBack(7)} to ${daysBack(6)}\n`);
     expect((await fixture.run(prune)).stdout).toMatch(/^Nothing to remove: /);
+    const ancient = await fixture.run(['prune', 'duckdb', fixture.file, '--older-than', '99999mo']);
+    expect(ancient).toMatchObject({ code: 2, stderr: expect.stringContaining('four digits at most') });
     expect((await fixture.run(['verify', 'duckdb', fixture.file])).code).toBe(0);
   });
 });

@@ -37,7 +37,7 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
-  it('shows a day that is not over as read so far, and each day under its weekday', async () => {
+  it('shows a day that is not over as read so far, each day under its weekday, each state in a colour', async () => {
     const report = exampleReport();
     const open = { ...receiptOf('2026-02-10'), is_over: false };
     const pruned = { ...receiptOf('2026-01-17'), pruned: true as const };
@@ -47,6 +47,9 @@ describe('the page of a target', () => {
     expect(days).toContain('class="so-far" title="2026-02-10: so far');
     expect(days).toContain('class="pruned" title="2026-01-17: pruned');
     // 1 February 2026 is a Sunday.
+    const shown = [...days.matchAll(/<span class="swatch ([a-z-]+)">/g)].map(([, state]) => state);
+    expect(shown).toHaveLength(7);
+    expect(shown.filter((state) => !page.includes(`.${state} { background:`))).toEqual([]);
     const february = days.slice(days.indexOf('<caption>2026-02'));
     expect(february.match(/<tr>((?:<td><\/td>)*)<td class="loaded" title="2026-02-01/)?.[1]).toBe(
       '<td></td>'.repeat(6),

@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { holdPrivateUmask, isPrivateFolder, makeFolders } from '../../../src/fs/permissions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 let dir: string;
 let path: string;
@@ -24,6 +25,13 @@ describe('folders', () => {
     writeFileSync(join(dir, 'file'), '');
     expect(() => makeFolders(join(dir, 'file', 'below'))).toThrow(/EEXIST|ENOTDIR/);
     expect(() => makeFolders('s3://bucket/prefix')).toThrow(/is an address/);
+  });
+
+  it('are not taken for made where the disk does not keep their names', async () => {
+    const fail = () => {
+      throw systemError('EIO');
+    };
+    await expect(withCall(fs, 'fsyncSync', fail, async () => makeFolders(path))).rejects.toThrow('EIO');
   });
 
   it.runIf(process.platform === 'linux')('fail at once where nothing can be made', () => {
