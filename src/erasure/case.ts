@@ -31,7 +31,7 @@ export interface ErasureOptions {
   /** Undefined: no request is sent. */
   readonly deleter: ProfileDeleter | undefined;
   readonly purge?: PurgeRequest | undefined;
-  /** True to request also those whom the ledger knows as deleted. */
+  /** True to request also those whom the ledger knows as deleted; undefined where nobody can say so, as on a platform. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: DeletionReport) => void;
@@ -66,7 +66,10 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   onPlanned(report());
-  if (plan.hasPeople) await ledger.begin(toRequest.length, purge?.names ?? [], deleter !== undefined);
+  if (plan.hasPeople) {
+    const places = purge?.names ?? [];
+    await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
+  }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
   const failures = (await purge?.run(ledger)) ?? [];

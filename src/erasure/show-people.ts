@@ -40,7 +40,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   if (request.ledger !== undefined) {
     const ledger = await Ledger.open(request.ledger, { clock: io.clock, isPlan: false });
     const names = places.map(placeName);
-    await ledger.begin(0, names, false);
+    await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       listed.map(({ id }) => {
         const rows = rowsOfPlaces.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);

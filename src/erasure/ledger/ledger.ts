@@ -19,6 +19,7 @@ import {
   LEDGER_FILE,
   type LedgerContent,
   type LedgerLine,
+  type LineOf,
   readLedger,
   signLine,
   verifyLine,
@@ -47,7 +48,10 @@ export interface Remembered {
   readonly requestedAt: number | undefined;
 }
 
-type PendingLine = Omit<LedgerLine, 'v'> & LedgerContent;
+interface OpenOptions {
+  readonly clock: Clock;
+  readonly isPlan: boolean;
+}
 
 /** Another run holds the lock for one write; a lock whose owner was killed is free after a minute. */
 const LOCK_WAIT_MS = 75_000;
@@ -70,7 +74,7 @@ export class Ledger {
   #suppressionLength = 0;
   #head: string;
   #size = -1;
-  #pending: PendingLine[] = [];
+  #pending: LedgerLine[] = [];
   #added = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
@@ -88,17 +92,14 @@ export class Ledger {
    * Verifies the whole ledger, and reads what it remembers. A plan changes nothing: it makes no folder and no key. Throws
    * UserError for a ledger that is broken or cannot be written.
    */
-  static async open(
-    settings: LedgerSettings,
-    { clock, isPlan }: { readonly clock: Clock; readonly isPlan: boolean },
-  ): Promise<Ledger> {
+  static async open(settings: LedgerSettings, { clock, isPlan }: OpenOptions): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;
     if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
     try {
       if (isPlan) await tryToWrite(join(folder, LEDGER_FILE));
       else makeFolders(folder);
       if (existsSync(folder)) refuseForeignFolder(folder);
-      const ledger = new Ledger(folder, await keyOf(folder, ledgerKey, isPlan, clock), settings, clock);
+      const ledger = new Ledger(folder, await keyOf(folder, ledgerKey, { clock, isPlan }), settings, clock);
       await ledger.#read(join(folder, LEDGER_FILE));
       return ledger;
     } catch (error) {
@@ -131,9 +132,9 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  begin(ids: number, places: readonly string[], requests: boolean): Promise<void> {
+  begin(run: Pick<LineOf<'open'>, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
-    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ids, places, requests });
+    return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ...run });
   }
 
   /** Resolves when the line is on disk: only then may a request go out, or a place be changed. */
@@ -146,7 +147,9 @@ export class Ledger {
     if (this.#failure) throw this.#failure;
     if (this.#folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
-    for (const content of contents) this.#pending.push({ run: this.run, at, key_check: this.key.check, ...content });
+    for (const content of contents) {
+      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.check, ...content });
+    }
     this.#added += contents.length;
     const last = this.#added;
     while (this.#written < last && this.#failure === undefined) {
@@ -172,7 +175,7 @@ export class Ledger {
     }
   }
 
-  async #append(folder: string, lines: readonly PendingLine[], checkHeld: () => void): Promise<void> {
+  async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
     const isFirstWrite = this.#size === -1;
     const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE);
     try {
@@ -183,7 +186,7 @@ export class Ledger {
       let text = '';
       let head = this.#head;
       for (const line of lines) {
-        const signed = signLine({ v: 1, ...line }, head, this.key);
+        const signed = signLine(line, head, this.key);
         text += `${signed.text}\n`;
         head = signed.mac;
       }
@@ -252,8 +255,7 @@ const brokenError = (problem: string): UserError =>
 async function keyOf(
   folder: string,
   configured: Secret | undefined,
-  isPlan: boolean,
-  clock: Clock,
+  { clock, isPlan }: OpenOptions,
 ): Promise<LedgerKey> {
   const isNew = !existsSync(join(folder, LEDGER_FILE)) || statSync(join(folder, LEDGER_FILE)).size === 0;
   if (!isNew || configured !== undefined || storedKey(keyFileOf(folder)) !== undefined)

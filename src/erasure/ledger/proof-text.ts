@@ -32,16 +32,17 @@ export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] 
 
 /** What the service said of an id last, as a sentence without its end. `timeOf` shows an instant. */
 export function answerText({ state, answers, asked_at }: ProvedId, timeOf = (at: string) => at): string {
-  const done = answers.findLast(({ outcome }) => outcome === 'done');
-  const last = done ?? answers.at(-1);
+  const timeOfLast = (outcome: 'done' | 'rejected') =>
+    timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
   switch (state) {
     case 'open':
       return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
     case 'not_asked':
       return 'the service was not asked';
     case 'confirmed':
+      return `confirmed ${timeOfLast('done')}`;
     case 'rejected':
-      return done === undefined ? `rejected (${last?.code}) ${timeOf(last?.at ?? '')}` : `confirmed ${timeOf(done.at)}`;
+      return `rejected (${answers.at(-1)?.code}) ${timeOfLast('rejected')}`;
     default:
       return 'no request in the ledger';
   }

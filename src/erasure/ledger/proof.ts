@@ -118,7 +118,7 @@ class LedgerTrace {
     const run = this.#runs.get(line.run);
     if (run === undefined) return;
     if (line.kind === 'purged') {
-      this.#purged(line);
+      this.#noteRemoved(line);
       return;
     }
     const traced = line.id === null ? undefined : this.#ids.get(line.id);
@@ -131,7 +131,7 @@ class LedgerTrace {
         return;
       case 'purge':
         traced.isToBeAsked ||= run.requests;
-        this.#purge(traced, line, number);
+        this.#noteCounted(traced, line, number);
         return;
       case 'before':
         traced.askedBefore = traced.askedAt;
@@ -147,7 +147,7 @@ class LedgerTrace {
   }
 
   /** Of two counts of the same rows the later counts in one run, where a purge lost a race; else the larger. */
-  #purge(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
+  #noteCounted(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
     const name = `${run} ${place}`;
     this.#counted.set(name, (this.#counted.get(name) ?? new Set()).add(traced));
     const { removals } = traced;
@@ -162,7 +162,7 @@ class LedgerTrace {
   }
 
   /** What an earlier run found there is gone by now, too: it may have been killed before it could say so. */
-  #purged({ run, at, place, stays = [] }: LineOf<'purged'>): void {
+  #noteRemoved({ run, at, place, stays = [] }: LineOf<'purged'>): void {
     this.#stays.set(place, stays);
     for (const { removals } of this.#counted.get(`${run} ${place}`) ?? []) {
       for (const [i, removal] of removals.entries()) {
@@ -173,21 +173,15 @@ class LedgerTrace {
   }
 
   ids(): ProvedId[] {
-    return [...this.#ids.values()].map(({ id, row, askedAt, isToBeAsked, answers, removals, shown }) => {
-      const isOpen = askedAt !== undefined || (isToBeAsked && answers.length === 0);
-      const isConfirmed = answers.some(({ outcome }) => outcome === 'done');
-      const without: ProofState = removals.length > 0 ? 'not_asked' : shown.length > 0 ? 'shown' : 'unknown';
-      const answered: ProofState = isConfirmed ? 'confirmed' : answers.length > 0 ? 'rejected' : without;
-      return {
-        id,
-        row,
-        state: isOpen ? 'open' : answered,
-        asked_at: (isOpen && askedAt) || null,
-        answers,
-        removals: removals.map(({ run: _, ...removal }) => removal),
-        shown,
-      };
-    });
+    return [...this.#ids.values()].map((traced) => ({
+      id: traced.id,
+      row: traced.row,
+      state: stateOf(traced),
+      asked_at: traced.askedAt ?? null,
+      answers: traced.answers,
+      removals: traced.removals.map(({ run: _, ...removal }) => removal),
+      shown: traced.shown,
+    }));
   }
 
   /** Who asked for the deletions and why, since when, and the places that the people left. */
@@ -214,6 +208,14 @@ class LedgerTrace {
       })),
     };
   }
+}
+
+function stateOf({ askedAt, isToBeAsked, answers, removals, shown }: TracedId): ProofState {
+  if (askedAt !== undefined || (isToBeAsked && answers.length === 0)) return 'open';
+  if (answers.some(({ outcome }) => outcome === 'done')) return 'confirmed';
+  if (answers.length > 0) return 'rejected';
+  if (removals.length > 0) return 'not_asked';
+  return shown.length > 0 ? 'shown' : 'unknown';
 }
 
 function countStates(ids: readonly ProvedId[]) {

@@ -42,7 +42,7 @@ const verify = (head?: string) => verifyLedger(folder, undefined, { head });
 /** A run that requests these ids and has these answers. */
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
   const ledger = await open(more);
-  await ledger.begin(1, [], true);
+  await ledger.begin({ ids: 1, places: [], requests: true });
   for (const [name, outcome] of Object.entries(answers)) {
     const id = ledger.key.idHash(name);
     await ledger.write({ kind: 'before', id });
@@ -108,18 +108,20 @@ describe('a ledger', () => {
   });
 
   it('goes on after a long line, and names a last line that is none', async () => {
-    await (await open({ reason: 'x'.repeat(100_000) })).begin(1, [], true);
+    await (await open({ reason: 'x'.repeat(100_000) })).begin({ ids: 1, places: [], requests: true });
     const ledger = await open();
-    await ledger.begin(1, [], true);
+    await ledger.begin({ ids: 1, places: [], requests: true });
     expect(await verify()).toMatchObject({ ok: true, lines: 2 });
     appendFileSync(path(), 'x\n');
-    await expect(ledger.begin(1, [], true)).rejects.toThrow('its last line is not a line of a ledger. Put it back');
+    await expect(ledger.begin({ ids: 1, places: [], requests: true })).rejects.toThrow(
+      'its last line is not a line of a ledger. Put it back',
+    );
   });
 
   it('is written by several runs at once, each line after the other', async () => {
     const runs = await Promise.all([1, 2, 3].map(() => open({}, false, systemClock)));
     const names = Array.from({ length: 30 }, (_, i) => `id-${i}`);
-    await Promise.all(runs.map((run) => run.begin(30, [], true)));
+    await Promise.all(runs.map((run) => run.begin({ ids: 30, places: [], requests: true })));
     await Promise.all(names.map((name, i) => runs[i % 3].write({ kind: 'before', id: runs[0].key.idHash(name) })));
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
@@ -246,7 +248,7 @@ describe('a proof', () => {
 
   it('says that the service was not asked after a purge alone', async () => {
     const ledger = await open();
-    await ledger.begin(1, ['duckdb /x'], false);
+    await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await ledger.write(purgeOf(ledger, 'a', 2));
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 1, stays: ['copy'] });
     const proof = await prove(['a']);
@@ -258,11 +260,11 @@ describe('a proof', () => {
 
   it('says that rows are gone whose purge was killed before its line, once the next run finds none', async () => {
     const killed = await open();
-    await killed.begin(1, ['duckdb /x'], false);
+    await killed.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await killed.write(purgeOf(killed, 'a', 2));
     expect(proofLines(await prove(['a']), false).join()).toContain('no line says that they were removed');
     const again = await open();
-    await again.begin(1, ['duckdb /x'], false);
+    await again.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await again.write(purgeOf(again, 'a', 0));
     await again.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
     expect((await prove(['a'])).ids[0].removals).toMatchObject([{ rows: 2, removed_at: expect.any(String) }]);
@@ -270,10 +272,10 @@ describe('a proof', () => {
 
   it.each([6, 2])('counts rows once that a killed run found, of which the next run finds %i', async (rows) => {
     const killed = await open();
-    await killed.begin(1, ['duckdb /x'], false);
+    await killed.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await killed.write(purgeOf(killed, 'a', 6));
     const again = await open();
-    await again.begin(1, ['duckdb /x'], false);
+    await again.begin({ ids: 1, places: ['duckdb /x'], requests: false });
     await again.write(purgeOf(again, 'a', rows));
     await again.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1 });
     const { ids, summary } = await prove(['a']);
@@ -282,7 +284,7 @@ describe('a proof', () => {
 
   it('says of a person without rows that none was found, in which ways and where', async () => {
     const ledger = await open();
-    await ledger.begin(0, ['duckdb /x'], false);
+    await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
     const ways = ['the profiles of the service', 'the column member'];
     await ledger.write({ kind: 'access', id: ledger.key.idHash('a'), places: ['duckdb /x'], ways, rows: 0 });
     const proof = await prove(['a']);
