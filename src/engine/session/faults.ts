@@ -18,8 +18,15 @@ const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
 const LOCKED = /Could not set lock on file|File is already open in|being used by another process/;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
-const DAMAGED_PARQUET =
-  /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
+const DAMAGED_PARQUET = [
+  /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file)/,
+  /^Invalid Input Error: (.*too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
+  /Could not read enough bytes from file ".*\.parquet"/,
+  /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
+  /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
+  /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
+];
+const DAMAGED = new RegExp(DAMAGED_PARQUET.map(({ source }) => source).join('|'));
 
 /** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
@@ -61,7 +68,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
       ),
   },
   {
-    match: DAMAGED_PARQUET,
+    match: DAMAGED,
     make: (file, first) =>
       configError(
         `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +

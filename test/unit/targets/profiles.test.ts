@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EXTERNAL_ID } from '../../../src/cells/columns/groups.ts';
@@ -6,7 +6,7 @@ import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { record } from '../../support/recorder.ts';
-import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
 
 const D1 = '2026-01-01';
@@ -209,5 +209,69 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await expect(late).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('People were purged') });
     await sink.close();
     expect((await place.state())?.profiles?.receipt.rows_stored).toBe(2);
+  });
+});
+
+describe('the table user_profiles of a Delta place', () => {
+  let place: Place;
+  beforeEach(async () => {
+    place = new Place('delta');
+    await place.load([[place.of(D1, EVENTS)]]);
+  });
+  afterEach(() => place.close());
+
+  const profiles = (...path: readonly string[]) => join(place.root, 'user_profiles', ...path);
+  const dataFiles = () => filesBelow(profiles()).filter((path) => path.endsWith('.parquet'));
+  const FIRST_ENTRY = ['_delta_log', `${'0'.repeat(20)}.json`];
+  const preview = async () => {
+    const query = { ids: ['m1'], column: 'member' };
+    return (await place.target.people()).previewPurge(place.place, query, place.options());
+  };
+
+  it.each([
+    ['garbage', () => writeFileSync(profiles(...FIRST_ENTRY), 'garbage')],
+    ['missing', () => rmSync(profiles(...FIRST_ENTRY))],
+  ])('fails an erasure if an entry of its log is %s, as that of events would', async (_, damage) => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    await place.loadProfiles(place.snapshot(FIRST));
+    damage();
+    const isRefused = { exitCode: 2, message: expect.stringContaining('user_profiles/_delta_log') };
+    await expect(preview()).rejects.toMatchObject(isRefused);
+    await expect(place.purge(['m1'])).rejects.toMatchObject(isRefused);
+    expect(await place.keys()).toHaveLength(2);
+  });
+
+  it('loses with its log every byte in an erasure, also that of a first load that was killed', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    rmSync(profiles('_delta_log'), { recursive: true });
+    expect(dataFiles()).toHaveLength(1);
+    await place.purge(['m1']);
+    expect(dataFiles()).toEqual([]);
+  });
+
+  it('of somebody else is named by an erasure, with files beside the days', async () => {
+    mkdirSync(profiles('_delta_log'), { recursive: true });
+    writeFileSync(profiles(...FIRST_ENTRY), 'garbage');
+    const others = ['events/copy.parquet', 'user_profiles/part-00000-c000.snappy.parquet'];
+    for (const path of others) writeFileSync(join(place.root, path), 'Erna');
+    expect((await preview()).foreign).toEqual(others);
+    await place.purge(['m1']);
+    for (const path of others) expect(readFileSync(join(place.root, path), 'utf8')).toBe('Erna');
+  });
+
+  it('names a file of which bytes were changed, wherever they are', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    const [path] = dataFiles();
+    const bytes = readFileSync(path);
+    for (let at = bytes.length - 9; at > bytes.length / 2; at -= 97) {
+      const changed = Buffer.from(bytes);
+      changed.writeUInt16LE(changed.readUInt16LE(at) ^ 0xffff, at);
+      writeFileSync(path, changed);
+      const failure = await preview().then(
+        () => undefined,
+        (error) => error,
+      );
+      if (failure !== undefined) expect(failure, `byte ${at}`).toMatchObject({ exitCode: 2 });
+    }
   });
 });

@@ -114,7 +114,10 @@ export class DeltaLog {
   async erase(): Promise<void> {
     const { storage } = this.#parts;
     const log = this.#log;
-    if (log === undefined) return;
+    if (log === undefined) {
+      // A first load was killed before its commit, or the log was removed: no reader knows these files.
+      return storage.eraseAllBut(this.#table, ({ path }) => !isOurs(path, this.#table), this.#options.clock.now());
+    }
     const purgedAt = await this.#committedAt(log.number);
     const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
       const inTable = this.#inTable(path);
@@ -147,9 +150,23 @@ export class DeltaLog {
     if (old.length > 0) await this.#parts.storage.remove(old.map(({ path }) => path));
   }
 
-  /** The files in the folder of the table that this program did not write. */
-  foreign(): string[] {
-    return this.#stored.map(({ path }) => path).filter((path) => !isOurs(path, this.#table));
+  /** The files in the folder of the table, but for its log, that this program did not write. */
+  async foreign(): Promise<string[]> {
+    return (await this.#listTable()).filter((path) => !isOurs(path, this.#table));
+  }
+
+  /** True if the folder of the table has a data file of this program, also if its log cannot be read. */
+  async hasOurFiles(): Promise<boolean> {
+    return (await this.#listTable()).some((path) => isDataFile(this.#inTable(path)));
+  }
+
+  /** The paths of all files in the folder of the table but for its log. */
+  async #listTable(): Promise<string[]> {
+    const paths: string[] = [];
+    for await (const { path } of this.#parts.storage.list(this.#table)) {
+      if (!this.#inTable(path).startsWith(`${LOG_FOLDER}/`)) paths.push(path);
+    }
+    return paths;
   }
 
   check(): Difference[] {

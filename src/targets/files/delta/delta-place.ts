@@ -92,16 +92,21 @@ class DeltaPlace implements FilesLog {
     return (await this.#readProfiles()) || isNew;
   }
 
-  /** Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone. */
+  /**
+   * Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone. A log that
+   * is damaged beside files of this program is our own: an erasure must not pass it over.
+   */
   async #readProfiles(): Promise<boolean> {
     const profiles = this.#profiles;
     if (profiles === undefined) return false;
     try {
       const isNew = await profiles.read();
       if (this.#mode === 'load' && profiles.version === undefined) await this.#refuseForeignProfiles();
+      this.#areProfilesForeign = false;
       return isNew;
     } catch (error) {
       if (this.#mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+      if (await profiles.hasOurFiles()) throw error;
       this.#areProfilesForeign = true;
       return false;
     }
@@ -136,7 +141,8 @@ class DeltaPlace implements FilesLog {
   }
 
   async foreign(): Promise<string[]> {
-    return [this.#events, ...(this.#profiles === undefined ? [] : [this.#profiles])].flatMap((log) => log.foreign());
+    const logs = this.#profiles === undefined ? [this.#events] : [this.#events, this.#profiles];
+    return (await Promise.all(logs.map((log) => log.foreign()))).flat();
   }
 
   async check(): Promise<Difference[]> {
