@@ -41,7 +41,7 @@ export function daysOf(first: Day, last: Day): Day[] {
 export const laterOf = (a: Day, b: Day): Day => (a > b ? a : b);
 export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);
 
-/** Rows of days that a message names. */
+/** Runs of days that a message names at most. */
 const NAMED_RUNS = 40;
 
 /** Formats days for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */

@@ -13,7 +13,7 @@ export function parseDuration(text: string): number | undefined {
 
 /** A length of time for people: `850 ms`, `12 s`, `4 min 30 s`, `2 h 5 min`. */
 export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (Math.round(ms) < 1_000) return `${Math.round(ms)} ms`;
   const s = Math.round(ms / 1_000);
   if (s < 60) return `${s} s`;
   const minutes = Math.floor(s / 60);

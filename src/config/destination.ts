@@ -15,4 +15,6 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 export type DestinationConfig = Readonly<ReturnType<typeof configOf>>;
 
 export const parseDestinationConfig = (value: unknown, env: Env): ParsedConfig<DestinationConfig> =>
-  parseConfig({ schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') }, value, env);
+  parseConfig({ schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') }, value, {
+    env,
+  });

@@ -31,6 +31,5 @@ export const parseErasureConfig = (value: unknown, names?: ReadonlyMap<string, s
   parseConfig(
     { schema, valid, configOf, required: [], problems: (filled) => serviceProblems(filled, 'import_token') },
     value,
-    () => undefined,
-    names,
+    { names },
   );

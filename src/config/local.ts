@@ -19,7 +19,7 @@ export type LocalConfig = Readonly<ReturnType<typeof configOf>>;
 
 /** `names`: the environment variables that gave keys. */
 export const parseLocalConfig = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<LocalConfig> =>
-  parseConfig({ schema, valid, configOf, problems }, value, () => undefined, names);
+  parseConfig({ schema, valid, configOf, problems }, value, { names });
 
 function problems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
   if ((target === undefined) === (place === undefined)) return [];

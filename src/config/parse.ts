@@ -1,6 +1,6 @@
 // This folder: configurations, from untrusted values and environment variables to frozen objects without optional
-// fields. A key is declared in its schema under schemas/; source.ts, destination.ts and local.ts say what its schema
-// cannot.
+// fields. A key is declared in its schema under schemas/; source.ts, destination.ts, local.ts and erasure.ts say
+// what its schema cannot.
 
 import { type Env, secretFrom } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
@@ -94,8 +94,7 @@ interface Definition<S extends ConfigSchema, C> {
 export function parseConfig<S extends ConfigSchema, C extends object>(
   { schema, valid, configOf, required = schema.required, problems = () => [] }: Definition<S, C>,
   value: unknown,
-  env: Env,
-  names?: ReadonlyMap<string, string>,
+  { env = () => undefined, names }: { readonly env?: Env; readonly names?: ReadonlyMap<string, string> | undefined },
 ): ParsedConfig<Readonly<C>> {
   const object = objectOf(value);
   // The platform writes null, and a form an empty text, for a key that is not given.
@@ -106,8 +105,8 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
   // The validation also fills in the defaults.
-  const isRequired = ({ key, isMissing }: Problem) => isMissing !== true || required.includes(key) || key.includes('.');
-  const mismatches = schemaProblems(valid, filled).filter(isRequired);
+  const isProblem = ({ key, isMissing }: Problem) => isMissing !== true || required.includes(key) || key.includes('.');
+  const mismatches = schemaProblems(valid, filled).filter(isProblem);
   const named = new Set(mismatches.map(({ key }) => key.split('.')[0]));
   const further = problems(filled).filter(({ key }) => !named.has(key));
   refuse('the configuration is not usable', [...mismatches, ...further], names);

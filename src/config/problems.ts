@@ -17,7 +17,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   uri: 'an address such as https://host',
 };
 
-function wanted({ keyword, params, parentSchema, message }: SchemaError): string {
+function expectationOf({ keyword, params, parentSchema, message }: SchemaError): string {
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
   if (keyword === 'pattern') return `a text like ${parentSchema?.pattern_descriptor ?? params.pattern}`;
@@ -38,7 +38,11 @@ export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     const isMissing = error.keyword === 'required';
-    return { key, isMissing, text: isMissing ? `${key} is missing` : `${key} is not usable, wanted ${wanted(error)}` };
+    return {
+      key,
+      isMissing,
+      text: isMissing ? `${key} is missing` : `${key} is not usable, wanted ${expectationOf(error)}`,
+    };
   });
 }
 

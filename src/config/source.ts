@@ -61,16 +61,11 @@ export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): ParsedConfig<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, env, names);
+): ParsedConfig<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, { env, names });
 
 /** The settings for a command that sends nothing; address and token may be missing. */
 export const parseSourceSettings = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<SourceSettings> =>
-  parseConfig(
-    { schema, valid, configOf: settingsOf, problems, required: ['service_id'] },
-    value,
-    () => undefined,
-    names,
-  );
+  parseConfig({ schema, valid, configOf: settingsOf, problems, required: ['service_id'] }, value, { names });
 
 export type SettingKey = Exclude<keyof SourceSettings & keyof ValuesOf<typeof schema>, 'serviceId'>;
 
@@ -82,7 +77,7 @@ export function parseSourceKeys<K extends SettingKey>(
 ): ParsedConfig<Pick<SourceSettings, K>> {
   const parts = new Set<string>(keys);
   const part = Object.fromEntries(Object.entries(values).filter(([key]) => parts.has(camelCase(key))));
-  return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, () => undefined, names);
+  return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, { names });
 }
 
 export const timezoneProblem = (zone: string): string | undefined =>
@@ -122,36 +117,36 @@ const DATETIMES = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({
 
 /** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination. */
 function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const [drop, hash] = [namesIn(filled.columns_drop), namesIn(filled.columns_hash)];
+  const [drop, hash] = [textsIn(filled.columns_drop), textsIn(filled.columns_hash)];
   const types = isObject(filled.column_types) ? filled.column_types : {};
-  const problems: Problem[] = [];
-  const refuse = (key: string, names: readonly string[], text: (names: string) => string) => {
-    if (names.length > 0) problems.push({ key, text: text([...new Set(names)].join(', ')) });
+  const listProblems: Problem[] = [];
+  const addProblem = (key: string, names: readonly string[], text: (names: string) => string) => {
+    if (names.length > 0) listProblems.push({ key, text: text([...new Set(names)].join(', ')) });
   };
   const required = drop.filter((name) => REQUIRED.has(name));
-  refuse('columns_drop', required, (names) => {
+  addProblem('columns_drop', required, (names) => {
     return `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`;
   });
   const datetimes = hash.filter((name) => DATETIMES.has(name));
-  refuse('columns_hash', datetimes, (names) => {
+  addProblem('columns_hash', datetimes, (names) => {
     return `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`;
   });
   const inBoth = hash.filter((name) => drop.includes(name));
-  refuse('columns_hash', inBoth, (names) => {
+  addProblem('columns_hash', inBoth, (names) => {
     return `columns_drop and columns_hash both have ${names}, wanted one of them for each column`;
   });
   const typed = hash.filter((name) => Object.hasOwn(types, name) && types[name] !== 'string');
-  refuse('column_types', typed, (names) => {
+  addProblem('column_types', typed, (names) => {
     return `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`;
   });
   const { hash_key: key = '' } = filled;
-  if (hash.length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return problems;
+  if (hash.length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return listProblems;
   const why =
     key === ''
       ? 'is missing beside columns_hash'
       : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
-  return [...problems, { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
+  return [...listProblems, { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
 }
 
-const namesIn = (value: unknown): string[] =>
+const textsIn = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];

@@ -52,7 +52,7 @@ export async function loadSnapshot(
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),
     });
-    if (file.kind !== 'checked') return noSnapshot(file, stored);
+    if (file.kind !== 'checked') return snapshotError(file, stored);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       return transientError(
@@ -81,7 +81,7 @@ export async function loadSnapshot(
 }
 
 /** A stream stores nothing, and is left out by who selects streams. */
-function noSnapshot({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
+function snapshotError({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
   const kept = stored === undefined ? message : `${message} The stored profiles stay.`;
   if (kind === 'busy') return transientError(`${kept} Run again later.`);
   return configError(`${kept} To go on without profiles, leave out user_profiles.`);

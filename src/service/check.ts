@@ -8,8 +8,8 @@ import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from './export/protocol.ts';
-import { TimeLimitReached, withinTime } from './http/abort.ts';
 import { allowedFrom, type LimitHeaders, NO_LIMITS } from './http/headers.ts';
+import { TimeLimitReached, withinTime } from './http/time-limit.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {

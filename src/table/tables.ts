@@ -26,7 +26,7 @@ export interface StoredColumn {
   readonly firstShape: string | null;
 }
 
-/** A column that has a type, and so a value in every row. */
+/** A column that has a type, and so a column in the table. */
 export type Typed<C extends StoredColumn = StoredColumn> = C & { readonly type: ColumnType };
 
 export const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;

@@ -6,7 +6,7 @@ import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
-import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';

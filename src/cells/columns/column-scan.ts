@@ -211,7 +211,7 @@ function modeOf(
   isHashed: boolean | undefined,
   idColumn: string,
 ): number {
-  // Event names that are hashed must not be remembered; ids that are hashed are only counted.
+  // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === idColumn && occurrence === 1) return ROW_IDS;
   return declared === 'string' ? COUNTED : EXAMINED;

@@ -8,8 +8,8 @@ import { retry } from '../../base/retry.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
-import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
+import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { type Context, secretOf } from '../context.ts';
 import type { Summary } from '../results.ts';
@@ -113,7 +113,8 @@ async function post(
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ) {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
-  const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
+  const headers = { 'content-type': 'application/json' };
+  const request = { method: 'POST' as const, path: `${url.pathname}${url.search}`, headers, body };
   try {
     const answer = await withinTime(timeoutMs, { clock, signal }, (limited) => transport.send(request, limited));
     answer.disconnect();

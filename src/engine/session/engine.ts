@@ -1,4 +1,4 @@
-// This folder: DuckDB: opening files, running statements, errors, quoting.
+// This folder: DuckDB: opening files, running statements, errors.
 
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';

@@ -5,13 +5,13 @@ import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { bytesOf, firstBytes, WrongBody } from '../http/body.ts';
 import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { type Post, scopedPath, Transport } from '../http/transport.ts';
-import { firstMatch } from '../outcome.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
+import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
+import { type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
+import { firstMatch } from '../outcome-table.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionFacts, UNKNOWN } from './outcomes.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
@@ -65,9 +65,9 @@ export class DeletionClient {
       return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
     }
     const { clock, serviceId, importToken } = this.#options;
-    const post = deletionPost(externalId, clock.now(), serviceId, importToken);
+    const request = deletionRequest(externalId, clock.now(), serviceId, importToken);
     try {
-      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) => this.#exchange(post, limited));
+      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) => this.#exchange(request, limited));
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
@@ -75,15 +75,16 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(post: Post, signal: AbortSignal): Promise<DeletionAnswer> {
-    const answer = await this.#transport.send(post, signal);
+  async #exchange(request: OutgoingRequest, signal: AbortSignal): Promise<DeletionAnswer> {
+    const answer = await this.#transport.send(request, signal);
     try {
       const about = { host: this.#transport.host, hasDeleted: this.hasDeleted };
-      const facts = deletionFacts(answer.status, (await firstBytes(bytesOf(answer))).toString(), about);
-      const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
+      const properties = deletionFacts(answer.status, (await firstBytes(bytesOf(answer))).toString(), about);
+      const outcome = firstMatch(DELETION_OUTCOMES, properties);
+      const { kind, code = properties.code ?? `http_${answer.status}`, message } = outcome;
       this.hasDeleted ||= kind === 'done';
       const limits = readLimits(answer.headers, this.#options.clock.now());
-      return { kind, code, status: answer.status, message: message(facts), limits };
+      return { kind, code, status: answer.status, message: message(properties), limits };
     } finally {
       answer.disconnect();
     }
@@ -104,8 +105,9 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The request as specified, made at an instant (ms since 1970). */
-function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
+function deletionRequest(externalId: string, at: number, serviceId: string, token: Secret): OutgoingRequest {
   return {
+    method: 'POST',
     path: scopedPath('/api/v1/identities/delete', serviceId),
     headers: {
       'Content-Type': 'application/json',
@@ -122,11 +124,11 @@ function deletionPost(externalId: string, at: number, serviceId: string, token: 
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
-    return unanswered('retry', 'timeout', `${host} did not answer in time: it may or may not be deleted.`);
+    return unanswered('retry', 'timeout', `${host} did not answer in time: ${UNKNOWN}`);
   }
   if (error instanceof WrongBody) {
     const isCut = error.fault === 'length' || error.fault === 'gzip';
-    const message = `${host} ${error.message}: it may or may not be deleted.`;
+    const message = `${host} ${error.message}: ${UNKNOWN}`;
     return unanswered(isCut ? 'retry' : 'undecided', error.fault, message);
   }
   const { config, code, message } = networkProblem(error, host, 'base_url');

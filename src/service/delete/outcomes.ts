@@ -1,5 +1,5 @@
 import { objectIn } from '../../base/json.ts';
-import { type OutcomeRow, status } from '../outcome.ts';
+import { type OutcomeRow, status, statusIn } from '../outcome-table.ts';
 
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
@@ -19,14 +19,15 @@ export interface DeletionFacts {
   readonly host: string;
 }
 
-const has =
+const hasCode =
   (...codes: string[]) =>
   ({ code }: DeletionFacts) =>
     code !== undefined && codes.includes(code);
 const TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const BASE = 'nothing more is sent. Is base_url right?';
-const UNKNOWN = 'it may or may not be deleted.';
+/** What is said of a profile where the answer does not tell. */
+export const UNKNOWN = 'it may or may not be deleted.';
 
 /**
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
@@ -34,9 +35,13 @@ const UNKNOWN = 'it may or may not be deleted.';
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
-  { when: has('40101'), kind: 'stop', message: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}` },
   {
-    when: has('40201'),
+    when: hasCode('40101'),
+    kind: 'stop',
+    message: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}`,
+  },
+  {
+    when: hasCode('40201'),
     kind: 'stop',
     message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
   },
@@ -57,7 +62,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} answered with a redirect (${facts.status}), which is not followed: ${BASE}`,
   },
   {
-    when: (facts) => facts.status === 401 || facts.status === 403,
+    when: statusIn(401, 403),
     kind: 'stop',
     message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
@@ -89,7 +94,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host }) => `${host} does not know this id (404).`,
   },
   {
-    when: ({ status }) => [404, 405, 410].includes(status),
+    when: statusIn(404, 405, 410),
     kind: 'stop',
     message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
   },
@@ -100,7 +105,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
   },
   {
-    when: ({ status }) => [408, 409, 423, 424, 425, 499].includes(status),
+    when: statusIn(408, 409, 423, 424, 425, 499),
     kind: 'retry',
     message: (facts) => `${facts.host} answered ${facts.status}.`,
   },

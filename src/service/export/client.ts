@@ -4,12 +4,12 @@ import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { type BodyFault, bodyProblem, bytesOf, firstBytes } from '../http/body.ts';
 import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
+import { IdleTimeout, TimeLimitReached } from '../http/time-limit.ts';
 import { type RawAnswer, scopedPath, Transport } from '../http/transport.ts';
-import { firstMatch } from '../outcome.ts';
+import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
@@ -36,7 +36,7 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
 }
 
 /** Faults that the next answer would have as well. */
-const FINAL: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
+const EVERY_ANSWER_HAS: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
 
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
 export class ExportClient implements ExportService {
@@ -78,7 +78,8 @@ export class ExportClient implements ExportService {
   /** A body has no empty list: the service takes it for everything, as if it were absent. */
   async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
     const { clock, quota, serviceId, exportToken } = this.#options;
-    const post = {
+    const request = {
+      method: 'POST' as const,
       path: scopedPath(path, serviceId),
       headers: {
         Authorization: `Bearer ${exportToken.reveal()}`,
@@ -97,10 +98,10 @@ export class ExportClient implements ExportService {
       permit?.release();
     };
     try {
-      answer = await idleTimeout.waitFor(this.#transport.send(post, idleTimeout.signal));
+      answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
       const { status, headers } = answer;
       const outcome = await this.#outcome(answer, bytesOf(answer, idleTimeout)).catch((error: unknown) =>
-        this.#refusalFor(error, status),
+        this.#failedExchange(error, status),
       );
       const limits = readLimits(headers, clock.now());
       permit?.answered({ status, limited: outcome.kind === 'wait', limits });
@@ -114,7 +115,7 @@ export class ExportClient implements ExportService {
       await close();
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      return { ...this.#refusalFor(error, undefined), limits: NO_LIMITS, serverTime: undefined };
+      return { ...this.#failedExchange(error, undefined), limits: NO_LIMITS, serverTime: undefined };
     }
   }
 
@@ -124,26 +125,26 @@ export class ExportClient implements ExportService {
     bytes: AsyncIterable<Uint8Array>,
   ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
     // What came before a failure may name its reason.
-    const ignore = () => {};
-    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, ignore));
+    const start = { keepsPart: true };
+    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, start));
     const body = await peekBody(bytes);
     if (body.content === 'other' || body.content === 'empty') return { kind: 'data', bytes: body.bytes };
-    return this.#classify(answer, await firstBytes(body.bytes, ignore));
+    return this.#classify(answer, await firstBytes(body.bytes, start));
   }
 
   #classify(answer: RawAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
     const text = body.toString('utf8');
     const reason = reasonIn(text, exportToken.reveal());
-    const facts: AnswerFacts = {
+    const properties: AnswerFacts = {
       status: answer.status,
       content: isEmptyList(text) ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other'),
       reason,
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', message, emptyAs } = firstMatch(EXPORT_OUTCOMES, facts);
-    return { kind, code, message: message(facts), status: answer.status, emptyAs };
+    const { kind, code = reason ?? 'no_reason', message, emptyAs } = firstMatch(EXPORT_OUTCOMES, properties);
+    return { kind, code, message: message(properties), status: answer.status, emptyAs };
   }
 
   /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */
@@ -164,12 +165,12 @@ export class ExportClient implements ExportService {
   }
 
   /** A failure before the first byte of data. */
-  #refusalFor(error: unknown, status: number | undefined): ExportRefusal {
+  #failedExchange(error: unknown, status: number | undefined): ExportRefusal {
     const { host } = this.#transport;
     if (error instanceof TimeLimitReached) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
     if (status !== undefined) {
       const { code, message } = bodyProblem(error, host);
-      return FINAL.has(code)
+      return EVERY_ANSWER_HAS.has(code)
         ? { kind: 'config', code, message: `${message}.`, status }
         : { kind: 'retry', code, message, status };
     }

@@ -29,7 +29,7 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly output: Output;
 }
 
-export interface Download<Output extends CheckedOutput> extends RunIo {
+export interface DownloadRequest<Output extends CheckedOutput> extends RunIo {
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
   /** Sends the request once. */
@@ -62,7 +62,7 @@ const TOO_LARGE_AFTER = 3;
 /** The code of a body whose last line may be cut. */
 const LAST_LINE = 'last_line';
 /** Faults that every download of the same export has. */
-const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
+const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
   'no_header',
   'missing_columns',
   'too_many_columns',
@@ -76,7 +76,7 @@ const FINAL: ReadonlySet<string> = new Set<MalformedReason>([
  * of the quota.
  */
 export async function downloadChecked<Output extends CheckedOutput>(
-  download: Download<Output>,
+  download: DownloadRequest<Output>,
 ): Promise<CheckedBody<Output> | ExportRefusal> {
   const { label, clock, random, logger, signal } = download;
   const faults = new Set<string>();
@@ -131,7 +131,7 @@ export async function downloadChecked<Output extends CheckedOutput>(
 
 /** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
 async function attemptOnce<Output extends CheckedOutput>(
-  download: Download<Output>,
+  download: DownloadRequest<Output>,
 ): Promise<CheckedBody<Output> | ExportRefusal> {
   const { send, open, signal, counts } = download;
   signal.throwIfAborted();
@@ -142,7 +142,7 @@ async function attemptOnce<Output extends CheckedOutput>(
     const output = await open();
     return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
       signal.throwIfAborted();
-      return refusalFor(error);
+      return refusalOfBody(error);
     });
   } finally {
     if (answer.kind === 'data') await answer.close();
@@ -178,7 +178,7 @@ function countAnswer(
 export async function checkBody<Output extends CheckedOutput>(
   body: AsyncIterable<Uint8Array>,
   output: Output,
-  { scan: options, counts, signal }: Pick<Download<Output>, 'scan' | 'counts' | 'signal'>,
+  { scan: options, counts, signal }: Pick<DownloadRequest<Output>, 'scan' | 'counts' | 'signal'>,
 ): Promise<CheckedBody<Output>> {
   const scanner = new Scanner(options);
   const hash = createHash('sha256');
@@ -203,7 +203,7 @@ export async function checkBody<Output extends CheckedOutput>(
 
 function warnOfInvalidUtf8(
   { scan }: CheckedBody,
-  { label, logger }: Pick<Download<CheckedOutput>, 'label' | 'logger'>,
+  { label, logger }: Pick<DownloadRequest<CheckedOutput>, 'label' | 'logger'>,
 ) {
   const { cells, first } = scan.invalidUtf8;
   if (first === undefined) return;
@@ -213,7 +213,7 @@ function warnOfInvalidUtf8(
   logger.warn('export.invalid_utf8', message, { cells, ...first });
 }
 
-function refusalFor(error: unknown): ExportRefusal {
+function refusalOfBody(error: unknown): ExportRefusal {
   const status = 200;
   if (error instanceof MalformedCsv) {
     const { reason: code, where, expected, found } = error;
@@ -234,5 +234,5 @@ function isFinal({ code, where }: ExportRefusal, faults: Set<string>): boolean {
   const fault = `${code} ${where.row}`;
   const isRepeated = faults.has(fault);
   faults.add(fault);
-  return isRepeated || FINAL.has(code);
+  return isRepeated || REPEATED_FAULTS.has(code);
 }

@@ -1,4 +1,4 @@
-import { type OutcomeRow, status } from '../outcome.ts';
+import { type OutcomeRow, status, statusIn } from '../outcome-table.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. */
@@ -19,17 +19,12 @@ export interface AnswerFacts {
  * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but
  * neither a 429 nor any 5xx.
  */
-const known =
+const hasReason =
   (...reasons: string[]) =>
-  (facts: AnswerFacts): boolean => {
-    const canOutweigh = facts.status === 200 || (facts.status !== 429 && status(400, 499)(facts));
-    return canOutweigh && facts.reason !== undefined && reasons.includes(facts.reason);
+  (answer: AnswerFacts): boolean => {
+    const canOutweigh = answer.status === 200 || (answer.status !== 429 && status(400, 499)(answer));
+    return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
-
-const anyOf =
-  (...statuses: number[]) =>
-  (facts: AnswerFacts): boolean =>
-    statuses.includes(facts.status);
 
 interface ExportRow extends OutcomeRow<AnswerFacts, ExportRefusal['kind']> {
   readonly emptyAs?: string;
@@ -51,28 +46,28 @@ const BASE = 'is base_url right?';
  */
 export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {
-    when: known('unauthorized_token', 'invalid_token', 'invalid_service_id'),
+    when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
     message: (facts) => `${facts.host} does not accept the export token (${reasonOf(facts)}): ${TOKEN}`,
   },
   {
-    when: known('exceed_date_range_limit'),
+    when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
     message: (facts) => `${facts.host} no longer exports days as old as this (exceed_date_range_limit).`,
   },
   {
-    when: known('invalid_parameter'),
+    when: hasReason('invalid_parameter'),
     kind: 'invalid',
     message: (facts) =>
       `${facts.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
   },
   {
-    when: known('too_many_api_requests', 'too_many_request', 'too_many_requests'),
+    when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
     message: (facts) => `${facts.host} says that the limit of exports is reached (${reasonOf(facts)}).`,
   },
-  { when: known('unknown_error', 'query_error'), kind: 'retry_or_split', message: failed },
-  { when: known('client_connection_closed'), kind: 'retry', message: failed },
+  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', message: failed },
+  { when: hasReason('client_connection_closed'), kind: 'retry', message: failed },
   {
     when: (facts) => facts.status === 200 && facts.content === 'empty_list',
     kind: 'retry',
@@ -108,13 +103,13 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
       `since the token is for ${host} alone: ${BASE}`,
   },
   {
-    when: anyOf(400, 422),
+    when: statusIn(400, 422),
     kind: 'invalid',
     code: 'bad_request',
     message: (facts) => `${facts.host} refuses the request (${facts.status}, ${reasonOf(facts)}).`,
   },
   {
-    when: anyOf(401, 403),
+    when: statusIn(401, 403),
     kind: 'config',
     code: 'unauthorized',
     message: (facts) =>
@@ -128,9 +123,9 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     message: ({ host }) => `${host} knows no export under base_url (404): ${BASE}`,
   },
   // A timeout, a conflict, a lock and the like are temporary.
-  { when: anyOf(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
+  { when: statusIn(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: anyOf(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
+  { when: statusIn(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
   {
     when: status(429),
     kind: 'wait',

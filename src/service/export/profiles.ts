@@ -1,6 +1,6 @@
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
-import { type CheckedBody, type CheckedOutput, type Download, downloadChecked } from './download.ts';
+import { type CheckedBody, type CheckedOutput, type DownloadRequest, downloadChecked } from './download.ts';
 import type { ExportRefusal, ExportService, ProfileRequest } from './protocol.ts';
 
 /** Asks for all attributes. */
@@ -22,7 +22,7 @@ export interface NoSnapshot {
 }
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<Download<Output>, 'label' | 'send' | 'scan' | 'finalNewline' | 'mayGrow'> {
+  extends Omit<DownloadRequest<Output>, 'label' | 'send' | 'scan' | 'finalNewline' | 'mayGrow'> {
   readonly service: ProfileService;
   readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
 }

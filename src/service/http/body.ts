@@ -3,8 +3,8 @@ import { createGunzip } from 'node:zlib';
 import { nextTurn } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { codeOf, messageOf } from '../../base/errors.ts';
-import { type IdleTimeout, TimeLimitReached } from './abort.ts';
 import { networkProblem } from './network.ts';
+import { type IdleTimeout, TimeLimitReached } from './time-limit.ts';
 import { type RawAnswer, Truncated, TURNS } from './transport.ts';
 
 /** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
@@ -121,13 +121,8 @@ export function bodyProblem(error: unknown, host: string): { readonly code: Body
 /** No answer that is not data is longer. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** The first bytes of a body that is not data. Throws what the body throws, unless `onError` takes that. */
-export async function firstBytes(
-  bytes: AsyncIterable<Uint8Array>,
-  onError = (error: unknown): void => {
-    throw error;
-  },
-): Promise<Buffer> {
+/** The first bytes of a body that is not data. Throws what the body throws; with `keepsPart`, gives what came before. */
+export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
@@ -137,7 +132,7 @@ export async function firstBytes(
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch (error) {
-    onError(error);
+    if (!keepsPart) throw error;
   }
   return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES);
 }

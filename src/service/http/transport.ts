@@ -12,9 +12,8 @@ import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { ProxyAgent, proxyFor } from './proxy.ts';
 
-export interface Post {
-  /** Default: POST. */
-  readonly method?: 'HEAD';
+export interface OutgoingRequest {
+  readonly method: 'POST' | 'HEAD';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -79,15 +78,15 @@ export class Transport {
   }
 
   /** Rejects with an error of Node, with the signal's reason, or with a configuration failure for a bad proxy. */
-  async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
+  async send(outgoing: OutgoingRequest, signal: AbortSignal): Promise<RawAnswer> {
     signal.throwIfAborted();
     const { protocol, hostname, port, pathname } = this.#base;
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
-      method: post.method ?? 'POST',
-      path: `${pathname.replace(/\/+$/, '')}${post.path}`,
-      headers: post.headers,
+      method: outgoing.method,
+      path: `${pathname.replace(/\/+$/, '')}${outgoing.path}`,
+      headers: outgoing.headers,
       agent: this.#agentFor(protocol),
       maxHeaderSize: MAX_HEADER_BYTES,
       signal,
@@ -104,7 +103,7 @@ export class Transport {
       // Node emits no error where it closes the connection by itself, as after a 101.
       request.once('close', () => reject(new Truncated('the connection was closed without an answer')));
       request.once('response', resolve);
-      request.end(post.body);
+      request.end(outgoing.body);
     });
     // The reader of the body receives this error.
     stream.on('error', () => {});

@@ -34,7 +34,7 @@ export function blockedUntil(state: QuotaState, now: number): number | undefined
   return remaining <= 0 ? resetAt : undefined;
 }
 
-/** The state without a report whose reset is over. A report without a reset ends with the next answer. */
+/** The state without a report whose reset is over. */
 function current(state: QuotaState, now: number): QuotaState {
   const isOver = state.resetAt !== undefined && state.resetAt <= now;
   return isOver ? { ...state, remaining: undefined, resetAt: undefined } : state;
@@ -70,6 +70,7 @@ export function afterAnswer(state: QuotaState, { status, limited, limits }: Answ
 /** Within one span of the quota the lowest report holds: answers may arrive in another order than requests. */
 function withReport(state: QuotaState, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
+  // A report without a reset blocks nothing: it only says that an older one no longer holds.
   if (resetAt === undefined) return { ...state, remaining, resetAt };
   const end = Math.min(resetAt, now + HOUR_MS) + RESET_MARGIN_MS;
   const least = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;

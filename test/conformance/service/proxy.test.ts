@@ -25,7 +25,7 @@ const sendThrough = (proxy: string) => {
   const env = (name: string) => (name === 'HTTPS_PROXY' ? proxy : undefined);
   const transport = new Transport({ baseUrl: 'https://api.example', env, clock: systemClock, keptConnections: 0 });
   const headers = { Authorization: `Bearer ${CANARY}` };
-  return transport.send({ path: '/x', headers, body: '{}' }, new AbortController().signal);
+  return transport.send({ method: 'POST', path: '/x', headers, body: '{}' }, new AbortController().signal);
 };
 
 describe('through a proxy', () => {

@@ -130,7 +130,7 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
 });
 
 describe('a connection', () => {
-  const POST = { path: '/x', headers: {}, body: '{}' };
+  const POST = { method: 'POST' as const, path: '/x', headers: {}, body: '{}' };
   const transport = (baseUrl: string, keptConnections: number, clock = systemClock) => {
     const made = new Transport({ baseUrl, env: () => undefined, clock, keptConnections });
     closing.push(() => made.close());

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionFacts } from '../../../src/service/delete/outcomes.ts';
 import { isEmptyList } from '../../../src/service/export/content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
-import { firstMatch } from '../../../src/service/outcome.ts';
+import { firstMatch } from '../../../src/service/outcome-table.ts';
 
 type ExportCase = [
   status: number,
