@@ -1,22 +1,20 @@
 import { FORMS, type Property, variablesOf } from '../config/environment.ts';
+import { TARGETS } from '../targets/targets.ts';
 import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
+import { placeWords } from './place-arguments.ts';
 import { wrapped } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
-const PLACE_FORMS: Readonly<Record<string, string>> = {
-  duckdb: 'duckdb FILE',
-  parquet: 'parquet DIR',
-  delta: 'delta DIR or delta s3://BUCKET/PREFIX',
-  arrow: 'arrow FILE or arrow -',
-};
 
 /** Names the places that a command takes; an empty text for a command that takes none. */
 function placesLine({ target }: OptionTable): string {
-  const forms = (target?.choices ?? []).map((name) => PLACE_FORMS[name]);
-  return forms.length === 0 ? '' : `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
+  const targets = TARGETS.filter(({ name }) => target?.choices?.includes(name));
+  if (targets.length === 0) return '';
+  const forms = targets.map((named) => placeWords([named])).join(', ');
+  return `TARGET PLACE: ${forms}.\nDefault: target and place of dfinery.json.\n`;
 }
 
 /** The help of a command; without a name, of the program. */

@@ -84,7 +84,10 @@ export interface PlanOptions
 /** What only reads a place needs no service. */
 export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
 
-/** Loads the days that a place lacks, as `dfinery-elt sync` does. Throws a UserError with the command's exit code. */
+/**
+ * Loads the days that a place lacks, as `dfinery-elt sync` does. Throws a UserError with the command's exit code, and
+ * the reason of a signal that aborts.
+ */
 export async function sync(options: SyncOptions): Promise<Summary> {
   const { configuration, context } = open(options);
   const { target, place } = placeOf('sync', options, TARGETS, configuration);

@@ -136,8 +136,7 @@ function readOption(option: Option<unknown>, name: string, raw: unknown) {
   const { words: count, isList, isRequired, fallback } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   const filled = words.filter((word) => word !== '');
-  // Of an option that is given twice the first value is read: `--json` must take effect, so that scripts are told
-  // of the failure.
+  // Of words that were given twice, which is a failure, the first is read; of a flag the last.
   const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
   const wrong = (what: string) => configError(`${name} ${what}.`);
   try {

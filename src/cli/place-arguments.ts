@@ -22,7 +22,7 @@ export interface NamedPlace<T extends Target = Target> {
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeWords = (targets: readonly Target[]): string =>
-  targets.map(({ name, placeKind }) => `${name} ${placeKind.toUpperCase()}`).join(' or ');
+  targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');
 
 /** What most commands begin with: the configuration, and the place that the words or the configuration name. */
 export function configuredPlace<T extends Target>(

@@ -110,7 +110,7 @@ function* profileLines(dataset: Dataset, columns: readonly string[]): Generator<
   for (const profile of dataset.profiles()) yield lineOf(columns.map((name) => profile[name] ?? ''));
 }
 
-/** Yields the bytes of lines that are generated on demand: never more than one chunk (about 64 KiB) at a time. */
+/** Yields the bytes of lines that are generated on demand: one chunk of about 48 KiB at a time. */
 function* chunksOf(lines: Iterable<string>): Generator<Buffer, void, undefined> {
   let pending = '';
   for (const line of lines) {

@@ -17,8 +17,8 @@ import type { RunRecord, TableState } from '../table/place-state.ts';
 export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;
-  /** How help names a place: `file` gives FILE. */
-  readonly placeKind: 'file' | 'dir' | 'url';
+  /** How help and messages name its places: `DIR`, `s3://BUCKET/PREFIX`. */
+  readonly placeForms: readonly string[];
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /**

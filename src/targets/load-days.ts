@@ -37,8 +37,8 @@ export function loadDays(plan: Plan, sink: Sink | StreamSink, deps: LoadDeps): P
 }
 
 /**
- * Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. Returns why they were
- * not loaded; the days are loaded all the same. Throws UserError for what concerns the days, too.
+ * Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. Returns the
+ * UserError for which they were not loaded: the days are loaded all the same. Throws the signal's reason.
  */
 export async function loadProfiles(
   sink: Sink,
@@ -81,7 +81,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
       logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
   };
-  // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
+  // This module is loaded late: the library and a dry run import this file, and may load nothing.
   const { extractDays } = await import('../extract/extract.ts');
   for await (const { days, progress } of extractDays(plan, deps)) {
     try {

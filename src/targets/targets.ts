@@ -8,7 +8,7 @@ import { type FilesFormat, STATE_FILE } from './files/format.ts';
 
 /** Makes a target of one Parquet file a day. */
 function filesTarget(
-  descriptor: Pick<StatefulTarget, 'name' | 'placeKind'>,
+  descriptor: Pick<StatefulTarget, 'name' | 'placeForms'>,
   load: () => Promise<FilesFormat>,
 ): StatefulTarget {
   return {
@@ -29,11 +29,11 @@ function filesTarget(
 }
 
 const parquet = filesTarget(
-  { name: 'parquet', placeKind: 'dir' },
+  { name: 'parquet', placeForms: ['DIR'] },
   async () => (await import('./files/parquet/folder-log.ts')).PARQUET,
 );
 const delta = filesTarget(
-  { name: 'delta', placeKind: 'url' },
+  { name: 'delta', placeForms: ['DIR', 's3://BUCKET/PREFIX'] },
   async () => (await import('./files/delta/delta-place.ts')).DELTA,
 );
 

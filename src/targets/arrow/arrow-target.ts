@@ -7,7 +7,7 @@ const STDOUT = '-';
 /** One Arrow IPC stream of all days, into a file or on stdout. It stores no state to verify. */
 export const arrow: Target = {
   name: 'arrow',
-  placeKind: 'file',
+  placeForms: ['FILE', STDOUT],
   isStdout: (place) => place === STDOUT,
   async open(place, options) {
     if (place === STDOUT && options.stdout instanceof WriteStream) {
