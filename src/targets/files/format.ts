@@ -7,8 +7,8 @@ import { configError, UserError } from '../../base/errors.ts';
 import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { Difference } from '../../table/differences.ts';
-import type { RunRecord, TableState } from '../../table/place-state.ts';
+import { type Difference, damagedWarning } from '../../table/differences.ts';
+import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { WrittenFile } from './parquet-file.ts';
@@ -42,10 +42,23 @@ export interface Version {
   readonly profiles?: DayFile | undefined;
   /** Days whose file is damaged, or older than their receipt, with what is known of the right one. The file stays. */
   readonly damaged: ReadonlyMap<Day, DayFile | undefined>;
+  /** What the table of profiles held, if its file is damaged or older than that. The state then has no profiles. */
+  readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: DayFile | undefined } | undefined;
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
   readonly unfinished: ReadonlySet<Day>;
   /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
   readonly namesRemoved?: boolean;
+}
+
+/** A sentence about each table with damaged files; none if all are whole. */
+export function damageIn({ damaged, damagedProfiles }: Version): string[] {
+  const ofProfiles =
+    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+    'user_profiles set to true.';
+  return [
+    ...(damaged.size === 0 ? [] : [damagedWarning([...damaged.keys()])]),
+    ...(damagedProfiles === undefined ? [] : [ofProfiles]),
+  ];
 }
 
 /** The files that leave a table, and those that come. A day whose file leaves has a new one, or no rows any more. */

@@ -10,13 +10,20 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { damagedWarning } from '../../table/differences.ts';
 import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
-import { type Change, type FilesFormat, type FilesOptions, LostRace, type NewFile, type Version } from './format.ts';
+import {
+  type Change,
+  damageIn,
+  type FilesFormat,
+  type FilesOptions,
+  LostRace,
+  type NewFile,
+  type Version,
+} from './format.ts';
 import { reading, withPlace } from './with-place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
@@ -35,11 +42,14 @@ async function* rowsOfPeople(format: FilesFormat, options: FilesOptions, query: 
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
+    let damaged: string[] = [];
     await reading(format, options, async (place) => {
       const { lookup, tables } = await lookUp(place, query);
       const rows = jsonOfRows(tables, lookup.conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
+      damaged = damageIn(place.version);
     });
+    for (const message of damaged) options.logger.warn('files.damaged', `${options.place}: ${message}`);
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
     }
@@ -86,9 +96,8 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const { before, people } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
     const stays = await bytesThatStay(place, options.signal);
     const { inUse, unreached } = await otherFolders(place);
-    const damaged = [...place.version.damaged.keys()];
-    const unread = damaged.length === 0 ? [] : [`They may hold the people: ${damagedWarning(damaged)}`];
-    return { ...resultOf(before, place.version), people, unreached: [...stays, ...unread, ...unreached], inUse };
+    const damaged = damageIn(place.version).map((message) => `They may hold the people: ${message}`);
+    return { ...resultOf(before, place.version), people, unreached: [...stays, ...damaged, ...unreached], inUse };
   });
 }
 

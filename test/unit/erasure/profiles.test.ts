@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { RunFolder } from '../../../src/extract/spool.ts';
@@ -408,5 +408,22 @@ describe('the table user_profiles', () => {
       const [target = '', path = ''] = place.split(' ');
       expect((await setup.case.run('verify', target, setup.case.at(path))).code, place).toBe(0);
     }
+  });
+
+  it('whose file is damaged is named by the plan, the purge, a person and the proof of its files', async () => {
+    const place = PLACES.slice(1, 2);
+    const verify = async () => (await setup.case.run('verify', 'parquet', setup.case.at('lake'))).code;
+    setup.case.profiles(CSV, {}, { user_profiles: true });
+    await setup.case.load([row('a'), row('b')], place);
+    appendFileSync(setup.case.at('lake/user_profiles/data.parquet'), 'x');
+    const plan = await setup.case.plan('--id', 'A-a', ...only(...place));
+    expect([plan.exit, plan.said]).toEqual([0, expect.stringContaining('user_profiles is damaged')]);
+    const person = await setup.case.run('person', '--id', 'A-a', ...only(...place));
+    expect(person.said).toContain('user_profiles is damaged');
+    const done = await setup.case.erase('--id', 'A-a', ...only(...place));
+    expect([done.exit, done.error, await verify()]).toEqual([3, expect.stringContaining('user_profiles'), 1]);
+    const [synced] = await setup.case.load([row('b')], place);
+    expect([synced.code, await verify()], synced.said).toEqual([0, 0]);
+    expect(setup.case.fixture.holding('marked-name-a')).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@ import fs, {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -91,7 +92,7 @@ describe('a Parquet folder', () => {
   });
 
   describe('whose files are not as its state says', () => {
-    const warnings = () => place.log.filter(({ event }) => event === 'days.damaged').map(({ message }) => message);
+    const warnings = () => place.log.filter(({ event }) => event === 'files.damaged').map(({ message }) => message);
     const copyOf = (day: string) => join(place.dir, `copy-${day}.parquet`);
     beforeEach(async () => {
       await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
@@ -149,6 +150,32 @@ describe('a Parquet folder', () => {
       await place.load([[place.of(D3, [{ id: 'c' }])]]);
       cpSync(copyOf(D1), fileOf(D1));
       expect((await place.verify()).differences).toEqual([]);
+    });
+
+    it.each(['cut off', 'an older copy'])('names profiles that are %s until a snapshot replaces them', async (how) => {
+      const path = join(place.place, 'user_profiles/data.parquet');
+      const profilesOf = (...people: string[]) => place.snapshot(['df_unified_id', ...people, ''].join('\n'));
+      const named = expect.stringContaining('user_profiles is damaged');
+      await place.loadProfiles(profilesOf('old', 'person'));
+      cpSync(path, copyOf(D2));
+      await place.loadProfiles(profilesOf('new'));
+      const written = readFileSync(path);
+      if (how === 'cut off') truncateSync(path, 100);
+      else cpSync(copyOf(D2), path);
+      // Each of these stores what it found of the folder.
+      for (const n of [1, 2]) expect((await place.purge([`nobody-${n}`])).unreached).toEqual([named]);
+      await place.load([[place.of(D3, [{ id: 'c' }])]]);
+      expect(warnings()).toContainEqual(named);
+      expect((await place.verify()).differences).toMatchObject([{ message: named }]);
+      const damaged = readFileSync(path);
+      writeFileSync(path, written);
+      expect((await place.verify()).differences).toEqual([]);
+      writeFileSync(path, damaged);
+      expect((await place.state())?.profiles).toBeUndefined();
+      await place.loadProfiles(profilesOf('next'));
+      expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'next' }]);
+      expect((await place.verify()).differences).toEqual([]);
+      expect((await place.purge(['nobody'])).unreached).toEqual([]);
     });
 
     it('is verified by hash, whatever the time of a file', async () => {

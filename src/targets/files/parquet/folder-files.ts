@@ -36,8 +36,7 @@ export interface FolderVersion extends FolderState, Version {
   readonly files: ReadonlyMap<Day, FolderFile>;
   readonly profiles?: FolderFile | undefined;
   readonly damaged: ReadonlyMap<Day, FolderFile | undefined>;
-  /** True if the file of profiles is there, and damaged. */
-  readonly hasDamagedProfiles: boolean;
+  readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: FolderFile | undefined } | undefined;
 }
 
 /** Reads a folder. `text`: that of its `_dfinery.json`. Calls `onRemoved` with days whose file somebody removed. */
@@ -110,15 +109,16 @@ async function readProfiles(engine: Engine, root: string, { profiles: inState }:
   if (onDisk === undefined) {
     // Without a row there is no file.
     const profiles = receipt?.rows_stored === 0 ? state.profiles : undefined;
-    return { state: { ...state, profiles }, hasDamagedProfiles: false };
+    return { state: { ...state, profiles } };
   }
   const writtenAt = inState?.writtenAt ?? receipt?.changed_at;
   const compared = await compareFile(engine, root, PROFILES_FILE, { inState, writtenAt, onDisk });
   const profiles = compared?.receipt === undefined ? state.profiles : compared.profiles;
   if (compared === undefined || profiles === undefined) {
-    return { state: { ...state, profiles: undefined }, hasDamagedProfiles: receipt !== undefined };
+    const damagedProfiles = state.profiles && { stored: state.profiles, file: inState };
+    return { state: { ...state, profiles: undefined }, damagedProfiles };
   }
-  return { state: { ...state, profiles }, profiles: compared.file, hasDamagedProfiles: false };
+  return { state: { ...state, profiles }, profiles: compared.file };
 }
 
 /** A file of the folder, and what the state says of it: when it was written, also if it does not know the file. */

@@ -14,11 +14,12 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { makeFolders } from '../../../fs/permissions.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import { type Difference, damagedWarning, difference } from '../../../table/differences.ts';
+import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import {
   type CommitChange,
+  damageIn,
   type FilesFormat,
   type FilesLog,
   type FilesOptions,
@@ -112,12 +113,9 @@ class FolderLog implements FilesLog {
   /** Finds files that readers see although they are of no day, and those that are damaged. */
   async check(): Promise<Difference[]> {
     const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
-    const damaged = [...(this.version?.damaged.keys() ?? [])];
-    const damagedProfiles = `${PROFILES_FILE} is not a file that was written: the next sync replaces it`;
     return [
       ...seen.map((name) => difference('files', `${name} is of no day, and readers see it`)),
-      ...(this.version?.hasDamagedProfiles === true ? [difference('files', damagedProfiles)] : []),
-      ...(damaged.length === 0 ? [] : [difference('files', damagedWarning(damaged))]),
+      ...(this.version === undefined ? [] : damageIn(this.version)).map((message) => difference('files', message)),
     ];
   }
 
@@ -149,7 +147,7 @@ class FolderLog implements FilesLog {
 
   async #refuseForeignProfiles(): Promise<void> {
     // A file of ours that is damaged is replaced.
-    if (this.version?.state.profiles !== undefined || this.version?.hasDamagedProfiles === true) return;
+    if (this.version?.state.profiles !== undefined || this.version?.damagedProfiles !== undefined) return;
     const { storage } = this.#parts;
     for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
@@ -169,9 +167,10 @@ class FolderLog implements FilesLog {
   }
 
   #warnOfDamage(): void {
-    const days = [...(this.version?.damaged.keys() ?? [])];
     const { place, logger } = this.#options;
-    if (days.length > 0) logger.warn('days.damaged', `${place}: ${damagedWarning(days)}`, { days: days.length });
+    for (const message of this.version === undefined ? [] : damageIn(this.version)) {
+      logger.warn('files.damaged', `${place}: ${message}`);
+    }
   }
 }
 

@@ -68,7 +68,8 @@ export class FolderWriter {
     await this.#removeDays([...leaving].filter((day) => !files.has(day)));
     const profilesFile = profiles === undefined ? version.profiles : await this.#putProfiles(state, profiles.added[0]);
     // 5. The state says what is there now, and the purge is done.
-    this.version = await this.#store({ ...version, state, files, damaged, profiles: profilesFile });
+    const damagedProfiles = profiles === undefined ? version.damagedProfiles : undefined;
+    this.version = await this.#store({ ...version, state, files, damaged, profiles: profilesFile, damagedProfiles });
     if (kind === 'purge') await this.#parts.storage.remove([PURGE_NOTE]);
   }
 
@@ -187,11 +188,14 @@ export class FolderWriter {
 
 const emptyVersion = (timezone: string | null): FolderVersion => ({
   ...{ text: undefined, state: newState(timezone), files: new Map(), damaged: new Map(), unfinished: new Set() },
-  hasDamagedProfiles: false,
 });
 
 /** The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy. */
-function textOf({ state, files, damaged, profiles }: FolderVersion): string {
+function textOf({ state, files, damaged, profiles, damagedProfiles }: FolderVersion): string {
   const lost = [...damaged].flatMap(([day, file]): [Day, FolderFile][] => (file === undefined ? [] : [[day, file]]));
-  return folderText({ state, files: new Map([...files, ...lost]), profiles });
+  return folderText({
+    state: { ...state, profiles: state.profiles ?? damagedProfiles?.stored },
+    files: new Map([...files, ...lost]),
+    profiles: profiles ?? damagedProfiles?.file,
+  });
 }
