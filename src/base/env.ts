@@ -28,8 +28,8 @@ export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
 /**
- * The text of a variable; an empty one counts as not set. Throws UserError for quotes around it, which Docker, kubectl
- * and cmd.exe keep, and for a line end in anything but JSON.
+ * The text of a variable; an empty one counts as not set. Throws UserError for quotes around it: Docker, kubectl and
+ * cmd.exe keep them. Also for a line end in anything but JSON.
  */
 export function variableText(env: Env, name: string): string | undefined {
   const text = env(name) || undefined;

@@ -3,8 +3,8 @@ import { distance } from 'fastest-levenshtein';
 const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
 /**
- * The candidate that was probably meant. The first that exists: one of the same letters in another order, one that
- * holds the other, the one fewest edits away (at most `farthest`). Only Latin letters and digits count.
+ * The candidate that was probably meant: one of the same letters in another order. Else one that holds the other, or
+ * that the name holds. Else the one fewest edits away, at most `farthest`. Only Latin letters and digits count.
  */
 export function nearest(
   name: string,

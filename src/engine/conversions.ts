@@ -8,7 +8,7 @@ export const castToColumn = (value: string, type: ColumnType, zone: Zone | undef
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
 
 /** The name of a described type in `cells/types`. */
-export const shortName = (described: unknown): string =>
+export const duckDbTypeOf = (described: unknown): string =>
   String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 
 /** A column of a query, all of whose values have a type of `cells/types` or are JSON text. */
@@ -20,7 +20,7 @@ export interface DescribedColumn {
 export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<DescribedColumn[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
-    const type = described === 'JSON' ? 'VARCHAR' : shortName(described);
+    const type = described === 'JSON' ? 'VARCHAR' : duckDbTypeOf(described);
     return { name: String(name), type: type as DuckDbType };
   });
 }

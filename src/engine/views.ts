@@ -1,6 +1,6 @@
-// This folder: DuckDB, as all targets use it. `session/` opens files and runs statements, `rows/` reads the CSV of days
-// as typed rows with keys and counts stored rows, `people/` finds people. Beside them: views, and conversions of stored
-// columns.
+// This folder: DuckDB, as all targets use it. `session/` opens files and runs statements. `rows/` reads the CSV of days
+// as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: views, and conversions of
+// stored columns.
 
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import { anyOf, asText, identifier, literal } from '../cells/types/sql.ts';

@@ -42,7 +42,7 @@ export function filtersOf(source: Filters): Filters {
 
 /**
  * The `to_date` with which a day is requested. Where it is not known whether an export includes its end, rows may come
- * with two days; *Neighbours* keeps each once.
+ * with two days; a target keeps each once.
  */
 export const toDateOf = (day: Day, isEndIncluded: boolean | undefined): Day =>
   isEndIncluded === true ? day : addDays(day, 1);

@@ -108,8 +108,8 @@ const malformedError = (why: string) =>
   );
 
 /**
- * Checks that a state is of the service and the filters of this run, and its cursor not in the future. A full refresh
- * may have other filters. Throws a StateError if the state must not be used.
+ * Throws a StateError if the state must not be used. Its service and filters must be those of this run, and its cursor
+ * not in the future. A full refresh may have other filters.
  */
 export function checkState(
   state: ExportState | undefined,

@@ -40,8 +40,8 @@ export interface FileDay {
 
 /**
  * Checks a file as the export of a day, and calls `store` with a checked copy. Throws a configuration failure for a day
- * that a sync can still load, for a file that is not whole, not of the day, or has fewer rows than are stored, and what
- * `store` throws.
+ * that a sync can still load. Throws one for a file that is not whole, not of the day, or has fewer rows than are
+ * stored. Throws what `store` throws.
  */
 export async function loadFileDay<T>(
   fileDay: FileDay,

@@ -48,7 +48,12 @@ export async function loadSnapshot(
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
-      ...{ service, clock, random, logger, signal, counts },
+      service,
+      clock,
+      random,
+      logger,
+      signal,
+      counts,
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),
     });

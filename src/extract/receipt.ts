@@ -18,7 +18,7 @@ export interface Receipt {
   readonly is_over: boolean;
   /** Hash of the filters with which it was requested, as the state has it (`RequestHashes.filters`). */
   readonly filters: string;
-  /** Rows of the download, before suppression and *Neighbours*. */
+  /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
   /** Rows left out because the person asked to be forgotten. */
   readonly suppressed: number;
@@ -54,7 +54,7 @@ export interface DayDownload {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
   readonly files: readonly SpoolFile[];
-  /** True if the neighbouring days may have rows of this one, and this one of theirs (rule *Neighbours*). */
+  /** True if the neighbouring days may have rows of this one, and this one of theirs: an export may contain its `to_date`. */
   readonly mayShareRows: boolean;
 }
 

@@ -52,38 +52,44 @@ export class RunOutcome {
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(result: DayResult, { exportsDays }: Pick<Run, 'exportsDays'>): DayDownload | undefined {
-    const { logger } = this.#deps;
     const { day } = result;
     switch (result.kind) {
       case 'loaded':
         return this.#loaded(result.download);
-      case 'empty': {
-        if (!exportsDays) {
-          this.#unproven.set(day, result.answeredWith);
-          return undefined;
-        }
-        const message = `${day} is answered with ${result.answeredWith}, twice: it counts as a day without rows.`;
-        logger.warn('day.empty_answer', message, { day });
-        return this.#loaded(result.download);
-      }
+      case 'empty':
+        if (exportsDays) return this.#confirmedEmpty(result);
+        this.#unproven.set(day, result.answeredWith);
+        return undefined;
       case 'gone':
         this.#gone(day);
         return undefined;
-      case 'open': {
-        const message = `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
-        logger.warn('day.open', message, { day });
-        this.#openError ??= result.error;
+      case 'open':
+        this.#open(day, result.error);
         return undefined;
-      }
-      case 'failed': {
-        this.#failures.push(result.error);
-        if (this.#failures.length > 1) this.#logFailure(result.error);
-        // A body that can never be read says nothing of other days, once the service has exported one.
-        const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
-        if (counted.length >= MAX_FAILED) throw this.#failures[0];
+      case 'failed':
+        this.#failed(result.error, exportsDays);
         return undefined;
-      }
     }
+  }
+
+  #confirmedEmpty({ day, answeredWith, download }: Extract<DayResult, { kind: 'empty' }>): DayDownload {
+    const message = `${day} is answered with ${answeredWith}, twice: it counts as a day without rows.`;
+    this.#deps.logger.warn('day.empty_answer', message, { day });
+    return this.#loaded(download);
+  }
+
+  #open(day: Day, error: UserError): void {
+    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+    this.#deps.logger.warn('day.open', message, { day });
+    this.#openError ??= error;
+  }
+
+  #failed(error: UserError, exportsDays: boolean): void {
+    this.#failures.push(error);
+    if (this.#failures.length > 1) this.#logFailure(error);
+    // A body that can never be read says nothing of other days, once the service has exported one.
+    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
+    if (counted.length >= MAX_FAILED) throw this.#failures[0];
   }
 
   #loaded(download: DayDownload): DayDownload {

@@ -14,7 +14,7 @@ import {
   readingsOfDay,
 } from './column-plan.ts';
 import type { StoredProfiles, TableState } from './place-state.ts';
-import { receiptsOf, type StoredReceipt, withRows, withUnchanged } from './receipts.ts';
+import { receiptsOf, type StoredReceipt, storedRows, withRows, withUnchanged } from './receipts.ts';
 import { EVENTS, type StoredColumn, storedColumn, type Table, USER_PROFILES } from './tables.ts';
 
 /** A day of a batch, and how its cells become values. */
@@ -104,7 +104,7 @@ export const NOTHING_STORED: Commit = {
   rescued: new Map(),
 };
 
-interface Finished {
+interface StateAndCommit {
   readonly state: TableState;
   readonly commit: Commit;
 }
@@ -114,7 +114,7 @@ export function finishUnchanged(
   before: TableState,
   unchanged: readonly DayDownload[],
   progress: RunProgress,
-): Finished {
+): StateAndCommit {
   const receipts = withUnchanged(before.receipts, unchanged);
   const state = { ...before, receipts, exportState: stateAfter(before.exportState, receipts, progress) };
   return { state, commit: { ...NOTHING_STORED, daysUnchanged: unchanged.map(({ receipt }) => receipt.day) } };
@@ -125,7 +125,7 @@ export function finishBatch(
   before: TableState,
   planned: PlannedBatch,
   { unchanged, retyped, rowsByDay, rescued, progress, changedAt: changed_at }: StoredRows,
-): Finished {
+): StateAndCommit {
   const { columns, days } = planned;
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at };
@@ -144,7 +144,7 @@ export function finishBatch(
   };
   const commit = {
     days: written.map(({ day }) => day),
-    rows: written.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
+    rows: storedRows(written),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changed_at).map(({ day }) => day),
     ...columnChanges(planned),

@@ -178,8 +178,8 @@ function checkFits({ source, type, forms }: StoredColumn, named: ColumnType, asI
 }
 
 /**
- * The type that no cell changes: that of a column of a declared group, unless stored values may not fit into it, or
- * under `freeze` the stored one. Undefined if the cells decide.
+ * The type that no cell changes; undefined if the cells decide. A column of a declared group has that of its group,
+ * unless stored values may not fit into it. Under `freeze` it is the stored one.
  */
 function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: ColumnRules) {
   const { type, forms, group } = column;

@@ -2,7 +2,7 @@ import { type Day, nameDays } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
 import { hasOtherFilters } from '../extract/receipt.ts';
 import type { TableState } from './place-state.ts';
-import type { Receipts } from './receipts.ts';
+import { type Receipts, storedRows } from './receipts.ts';
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';
@@ -52,7 +52,7 @@ export function checkProfiles(
   { receipts }: Pick<TableState, 'receipts'>,
   { rows, keys }: { readonly rows: number; readonly keys: number },
 ): Difference[] {
-  const expected = [...receipts.values()].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
+  const expected = storedRows(receipts.values());
   const faults = [];
   if (rows !== expected) {
     faults.push(difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`));

@@ -20,6 +20,10 @@ export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
   new Map([...receipts].map((receipt) => [receipt.day, receipt] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
 
+/** Number of the rows that a place holds by these receipts. */
+export const storedRows = (receipts: Iterable<StoredReceipt>): number =>
+  [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
+
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 interface BatchDays {
   readonly changed: readonly DayDownload[];
@@ -78,7 +82,7 @@ export function removedDays(receipts: Receipts, stored: ReadonlyMap<Day, unknown
 /** What `prune` removes: the days before a day that still have rows, and the number of these. */
 export function prunedBefore(receipts: Receipts, before: Day): { readonly days: Day[]; readonly rows: number } {
   const pruned = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0);
-  return { days: pruned.map(({ day }) => day), rows: pruned.reduce((sum, { rows_stored }) => sum + rows_stored, 0) };
+  return { days: pruned.map(({ day }) => day), rows: storedRows(pruned) };
 }
 
 /** The `changed_at` of a commit at `now` (ms): later than all of the place, also if its clock was set back. */

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
-import type { TargetReport } from '../engine/rows/counts.ts';
+import type { TargetReport } from '../engine/rows/report-counts.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';

@@ -7,6 +7,7 @@ import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profiles.ts';
 import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
+import { storedRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 /** Counts of a load, which fills them while it runs. */
@@ -68,11 +69,11 @@ export async function loadProfiles(
 
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
-  const rowsBefore = storedRows(sink);
+  const rowsBefore = rowsIn(sink);
   const store = async (batch: readonly DayDownload[], progress: RunProgress) => {
     const commit = await sink.commit(batch, progress, signal);
     add(counts, batch, commit);
-    counts.rowsNew = Math.max(0, storedRows(sink) - rowsBefore);
+    counts.rowsNew = Math.max(0, rowsIn(sink) - rowsBefore);
     counts.nextFromDate = sink.state?.exportState?.from_date;
     const unchanged = new Set(commit.daysUnchanged);
     for (const { receipt } of batch) {
@@ -95,8 +96,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   }
 }
 
-const storedRows = ({ state }: Sink): number =>
-  [...(state?.receipts.values() ?? [])].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
+const rowsIn = ({ state }: Sink): number => storedRows(state?.receipts.values() ?? []);
 
 async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise<void> {
   const { counts } = deps;

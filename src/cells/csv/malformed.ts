@@ -70,11 +70,11 @@ export class UnusableCsv extends UserError {
   /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */
   readonly fault: string;
 
-  /** `found` and `wanted` are parts of the sentence: "The export has …, wanted …". */
-  constructor(found: string, wanted: string) {
-    const fault = `${found}, wanted ${wanted}`;
+  /** `actual` and `expected` are parts of the sentence: "The export has …, wanted …". */
+  constructor(actual: string, expected: string) {
+    const fault = `${actual}, wanted ${expected}`;
     super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
-      internal: `unusable csv: ${found}`,
+      internal: `unusable csv: ${actual}`,
     });
     this.fault = fault;
   }

@@ -99,9 +99,7 @@ export class RowBuffer {
   }
 }
 
-/**
- * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.
- */
+/** Number of bytes, 0 to 3, at the end of [start, end) that begin a character. It may go on in the next chunk. */
 function openTail(bytes: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
     const c = bytes[end - back];

@@ -15,7 +15,7 @@ const HASH_BYTES = 64;
 
 /**
  * Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. Rows that need no
- * change are a range of the source, which is copied only if another row does need one.
+ * change are a range of the source. It is copied only if another row does need one.
  */
 export class RowWriter {
   readonly #hash: ValueHash | undefined;

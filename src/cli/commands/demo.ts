@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt } from '../../base/days.ts';
 import type { Env } from '../../base/env.ts';
 import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
-import type { TargetReport } from '../../engine/rows/counts.ts';
+import type { TargetReport } from '../../engine/rows/report-counts.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';

@@ -5,6 +5,7 @@ import { daysLeftOf } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plan/doubtful-days.ts';
 import { daysOfOtherFilters } from '../../table/differences.ts';
 import type { TableState } from '../../table/place-state.ts';
+import { storedRows } from '../../table/receipts.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -48,7 +49,7 @@ export async function statusOf(
     last_day: stored.at(-1)?.day ?? null,
     days: stored.length,
     changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
-    rows: stored.reduce((sum, { rows_stored }) => sum + rows_stored, 0),
+    rows: storedRows(stored),
     profiles: profiles ? { rows: profiles.receipt.rows_stored, as_of: profiles.receipt.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,

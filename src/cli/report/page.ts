@@ -3,7 +3,7 @@
 
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { TargetReport } from '../../engine/rows/counts.ts';
+import type { TargetReport } from '../../engine/rows/report-counts.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import { percent, timeText } from '../text-layout.ts';

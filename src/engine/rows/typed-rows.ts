@@ -6,7 +6,7 @@ import { columnKey, compareBytes, headerColumns } from '../../cells/columns/grou
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/receipt.ts';
+import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch.ts';
 import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
@@ -55,14 +55,14 @@ export async function withTypedRows(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   const filled = days.filter((day) => rowsIn([day]) > 0);
-  const queries = plainQueries(batch, filled.filter(hasUniqueIds));
+  const isNumbered = ({ download }: PlannedDay) => hasDuplicateOrMissingIds(download);
+  const queries = plainQueries(
+    batch,
+    filled.filter((day) => !isNumbered(day)),
+  );
   if (queries.length > 0) await store(together(queries));
-  for (const day of filled.filter((day) => !hasUniqueIds(day))) await withNumbered(engine, batch, day, store);
+  for (const day of filled.filter(isNumbered)) await withNumbered(engine, batch, day, store);
 }
-
-/** True if every row of the day has an id of its own, which then is its key. */
-const hasUniqueIds = ({ download: { files } }: PlannedDay): boolean =>
-  files.length === 1 && !files[0].hasDuplicateOrMissingIds;
 
 /** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
 export function selectRows(
@@ -137,7 +137,7 @@ const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
     return { key, source, index, filled };
   });
 
-/** The SQL that reads files with one header and the same reading of texts in one pass, with base ids as keys. */
+/** The SQL that reads files in one pass, with base ids as keys. They have one header and one reading of texts. */
 function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows {
   const files = parts.map(({ file }) => file);
   const columns = columnsOf(parts);
@@ -173,8 +173,8 @@ function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows 
 }
 
 /**
- * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of their
- * names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
+ * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
+ * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
 function sqlHashKey(columns: readonly FileColumn[]): string {
   const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));

@@ -103,26 +103,28 @@ const LONGEST_RETRY_MS = 1_000;
  * Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim
  * to it.
  */
-async function attach(connection: DuckDBConnection, o: EngineOptions): Promise<() => void> {
+async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
   // Without the type DuckDB would open a CSV or JSON file as a view in memory, and loaded rows would be lost.
-  const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
-  const pauses = doubling({ waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
+  const how = options.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
+  const pauses = doubling({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
   let locked: unknown;
-  const attached = await retry({ ...o, pauses }, async () => {
-    const before = fileAt(o.file);
-    const release = claimFile(o.file);
+  const attached = await retry({ ...options, pauses }, async () => {
+    const before = fileAt(options.file);
+    const release = claimFile(options.file);
     if (release === undefined) {
-      locked = transientError(`${o.file} is in use: this process has it open. Close it there, or wait, and run again.`);
+      locked = transientError(
+        `${options.file} is in use: this process has it open. Close it there, or wait, and run again.`,
+      );
       return undefined;
     }
     let isAttached = false;
     try {
-      await connection.run(`ATTACH ${literal(o.file)} AS ${DATABASE} (${how})`);
-      isAttached = o.readOnly === true || fileAt(o.file) === before;
+      await connection.run(`ATTACH ${literal(options.file)} AS ${DATABASE} (${how})`);
+      isAttached = options.readOnly === true || fileAt(options.file) === before;
       if (isAttached) return release;
       // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of
       // the former file.
-      locked = transientError(`${o.file} was replaced while it was opened: run again.`);
+      locked = transientError(`${options.file} was replaced while it was opened: run again.`);
       await connection.run(`DETACH ${DATABASE}`);
     } catch (error) {
       if (!isLocked(error)) throw error;

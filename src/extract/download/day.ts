@@ -10,7 +10,7 @@ import { lastDayOver } from '../plan/calendar.ts';
 import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
-import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
+import { discard, type ExportResult, type Run, type SendExport } from './run.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
@@ -52,7 +52,7 @@ class DayExport {
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export: ExportDay = async (changes) => {
+  readonly #export: SendExport = async (changes) => {
     const run = this.#run;
     const { service, timezone, suppression, edits } = run.deps;
     const request = { ...run.plan.filters, from: this.#day, to: run.toDateOf(this.#day), ...changes };

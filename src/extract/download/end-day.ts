@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { rowCount } from '../receipt.ts';
-import { discard, type ExportDay, type ExportResult, type Run } from './run.ts';
+import { discard, type ExportResult, type Run, type SendExport } from './run.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -16,17 +16,17 @@ const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(run: Run, day: Day, exportDay: ExportDay): Promise<ExportResult> {
+export async function findEndDay(run: Run, day: Day, sendExport: SendExport): Promise<ExportResult> {
   const next = addDays(day, 1);
-  const single = await exportDay({ to: day });
+  const single = await sendExport({ to: day });
   if (isFailure(single)) return single;
   if (single.kind === 'checked' && canProve(run) && spansAnHour(single.scan.columns)) {
     run.recordEndDay(true, day);
     return single;
   }
-  const both = await exportDay({ to: next });
+  const both = await sendExport({ to: next });
   if (hasNoRows(single) && both.kind === 'checked' && rowCount([both]) > 0) {
-    const nextAlone = await exportDay({ from: next, to: next });
+    const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) run.recordEndDay(false, day);
     await discard(nextAlone);
   }

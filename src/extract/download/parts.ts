@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
 import type { CheckedFile } from '../receipt.ts';
-import { discard, type ExportDay, type Run } from './run.ts';
+import { discard, type Run, type SendExport } from './run.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -35,7 +35,7 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
 export async function fetchParts(
   { plan, eventNames }: Run,
   day: Day,
-  exportDay: ExportDay,
+  sendExport: SendExport,
 ): Promise<readonly CheckedFile[] | UserError> {
   const { events, eventsCondition } = plan.filters;
   const files: CheckedFile[] = [];
@@ -46,7 +46,7 @@ export async function fetchParts(
     return tooLarge(day, which, part);
   };
   for (const name of namesWithin(plan.filters, [...KNOWN_NAMES, ...eventNames])) {
-    const part = await exportDay({ events: [name], eventsCondition: 'include' });
+    const part = await sendExport({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') {
       refusal = part;
@@ -61,7 +61,7 @@ export async function fetchParts(
     return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
   }
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
-  const rest = await exportDay({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  const rest = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (rest.kind === 'checked') return [...files, rest];
   return rest.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, rest) : files;
 }

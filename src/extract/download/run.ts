@@ -10,7 +10,7 @@ import { RunFolder } from '../spool.ts';
 export type ExportResult = CheckedFile | ExportRefusal;
 
 /** Exports the day at hand, or with these changes to its request. */
-export type ExportDay = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
+export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
 
 /** Removes the files of results. */
 export async function discard(...results: readonly ExportResult[]): Promise<void> {

@@ -16,8 +16,8 @@ export class TimeLimitReached extends Error {
 const SLOWEST_BYTES = 64 * 1024;
 
 /**
- * Aborts `signal` with `TimeLimitReached` when nothing, or fewer than `SLOWEST_BYTES` of a body, arrives while a caller
- * waits for `ms` in all; also when `caller` aborts. Node 20 collects an `AbortSignal.timeout` within an
+ * Aborts `signal` with `TimeLimitReached` after a caller has waited for `ms` in all. Each `SLOWEST_BYTES` that arrive
+ * begin the time anew. It also aborts when `caller` does. Node 20 collects an `AbortSignal.timeout` within an
  * `AbortSignal.any` as garbage, and then it never fires.
  */
 export class IdleTimeout {

@@ -23,7 +23,7 @@ export interface ExportQuotaOptions {
   readonly logger: Logger;
   /** Longest wait (ms); one that would be longer is refused. */
   readonly maxWaitMs?: number | undefined;
-  /** Called once for every wait that is shown with its end (ms since 1970), and with undefined when it is over. */
+  /** Called with the end (ms since 1970) of every wait that is shown, and with undefined when it is over. */
   readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
 

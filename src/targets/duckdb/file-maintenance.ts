@@ -4,8 +4,9 @@ import { messageOf } from '../../base/errors.ts';
 import { identifier } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { shortName } from '../../engine/conversions.ts';
-import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
+import { duckDbTypeOf } from '../../engine/conversions.ts';
+import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import {
@@ -131,7 +132,7 @@ async function columnDifferences(
   { columns, timezone }: TableState,
 ): Promise<ReadonlyMap<string, Difference>> {
   const rows = await engine.rows(`DESCRIBE ${table}`);
-  const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
+  const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]));
   const expected = new Map<string, string>([
     ...ownColumns.map((name): [string, string] => [name, OWN_TYPES_IN_DUCKDB[name]]),
     ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),

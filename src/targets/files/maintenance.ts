@@ -1,7 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { countForReport, countKeyFaults, rowsByDay, type TargetReport } from '../../engine/rows/counts.ts';
+import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
 import {
   checkKeys,
   checkProfiles,

@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import type { TargetReport } from '../../../src/engine/rows/counts.ts';
+import type { TargetReport } from '../../../src/engine/rows/report-counts.ts';
 import { newState, type TableState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
 

@@ -1,0 +1,141 @@
+import type { Day } from '../../base/days.ts';
+import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import { identifier } from '../../cells/types/sql.ts';
+import type { Zone } from '../../cells/types/zone.ts';
+import type { RunRecord, TableState } from '../../table/place-state.ts';
+import { type StoredColumn, typedColumns } from '../../table/tables.ts';
+import type { Engine } from '../session/engine.ts';
+import { columnOfSource, localTime, occurredAt } from '../views.ts';
+import { rescuedCells } from './counts.ts';
+
+/** The contents of the report page of a target: names, counts and dates, but no values of people. */
+export interface TargetReport {
+  readonly state: TableState;
+  readonly rows: number;
+  readonly sizeBytes: number;
+  /** Newest `df_server_datetime`. */
+  readonly lastEventAt: string | null;
+  readonly events: readonly ReportedEvents[];
+  /** Events by hour of the day at which they occurred, 24 numbers. */
+  readonly hours: readonly number[];
+  readonly columns: readonly ReportedColumn[];
+  /** The latest runs, oldest first. */
+  readonly runs: readonly RunRecord[];
+}
+
+/** Events of one day; `name` is null for the events that are not among the most frequent. */
+interface ReportedEvents {
+  readonly day: Day;
+  readonly name: string | null;
+  readonly events: number;
+}
+
+interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> {
+  /** Number of rows with a value. */
+  readonly filled: number;
+  /** Number of cells in `_rescued`. */
+  readonly rescued: number;
+}
+
+interface ReportSource {
+  /** SQL of all rows, with `_rescued`, as it may stand after FROM; undefined if there are none. */
+  readonly events: string | undefined;
+  readonly columns: readonly StoredColumn[];
+  /** The zone of the datetimes, where they are instants. */
+  readonly zone: Zone | undefined;
+}
+
+/** Maximum number of event names that a report counts individually; the others are counted together. */
+const REPORTED_NAMES = 8;
+const COUNTED_AT_ONCE = 200;
+const HOURS = 24;
+
+type ReportCounts = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
+
+/** Counts for a report in the rows of a place. */
+export async function countForReport(engine: Engine, { events, columns, zone }: ReportSource): Promise<ReportCounts> {
+  if (events === undefined) {
+    const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
+    return { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0), columns: nothing };
+  }
+  const typed = typedColumns(columns);
+  const columnOf = (name: string) => columnOfSource(typed, name);
+  const { rows, last } = await engine.row(`
+    SELECT count(*) AS rows, CAST(${localTime(`max(${columnOf(SERVER_DATETIME)})`, zone)} AS VARCHAR) AS last
+    FROM ${events}`);
+  // A row an event. Hashes take less memory than ids, and a least time less than the row of the lowest position.
+  const logs = `(
+    SELECT
+      event_date AS day, ${columnOf(EVENT_NAME)} AS name, hash(coalesce(${columnOf(LOG_ID)}, _key)) AS event,
+      min(${occurredAt(columnOf)}) AS occurred
+    FROM ${events}
+    GROUP BY ALL
+  )`;
+  return {
+    rows: Number(rows),
+    lastEventAt: typeof last === 'string' ? last : null,
+    events: await eventsByDay(engine, logs),
+    hours: await eventsByHour(engine, logs, zone),
+    columns: await countColumns(engine, events, columns),
+  };
+}
+
+/** Events of each `event_date`, the most frequent names separately. */
+async function eventsByDay(engine: Engine, logs: string): Promise<ReportedEvents[]> {
+  const rows = await engine.rows(`
+    WITH counted AS MATERIALIZED (SELECT day, name, count(*) AS n FROM ${logs} GROUP BY ALL),
+    frequent AS (
+      SELECT name
+      FROM counted
+      WHERE name IS NOT NULL
+      GROUP BY name
+      ORDER BY sum(n) DESC, name
+      LIMIT ${REPORTED_NAMES}
+    )
+    SELECT
+      CAST(day AS VARCHAR) AS day,
+      CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
+      CAST(sum(n) AS BIGINT) AS events
+    FROM counted
+    GROUP BY ALL
+    ORDER BY day, name`);
+  return rows.map((row) => ({
+    day: String(row.day) as Day,
+    name: typeof row.name === 'string' ? row.name : null,
+    events: Number(row.events),
+  }));
+}
+
+async function eventsByHour(engine: Engine, logs: string, zone: Zone | undefined): Promise<number[]> {
+  const rows = await engine.rows(`
+    SELECT date_part('hour', ${localTime('occurred', zone)}) AS hour, count(*) AS events
+    FROM ${logs}
+    WHERE occurred IS NOT NULL
+    GROUP BY hour`);
+  const hours = new Map(rows.map(({ hour, events }) => [Number(hour), Number(events)]));
+  return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
+}
+
+/** Counts for every column its rows with a value, and its cells in `_rescued`. */
+async function countColumns(
+  engine: Engine,
+  events: string,
+  columns: readonly StoredColumn[],
+): Promise<ReportedColumn[]> {
+  const filled = new Map<string, number>();
+  const typed = typedColumns(columns);
+  for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {
+    const part = typed.slice(i, i + COUNTED_AT_ONCE);
+    const counts = part.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
+    const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
+    part.forEach(({ name }, n) => {
+      filled.set(name, Number(row[`c${n}`]));
+    });
+  }
+  const rescued = await rescuedCells(engine, events);
+  return columns.map((column) => ({
+    ...column,
+    filled: filled.get(column.name) ?? 0,
+    rescued: rescued.get(column.source) ?? 0,
+  }));
+}
