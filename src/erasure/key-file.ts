@@ -4,11 +4,9 @@ import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { isTrustedOwner, keepsModes } from '../fs/permissions.ts';
+import { isTrustedOwner, keepsModes, OTHERS } from '../fs/permissions.ts';
 
 // Keys that are made once, in a file beside what they protect.
-
-const OTHERS = 0o077;
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 

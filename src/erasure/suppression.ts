@@ -10,10 +10,11 @@ import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SuppressedPeople, UnifiedId } from '../engine/people/query.ts';
-import { OWNER_FILE, syncFolder, tryToWrite } from '../fs/atomic-file.ts';
+import { tryToWrite } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
-import { makeFolders } from '../fs/permissions.ts';
+import { makeFolders, OWNER_FILE } from '../fs/permissions.ts';
+import { syncFolder } from '../fs/sync.ts';
 import { makeKey, randomKey, storedKey } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is

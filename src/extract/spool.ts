@@ -2,10 +2,9 @@ import { lstat, mkdtemp, open, readdir, rm, unlink, writeFile } from 'node:fs/pr
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { OWNER_FILE } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { hasLiveOwner, LockFile } from '../fs/lock.ts';
-import { isPrivateFolder, makeFolders } from '../fs/permissions.ts';
+import { isPrivateFolder, makeFolders, OWNER_FILE } from '../fs/permissions.ts';
 import type { CheckedOutput } from '../service/export/download.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;

@@ -1,36 +1,31 @@
-// This folder: files that survive a crash and other processes: locks, atomic replacement, private folders, and the
-// errors of a full or refusing disk.
+// This folder: files that survive a crash and other processes. It has locks, atomic replacement, private folders, and
+// the errors of a full or refusing disk.
 
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { link, lstat, mkdtemp, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf, configError } from '../base/errors.ts';
-import { cannotSync, diskError } from './disk-failure.ts';
-import { checkLocalPath } from './local-path.ts';
-import { isForeign, setMode } from './permissions.ts';
-
-/** The mode of a file that its owner alone may read. */
-export const OWNER_FILE = 0o600;
-const NAMED_FILE = 0o644;
-/** The bits of a mode that say who may do what. */
-export const PERMISSIONS = 0o777;
+import { codeOf } from '../base/errors.ts';
+import { OWNER_FILE, setMode } from './permissions.ts';
+import { syncFile, syncFolder } from './sync.ts';
 
 /** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
-/** True for a path of such a version. */
+/** True for a path of such a version, of this program or another. */
 export const isTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
 
+/** The name of a temporary file of this program; its group is the name of the file. */
+const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
+
 /**
- * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of
- * them. Throws the system's error; a file of another user that need not go stays.
+ * Removes the temporary files of a file that killed writers left, if they are older than `ageMs`; 0: all of them.
+ * Throws the system's error. A file of another user stays if it need not go.
  */
 export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
-  const prefix = `.${basename(path)}.`;
   for (const name of await readdir(dirname(path)).catch(() => [])) {
-    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(prefix.length))) continue;
+    if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
     const temporary = join(dirname(path), name);
     try {
       if (ageMs === 0 || now - (await lstat(temporary)).mtimeMs > ageMs) await unlink(temporary);
@@ -42,10 +37,7 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
   }
 }
 
-/**
- * Throws the system's error if a file, or the folder in which it and what belongs to it are made, cannot be written.
- * The file stays as it is.
- */
+/** Throws the system's error if a file, or the folder of it, cannot be written. The file stays as it is. */
 export async function tryToWrite(path: string): Promise<void> {
   let folder = dirname(path);
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
@@ -64,61 +56,14 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
   await syncFolder(dirname(path));
 }
 
-/**
- * The path under which a file that a user has named is replaced: for a link, the file that it leads to. Undefined for a
- * device or a pipe, which is written as it is. Throws the system's error, and a configuration failure for an
- * address, for a link of another user, and for a DuckDB database: perhaps it is the very place that was loaded.
- */
-export function replaceablePath(path: string): string | undefined {
-  checkLocalPath(path);
-  const link = lstatSync(path, { throwIfNoEntry: false });
-  if (link?.isSymbolicLink() && isForeign(link.uid)) {
-    throw configError(`${path} is a link that another user made: give another path, or remove it.`);
-  }
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return path;
-  if (stat.isFile() && isDatabase(path)) {
-    throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
-  }
-  return stat.isFile() || stat.isDirectory() ? realpathSync(path) : undefined;
-}
-
-/** True for a file with the magic bytes of a DuckDB database, after its first checksum. */
-export function isDatabase(path: string): boolean {
-  const bytes = Buffer.alloc(12);
-  const file = openSync(path, 'r');
-  try {
-    return readSync(file, bytes, 0, bytes.length, 0) === bytes.length && bytes.toString('latin1', 8) === 'DUCK';
-  } finally {
-    closeSync(file);
-  }
-}
-
-/**
- * Writes a small file that a user has named; without `mode` a new one may be read by others. A reader sees the old text
- * or the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
- */
-export async function writeNamedFile(path: string, text: string, what: string, mode = NAMED_FILE): Promise<void> {
-  try {
-    const replaced = replaceablePath(path);
-    const stat = statSync(path, { throwIfNoEntry: false });
-    if (replaced === undefined) await writeFile(path, text);
-    else await replaceFile(replaced, text, (stat?.mode ?? mode) & PERMISSIONS);
-  } catch (error) {
-    throw diskError(error, { what, path });
-  }
-}
-
 interface NameOptions {
-  /** Works on a file system without hard links too; two processes that look at the same moment then both succeed. */
+  /** Works without hard links too; two processes that look at the same moment then both succeed. */
   readonly mayRename?: boolean;
-  /** The mode of the file; by default its owner alone may read it. */
-  readonly mode?: number;
 }
 
 /**
- * Gives a temporary file its final name, which is synced to disk when this returns; false if a file of that name
- * exists. The temporary file is gone in any case. Throws the system's error.
+ * Gives a temporary file its final name, synced to disk; false if a file of that name exists. The temporary file is
+ * gone in any case. Throws the system's error.
  */
 export async function nameTemporary(
   temporary: string,
@@ -140,8 +85,11 @@ export async function nameTemporary(
 }
 
 /** Creates a synced file with this text as `nameTemporary` does; false if a file of that name exists. */
-export const createFile = async (path: string, text: string, options?: NameOptions): Promise<boolean> =>
-  nameTemporary(await temporaryWith(path, text, options?.mode ?? OWNER_FILE), path, options);
+export const createFile = async (
+  path: string,
+  text: string,
+  { mode = OWNER_FILE, ...options }: NameOptions & { readonly mode?: number } = {},
+): Promise<boolean> => nameTemporary(await temporaryWith(path, text, mode), path, options);
 
 async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
   const temporary = temporaryPathOf(path);
@@ -157,44 +105,11 @@ async function temporaryWith(path: string, text: string, mode: number): Promise<
   }
 }
 
-/**
- * Throws a configuration failure for a file that is a mount itself, as a container may have one: it can be written, and
- * never be replaced.
- */
-export function checkReplaceable(path: string): void {
-  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
-  const plain = (point: string) =>
-    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
-  if (!points.some((point) => plain(point) === realpathSync(path))) return;
-  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message, { where: { file: path } });
-}
-
 /** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */
 export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
-}
-
-/** Windows syncs only what is open for writing, Linux opens a folder only for reading. */
-async function syncFile(path: string, flags: 'r+' | 'r' = 'r+'): Promise<void> {
-  const file = await open(path, flags);
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** Syncs the names in a folder to disk, on file systems that support it. */
-export async function syncFolder(path: string): Promise<void> {
-  try {
-    await syncFile(path, 'r');
-  } catch (error) {
-    if (!cannotSync(error)) throw error;
-  }
 }
 
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

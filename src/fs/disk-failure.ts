@@ -21,8 +21,8 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
 /**
- * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among
- * the moves of a change, a part of that change may stay: the next run finishes or removes it.
+ * The consequence of a disk that fails under any command on a place. A part of a change may stay, between the commits
+ * of several tables or among moves: the next run finishes or removes it.
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
@@ -36,32 +36,23 @@ export interface FailedPath {
   readonly remedy?: string;
 }
 
-const CANNOT_SYNC: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
-
-/** True for the error of a file system that cannot sync the names in a folder. */
-export const cannotSync = (error: unknown): boolean => CANNOT_SYNC.has(codeOf(error) ?? '');
-
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
 /** A system error about a path on disk, as a UserError that names it; anything without a code unchanged. */
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || error instanceof UserError) return error;
-  const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
   if (FULL.has(code)) return diskFull(failed, code, error);
-  const after = failed.consequence === undefined ? '' : `; ${failed.consequence}`;
+  const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
   const refused = REMEDIES.get(code);
   if (refused !== undefined) {
     const remedy = failed.remedy ?? refused;
-    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after}.`, details);
+    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after(failed)}.`, details);
   }
-  return transientError(`${subject(failed)} failed (${code}): try again later${after}.`, details);
+  return transientError(`${subject(failed)} failed (${code}): try again later${after(failed)}.`, details);
 }
 
-/**
- * Turns the error of a failing disk into a UserError with the path of the system's error. Any other error stays
- * unchanged.
- */
+/** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
 export function unnamedDiskError(error: unknown): unknown {
   if (!FAILING.has(codeOf(error) ?? '')) return error;
   const { path } = error as { path?: unknown };
@@ -70,14 +61,16 @@ export function unnamedDiskError(error: unknown): unknown {
 }
 
 /** The sentence about a full disk, for errors that carry no code. */
-export function diskFull({ what, path, consequence, remedy }: FailedPath, code?: string, cause?: unknown): UserError {
+export function diskFull(failed: FailedPath, code?: string, cause?: unknown): UserError {
+  const { what, path, remedy } = failed;
   const or = remedy === undefined ? 'and run again' : `or ${remedy}`;
-  const after = consequence === undefined ? '' : `; ${consequence}`;
   return transientError(
-    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${or}${after}.`,
+    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${or}${after(failed)}.`,
     { where: { file: path }, ...(cause !== undefined && { cause, internal: messageOf(cause) }) },
   );
 }
+
+const after = ({ consequence }: FailedPath): string => (consequence === undefined ? '' : `; ${consequence}`);
 
 /** `what` at the start of a sentence; a path alone is written as it is. */
 const subject = ({ what, path }: FailedPath): string =>

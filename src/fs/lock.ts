@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doubling, retry } from '../base/retry.ts';
-import { OWNER_FILE } from './atomic-file.ts';
+import { OWNER_FILE } from './permissions.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and

@@ -1,27 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
-import { cannotSync } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
+import { syncFolderNow } from './sync.ts';
 
 export const OWNER_FOLDER = 0o700;
+export const OWNER_FILE = 0o600;
+/** The bits of a mode that say who may do what. */
+export const PERMISSIONS = 0o777;
 /** The bit of a folder by which new files in it get its group. */
 const SHARED_GROUP = 0o2000;
 /** The bits of group and others. */
-const OTHERS = 0o077;
+export const OTHERS = 0o077;
 
 /** True for an owner who is neither this user nor root, also for root; false where files have no owners. */
 export function isForeign(uid: number): boolean {
@@ -48,15 +40,12 @@ export function setMode(path: string, mode: number): void {
   }
 }
 
-/**
- * False if a new file for this user alone is open to others all the same: then bits of modes say nothing about this
- * folder.
- */
+/** False if a new file for this user alone is open to others: then modes say nothing about this folder. */
 export function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   let descriptor: number | undefined;
   try {
-    descriptor = openSync(probe, 'wx', 0o600);
+    descriptor = openSync(probe, 'wx', OWNER_FILE);
     if ((fstatSync(descriptor).mode & OTHERS) === 0) return true;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
@@ -88,8 +77,8 @@ export function isPrivateFolder(path: string): boolean {
 
 /**
  * Makes a folder and those above it with this mode, as far as they are missing. Their names are synced to disk: else a
- * power cut takes a folder with all that was synced in it. Throws the system's error, and a
- * configuration failure for an address. Node's own recursion never ends where nothing can be made, as under /proc.
+ * power cut takes a folder with all that was synced in it. Throws the system's error, and a configuration failure for
+ * an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
 export function makeFolders(path: string, mode = OWNER_FOLDER): void {
   checkLocalPath(path);
@@ -105,19 +94,7 @@ export function makeFolders(path: string, mode = OWNER_FOLDER): void {
   }
   // The umask must not decide the mode. A folder in one of a shared group keeps that group.
   if (mode !== OWNER_FOLDER) setMode(path, mode | (statSync(path).mode & SHARED_GROUP));
-  syncNames(parent);
-}
-
-function syncNames(folder: string): void {
-  let descriptor: number | undefined;
-  try {
-    descriptor = openSync(folder, 'r');
-    fsyncSync(descriptor);
-  } catch (error) {
-    if (!cannotSync(error)) throw error;
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
+  syncFolderNow(parent);
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
@@ -126,8 +103,7 @@ let holders = 0;
 let before: number | undefined;
 
 /**
- * Sets the umask so that only the owner may read files that this process makes, while at least one caller holds it.
- * DuckDB creates files by itself. Returns a function that releases the hold, once. A worker thread cannot set the
+ * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. Returns a function that releases the hold, once. A worker thread cannot set the
  * umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDatabase } from '../fs/atomic-file.ts';
+import { isDatabase } from '../fs/named-file.ts';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';

@@ -4,7 +4,7 @@ import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { TargetReport } from '../../engine/rows/report-counts.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
+import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';

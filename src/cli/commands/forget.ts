@@ -10,7 +10,8 @@ import type { PurgeRequest } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { Ways } from '../../erasure/ways.ts';
 import { sweepRunFolders } from '../../extract/spool.ts';
-import { OWNER_FILE, writeNamedFile } from '../../fs/atomic-file.ts';
+import { writeNamedFile } from '../../fs/named-file.ts';
+import { OWNER_FILE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import {
   type CommandResult,

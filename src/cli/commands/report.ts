@@ -1,5 +1,5 @@
 import { formatBytes } from '../../base/quantities.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
+import { writeNamedFile } from '../../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';

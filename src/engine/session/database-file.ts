@@ -5,8 +5,8 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { nameTemporary, OWNER_FILE, PERMISSIONS, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { setMode } from '../../fs/permissions.ts';
+import { nameTemporary, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { OWNER_FILE, PERMISSIONS, setMode } from '../../fs/permissions.ts';
 
 export const REWRITING = '.rewriting';
 

@@ -9,10 +9,11 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { OWNER_FILE, syncFolder, tryToWrite } from '../../fs/atomic-file.ts';
+import { tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, keepsModes, makeFolders } from '../../fs/permissions.ts';
+import { isTrustedOwner, keepsModes, makeFolders, OWNER_FILE } from '../../fs/permissions.ts';
+import { syncFolder } from '../../fs/sync.ts';
 import { makeKey, storedKey } from '../key-file.ts';
 import {
   GENESIS,

@@ -12,15 +12,10 @@ import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DayDownload, SpoolFile } from '../../extract/receipt.ts';
 import { RunFolder } from '../../extract/spool.ts';
-import {
-  hasNoLinks,
-  moveFile,
-  OWNER_FILE,
-  removeTemporaries,
-  replaceablePath,
-  temporaryPathOf,
-} from '../../fs/atomic-file.ts';
+import { hasNoLinks, moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { replaceablePath } from '../../fs/named-file.ts';
+import { OWNER_FILE } from '../../fs/permissions.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';

@@ -8,8 +8,8 @@ import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '..
 import { joinPeople, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
-import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { OWNER_FILE } from '../../fs/permissions.ts';
 import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';

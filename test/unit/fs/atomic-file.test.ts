@@ -15,14 +15,8 @@ import fs, {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createFile,
-  moveFile,
-  removeTemporaries,
-  replaceFile,
-  temporaryPathOf,
-  writeNamedFile,
-} from '../../../src/fs/atomic-file.ts';
+import { createFile, moveFile, removeTemporaries, replaceFile, temporaryPathOf } from '../../../src/fs/atomic-file.ts';
+import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 

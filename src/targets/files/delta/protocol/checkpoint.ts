@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
-import { OWNER_FILE } from '../../../../fs/atomic-file.ts';
+import { OWNER_FILE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, type LogFolder, parseAction } from './entry.ts';
 

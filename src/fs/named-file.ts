@@ -1,0 +1,67 @@
+// Files that a user has named: which of them may be replaced, and how a small one is written.
+
+import { closeSync, existsSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { configError } from '../base/errors.ts';
+import { replaceFile } from './atomic-file.ts';
+import { diskError } from './disk-failure.ts';
+import { checkLocalPath } from './local-path.ts';
+import { isForeign, PERMISSIONS } from './permissions.ts';
+
+const NAMED_FILE = 0o644;
+
+/**
+ * The path under which a file is replaced: for a link, the file that it leads to. Undefined for a device or a pipe,
+ * which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB database are
+ * configuration failures: the database may be the place that was loaded.
+ */
+export function replaceablePath(path: string): string | undefined {
+  checkLocalPath(path);
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  if (link?.isSymbolicLink() && isForeign(link.uid)) {
+    throw configError(`${path} is a link that another user made: give another path, or remove it.`);
+  }
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return path;
+  if (stat.isFile() && isDatabase(path)) {
+    throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
+  }
+  return stat.isFile() || stat.isDirectory() ? realpathSync(path) : undefined;
+}
+
+/** True for a file with the magic bytes of a DuckDB database, after its first checksum. */
+export function isDatabase(path: string): boolean {
+  const bytes = Buffer.alloc(12);
+  const file = openSync(path, 'r');
+  try {
+    return readSync(file, bytes, 0, bytes.length, 0) === bytes.length && bytes.toString('latin1', 8) === 'DUCK';
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Writes a small file that a user has named; without `mode` a new one may be read by others. A reader sees the old text
+ * or the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
+ */
+export async function writeNamedFile(path: string, text: string, what: string, mode = NAMED_FILE): Promise<void> {
+  try {
+    const replaced = replaceablePath(path);
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (replaced === undefined) await writeFile(path, text);
+    else await replaceFile(replaced, text, (stat?.mode ?? mode) & PERMISSIONS);
+  } catch (error) {
+    throw diskError(error, { what, path });
+  }
+}
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkReplaceable(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  const plain = (point: string) =>
+    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+  if (!points.some((point) => plain(point) === realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
+}
