@@ -36,7 +36,7 @@ function wideClass(text: string): CellForms {
 }
 
 /**
- * The class of a number whose text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit.
+ * The class of a number whose text from `dot` on is `.digits`. An exponent may follow a single leading digit.
  * It is a double if its digits are those of the shortest text of its value.
  */
 function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): CellForms {

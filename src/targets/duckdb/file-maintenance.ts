@@ -9,17 +9,10 @@ import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import {
-  checkKeys,
-  checkProfiles,
-  checkRows,
-  type Difference,
-  dayWarnings,
-  difference,
-  sharedKeysWarning,
-} from '../../table/differences.ts';
+import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
 import type { RunRecord, TableState } from '../../table/place-state.ts';
 import { profilesOf } from '../../table/place-state.ts';
+import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';

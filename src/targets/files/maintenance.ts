@@ -3,16 +3,9 @@ import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
-import {
-  checkKeys,
-  checkProfiles,
-  checkRows,
-  type Difference,
-  dayWarnings,
-  difference,
-  sharedKeysWarning,
-} from '../../table/differences.ts';
+import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
 import { profilesOf, type TableState } from '../../table/place-state.ts';
+import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, Verified } from '../contract.ts';

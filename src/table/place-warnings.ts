@@ -1,0 +1,40 @@
+import { type Day, nameDays } from '../base/days.ts';
+import { plainCount } from '../base/quantities.ts';
+import { hasOtherFilters } from '../extract/receipt.ts';
+import type { KeyFaults } from './differences.ts';
+import type { TableState } from './place-state.ts';
+
+// What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
+
+/** Warning about keys under two days: the ids of the service are not unique over days. */
+export const sharedKeysWarning = ({ shared }: KeyFaults): string[] =>
+  shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
+
+/** Warning about days whose rows another program removed. */
+export const removedWarning = (days: readonly Day[]): string =>
+  `Another program removed all rows of ${nameDays(days)}: they count as pruned. To load what the service still has of ` +
+  `them: sync with --from ${days[0]} --to ${days[days.length - 1]}.`;
+
+/** What is said of days whose file is damaged, or older than their receipt. */
+export const damagedWarning = (days: readonly Day[]): string =>
+  `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: sync ` +
+  `with --from ${days[0]} --to ${days[days.length - 1]}, or load each day from a file.`;
+
+/** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
+export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, 'receipts' | 'exportState'>): Day[] {
+  const filters = exportState?.filters;
+  if (filters === undefined) return [];
+  return [...receipts.values()]
+    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, { filters }))
+    .map(({ day }) => day);
+}
+
+/** Warnings about days that are not as the last run would have loaded them. */
+export function dayWarnings(state: Pick<TableState, 'receipts' | 'exportState'>): string[] {
+  const pruned = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
+  const others = daysOfOtherFilters(state);
+  return [
+    ...(pruned.length === 0 ? [] : [`pruned: ${nameDays(pruned)}.`]),
+    ...(others.length === 0 ? [] : [`loaded with other filters or columns: ${nameDays(others)}.`]),
+  ];
+}
