@@ -71,10 +71,10 @@ const INTRODUCTION =
 /** `help config`: every variable with its form, its default and its meaning. */
 export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
-  const isShown = new Set<string>();
+  const seen = new Set<string>();
   const [source, local, erasure] = CONFIG_SCHEMAS.map(({ properties, required }) =>
     variablesOf({ properties, required })
-      .filter(({ key }) => !isShown.has(key) && isShown.add(key))
+      .filter(({ key }) => !seen.has(key) && seen.add(key))
       .flatMap(({ name, key, property }) => [
         `  ${name}  ${formOf(property, required.includes(key))}`,
         ...wrapped(property.description ?? '', width, '      '),

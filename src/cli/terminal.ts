@@ -78,7 +78,7 @@ class OrderedOutput {
   readonly #clock: Clock;
   readonly #results = new OutputQueue(this.stdout);
   readonly #notes = new OutputQueue(openOutputStream(2));
-  #isNoteReaderBlocked = false;
+  #isWaitingForNotes = false;
   #inOrder: Promise<void> = Promise.resolve();
 
   constructor(clock: Clock) {
@@ -104,10 +104,10 @@ class OrderedOutput {
   }
 
   async #afterNotes(ms: number): Promise<void> {
-    if (this.#isNoteReaderBlocked || this.#notes.isEmpty) return;
-    this.#isNoteReaderBlocked = true;
+    if (this.#isWaitingForNotes || this.#notes.isEmpty) return;
+    this.#isWaitingForNotes = true;
     const unblock = () => {
-      this.#isNoteReaderBlocked = false;
+      this.#isWaitingForNotes = false;
     };
     await this.#within(
       ms,

@@ -1,7 +1,7 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { COLUMNS, type Column, memberNumber, profileOf } from './columns.ts';
-import { type EventRow, eventAt, hashText, kindsWhere, mix, planDay, USERS } from './event.ts';
+import { type EventRow, eventAt, hashText, kindsWhere, mix, simulateDay, USERS } from './event.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -51,9 +51,9 @@ export class Dataset {
   *rows(query: RowQuery): Generator<EventRow, void, undefined> {
     const kinds = kindsWhere(({ name }) => allows(query.events, name));
     for (const day of daysOf(query.from, query.last)) {
-      const plan = planDay(this.#seed, day, this.#options);
-      for (let i = 0; i < plan.events; i++) {
-        const row = eventAt(plan, i);
+      const simulated = simulateDay(this.#seed, day, this.#options);
+      for (let i = 0; i < simulated.events; i++) {
+        const row = eventAt(simulated, i);
         if (row.server > query.now) break;
         if ((kinds & (1 << row.kind)) === 0 || this.#deletedUsers.has(row.user)) continue;
         for (; row.item < row.items; row.item++) yield row;
@@ -76,12 +76,12 @@ export class Dataset {
 
   /** The text of a cell; empty if the row has no such value. */
   cell(column: Column, row: EventRow): string {
-    const { plan, hash, kind, item } = row;
+    const { day, hash, kind, item } = row;
     const context = { seed: this.#seed, serviceId: this.#options.service_id };
     const h = mix(hash, column.salt);
-    if (column.isSystem) return column.text(row, h, context);
-    if ((column.events & (1 << kind)) === 0 || mix(plan.hash, column.salt) % 256 >= column.days) return '';
+    if (column.isSystem) return column.textOf(row, h, context);
+    if ((column.kinds & (1 << kind)) === 0 || mix(day.hash, column.salt) % 256 >= column.daysOf256) return '';
     const drawn = column.grain === 'item' ? mix(h, item) : h;
-    return (drawn & 0xff) < column.fill ? column.text(row, drawn, context) : '';
+    return (drawn & 0xff) < column.rowsOf256 ? column.textOf(row, drawn, context) : '';
   }
 }

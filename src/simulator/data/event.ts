@@ -73,7 +73,7 @@ export const kindsOf = (...names: string[]): number => kindsWhere(({ name }) => 
 export const ITEM_EVENTS = kindsWhere(({ items }) => items !== 'none');
 
 /** The events of one day; `start` is its first instant (ms UTC). */
-export interface DayPlan {
+export interface SimulatedDay {
   /** Days since 1970. */
   readonly number: number;
   readonly hash: number;
@@ -83,11 +83,11 @@ export interface DayPlan {
 }
 
 /** `events_per_day` holds for a day that `days` does not name. */
-export function planDay(
+export function simulateDay(
   seed: number,
   day: Day,
   { events_per_day: usual, days }: Pick<Scenario, 'events_per_day' | 'days'>,
-): DayPlan {
+): SimulatedDay {
   const number = startOf(day) / DAY_MS;
   const hash = mix(seed, number);
   const start = startOf(day) - ZONE_HOURS * HOUR_MS;
@@ -108,14 +108,14 @@ export const USERS = 2_000;
 export type EventRow = ReturnType<typeof eventAt>;
 
 /** Event `index` of a day. Events are numbered in the order of their arrival. */
-export function eventAt(plan: DayPlan, index: number) {
-  const hash = mix(plan.hash, index + 16);
-  const server = plan.start + Math.floor(((index + unit(mix(hash, 2))) / plan.events) * DAY_MS);
+export function eventAt(day: SimulatedDay, index: number) {
+  const hash = mix(day.hash, index + 16);
+  const server = day.start + Math.floor(((index + unit(mix(hash, 2))) / day.events) * DAY_MS);
   const kind = KIND_OF[hash >>> 22];
   const h = mix(hash, 10);
   const correction = server - delayOf(h);
   return {
-    plan,
+    day,
     index,
     hash,
     kind,
@@ -132,8 +132,8 @@ export function eventAt(plan: DayPlan, index: number) {
 
 /** The delay of an event (ms): nine of ten within three seconds, one of fifty up to a day. */
 function delayOf(h: number): number {
-  const of = h % 100;
-  const longest = of < 90 ? 3_000 : of < 98 ? HOUR_MS : DAY_MS;
+  const percentile = h % 100;
+  const longest = percentile < 90 ? 3_000 : percentile < 98 ? HOUR_MS : DAY_MS;
   return Math.floor(unit(mix(h, 11)) * longest);
 }
 
