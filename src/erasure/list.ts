@@ -7,7 +7,7 @@ import { count } from '../base/quantities.ts';
 /** Reasons to refuse a row before anything is sent, as texts for people, in the order of reports. */
 const REFUSALS = {
   missing: 'the ID is missing, empty or blank',
-  not_text: 'the ID is not text',
+  not_text: 'the ID is not text, or holds a line break, a tab or another control character',
   placeholder: 'the ID is a placeholder such as null, undefined, NaN or *',
   requested_at: 'the time of the request is no datetime',
   withdrawn: 'the request was withdrawn at the source (_ab_cdc_deleted_at)',

@@ -205,7 +205,8 @@ export class Purge {
     const { people, rowsRemoved: rows, unreached, inUse = [] } = place.result;
     place.people = people;
     const stays = place.foreign.slice(0, MAX_NAMED);
-    await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...(stays.length > 0 && { stays }) });
+    const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
+    await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...remains });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
     this.#warnOfRuns(inUse);
   }

@@ -42,9 +42,9 @@ export type LedgerContent = Readonly<
   | { kind: 'purge'; id: string | null; place: string; rows: number }
   /**
    * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`: tables
-   * and files that others made in the place.
+   * and files that others made in the place. `unreached`: something of the place could not be read or removed.
    */
-  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[] }
+  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[]; unreached?: true }
   /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
   | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
 >;

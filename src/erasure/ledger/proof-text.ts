@@ -5,6 +5,8 @@ import type { Proof } from './proof.ts';
 
 type ProvedId = Proof['ids'][number];
 
+const UNREACHED = 'Something there could not be reached, and may hold the people: repair it, and purge again.';
+
 /** The summary as sentences, for the terminal and for the page. */
 export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
   const { ids, confirmed, rejected, open, not_asked, shown, unknown } = summary;
@@ -20,9 +22,9 @@ export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] 
   const { since, until, requested_by, reasons, places } = summary;
   return [
     `${count(ids, 'ID')}: ${states.join(', ')}.`,
-    ...places.map(({ place, rows, stays }) => {
+    ...places.map(({ place, rows, stays, unreached }) => {
       const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${place}: ${count(rows, 'row')} removed.${stay}`;
+      return `${place}: ${count(rows, 'row')} removed.${unreached ? ` ${UNREACHED}` : ''}${stay}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),

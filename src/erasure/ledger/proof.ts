@@ -97,8 +97,8 @@ class LedgerTrace {
   readonly #runs = new Map<string, LineOf<'open'>>();
   /** The ids whose rows a run counted in a place, by run and place. A line that says that the purge is done ends it. */
   readonly #counted = new Map<string, Set<TracedId>>();
-  /** What others made in a place, and stays, by place. */
-  readonly #stays = new Map<string, readonly string[]>();
+  /** The newest purge that was done, by place. */
+  readonly #purged = new Map<string, LineOf<'purged'>>();
 
   constructor(service: ServiceName) {
     this.#service = service;
@@ -162,8 +162,9 @@ class LedgerTrace {
   }
 
   /** What an earlier run found there is gone by now, too: it may have been killed before it could say so. */
-  #noteRemoved({ run, at, place, stays = [] }: LineOf<'purged'>): void {
-    this.#stays.set(place, stays);
+  #noteRemoved(line: LineOf<'purged'>): void {
+    const { run, at, place } = line;
+    this.#purged.set(place, line);
     for (const { removals } of this.#counted.get(`${run} ${place}`) ?? []) {
       for (const [i, removal] of removals.entries()) {
         if (removal.place === place) removals[i] = { ...removal, removed_at: removal.removed_at ?? at };
@@ -204,7 +205,8 @@ class LedgerTrace {
         rows: removals
           .filter((removal) => removal.place === place && removal.removed_at !== null)
           .reduce((sum, removal) => sum + removal.rows, 0),
-        stays: this.#stays.get(place) ?? [],
+        stays: this.#purged.get(place)?.stays ?? [],
+        unreached: this.#purged.get(place)?.unreached ?? false,
       })),
     };
   }
@@ -231,8 +233,9 @@ function countStates(ids: readonly ProvedId[]) {
   };
 }
 
-/** The exit code of a proof: a broken ledger, or an id of which it says nothing; an id that is still open; done. */
+/** 1: a broken ledger, or an id of which it says nothing. 3: an id is open, or something of a place was not reached. */
 export function exitOf({ problems, summary }: Proof): ExitCode {
   if (problems.length > 0 || summary.unknown > 0) return EXIT.failed;
-  return summary.open > 0 ? EXIT.later : EXIT.done;
+  const isUnfinished = summary.open > 0 || summary.places.some(({ unreached }) => unreached);
+  return isUnfinished ? EXIT.later : EXIT.done;
 }

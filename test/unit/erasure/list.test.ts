@@ -28,7 +28,7 @@ describe('a list of people', () => {
     ['null', null, 'missing'],
     ['blanks alone', '  \u00a0', 'missing'],
     ['a number', 7, 'not_text'],
-    ['a control character', 'a\u0000b', 'not_text'],
+    ['a line break', 'a\nb', 'not_text'],
     ['half a character', '\ud800', 'not_text'],
     ['the text null', ' NULL ', 'placeholder'],
     ['an error of a spreadsheet', '#N/A', 'placeholder'],

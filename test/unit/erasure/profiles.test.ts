@@ -340,6 +340,12 @@ describe('a place that is not purged', () => {
     const done = await setup.case.erase('--id', 'A', ...only(...place));
     expect([done.exit, setup.case.requested()], done.said).toEqual([3, ['A']]);
     expect(done.error).toContain('may hold the people');
+    const proof = await setup.case.run('forget', '--proof', 'A');
+    const sentence = 'Something there could not be reached, and may hold the people: repair it, and purge again.';
+    expect([proof.code, proof.result]).toEqual([3, expect.stringContaining(sentence)]);
+    await setup.case.load([row('b')], place);
+    expect((await setup.case.erase('--id', 'A', ...only(...place))).exit).toBe(0);
+    expect((await setup.case.run('forget', '--proof', 'A')).code).toBe(0);
   });
 });
 
