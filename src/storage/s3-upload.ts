@@ -31,7 +31,7 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
   const object = { Bucket: to.bucket, Key: to.key };
   const { UploadId } = await client.createMultipartUpload(object, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
-  const limit = pLimit(PART_CONCURRENCY);
+  const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
   const send = async (from: number): Promise<CompletedPart> => {
     const PartNumber = from / partBytes + 1;
     const Body = await readAt(file, from, Math.min(partBytes, size - from));
@@ -40,12 +40,15 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
     return { ETag, PartNumber, ChecksumCRC32 };
   };
   const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
+  const sending = froms.map((from) => limit(() => send(from)));
   try {
-    const Parts = await Promise.all(froms.map((from) => limit(() => send(from))));
+    const Parts = await Promise.all(sending);
     const end = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
     await end.catch((error) => unlessStored(error, to, size));
   } catch (error) {
     limit.clearQueue();
+    // A part that arrives after the end of the upload would stay.
+    await Promise.allSettled(sending);
     // Without the signal: parts that were sent cost money, also when the run is stopped.
     await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { DAY_MS } from '../../../src/base/durations.ts';
+import type { Sink } from '../../../src/targets/contract.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 
@@ -154,6 +155,57 @@ describe('a Delta table on a disk', () => {
     await place.load([]);
     expect(parquet()).toBe(1);
     expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
+  it('keeps a file at the end of a run that another run has committed since it began', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const { DiskStorage } = await import('../../../src/storage/disk.ts');
+    const { clock } = place;
+    const late = { ...clock, now: () => Date.now() + 2 * DAY_MS };
+    const opened: Sink[] = [];
+    const create = vi.spyOn(DiskStorage.prototype, 'create');
+    // It lists the file of D2, which no entry of the log names yet.
+    create.mockImplementationOnce(async function (this: InstanceType<typeof DiskStorage>, path, text) {
+      opened.push(await place.target.open(place.place, place.options({ clock: late })));
+      return this.create(path, text);
+    });
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    create.mockRestore();
+    for (const sink of opened) await sink.close();
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
+  });
+
+  it('keeps a day that one listing of its files lacks', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    const { DiskStorage } = await import('../../../src/storage/disk.ts');
+    const list = DiskStorage.prototype.list;
+    const short = vi.spyOn(DiskStorage.prototype, 'list').mockImplementation(async function* (
+      this: InstanceType<typeof DiskStorage>,
+      ...asked
+    ) {
+      for await (const file of list.apply(this, asked)) if (!file.path.includes(D1)) yield file;
+    });
+    await place.load([[place.of(D3, [{ id: 'c' }])]]);
+    short.mockRestore();
+    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} c`]);
+  });
+
+  it('can be loaded although a purge removes an entry of the log while it is read', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
+    const sink = await place.target.open(place.place, place.options());
+    await place.load([[place.of(D2, [{ id: 'b', df_unified_id: 'u2' }])]]);
+    const { DiskStorage } = await import('../../../src/storage/disk.ts');
+    const read = vi.spyOn(DiskStorage.prototype, 'read').mockImplementationOnce(async function (
+      this: InstanceType<typeof DiskStorage>,
+      path,
+    ) {
+      await place.purge(['m1']);
+      return this.read(path);
+    });
+    await sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1), place.signal);
+    await sink.close();
+    read.mockRestore();
+    expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });
 
   it('does not grow with the square of its days: state and log of 200 days', async () => {

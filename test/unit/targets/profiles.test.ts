@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EXTERNAL_ID } from '../../../src/cells/columns/groups.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
@@ -257,6 +257,22 @@ describe('the table user_profiles of a Delta place', () => {
     expect((await preview()).foreign).toEqual(others);
     await place.purge(['m1']);
     for (const path of others) expect(readFileSync(join(place.root, path), 'utf8')).toBe('Erna');
+  });
+
+  it('is not made by a run that began before people were purged', async () => {
+    const { DiskStorage } = await import('../../../src/storage/disk.ts');
+    const store = DiskStorage.prototype.putFile;
+    const put = vi.spyOn(DiskStorage.prototype, 'putFile').mockImplementationOnce(async function (
+      this: InstanceType<typeof DiskStorage>,
+      file,
+      path,
+    ) {
+      await place.purge(['m1'], 'member', async () => 1);
+      return store.call(this, file, path);
+    });
+    await expect(place.loadProfiles(place.snapshot(FIRST))).rejects.toMatchObject({ exitCode: 3 });
+    put.mockRestore();
+    expect(dataFiles()).toEqual([]);
   });
 
   it('names a file of which bytes were changed, wherever they are', async () => {

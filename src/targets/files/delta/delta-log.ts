@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pLimit from 'p-limit';
 import type { Day } from '../../../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
-import { configError } from '../../../base/errors.ts';
+import { configError, transientError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { Stored } from '../../../storage/storage.ts';
@@ -37,8 +37,8 @@ export const NO_FAULTS: Pick<Version, 'damaged' | 'unfinished'> = {
 export const isOurs = (path: string, table: Table['name']): boolean =>
   isDataFile(path.slice(table.length + 1)) || isTemporary(path);
 
-/** As `CommitChange`, of one table. */
-export type CommitTable = (change: TableChange) => Promise<void>;
+/** As `CommitChange`, of one table. `precede` runs once the files are stored, right before the commit. */
+export type CommitTable = (change: TableChange, precede?: () => Promise<void>) => Promise<void>;
 
 /** The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise. */
 export class DeltaLog {
@@ -67,8 +67,7 @@ export class DeltaLog {
     const isNew = await this.#readLog();
     if (this.#log === undefined) return isNew;
     this.#stored = await this.#listDataFiles();
-    const there = new Set(this.#stored.map(({ path }) => this.#inTable(path)));
-    this.#missing = new Set([...this.#log.files.keys()].filter((path) => !there.has(path)));
+    this.#missing = await this.#missingOf(this.#log);
     if (this.#missing.size > 0) {
       this.version = this.#versionOf(this.#log);
       this.#warnOfRemoved(this.#missing.size);
@@ -78,10 +77,10 @@ export class DeltaLog {
 
   async exclusively<T>(work: (commit: CommitTable) => Promise<T>): Promise<T> {
     await this.#readLog();
-    return work((change) => this.#commit(change));
+    return work((change, precede) => this.#commit(change, precede));
   }
 
-  async #commit(change: TableChange): Promise<void> {
+  async #commit(change: TableChange, precede: () => Promise<void> = async () => {}): Promise<void> {
     const { storage } = this.#parts;
     const { added, removed, state } = change;
     const now = this.#options.clock.now();
@@ -90,6 +89,12 @@ export class DeltaLog {
     const failed = stored.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
 
+    try {
+      await precede();
+    } catch (error) {
+      await storage.remove(added.map((file) => file.path));
+      throw error;
+    }
     const log = this.#log ?? new LogVersion();
     const details = { now, retentionMs: this.#retentionMs, missing: this.#missing, table: this.#table };
     const actions = commitActions(log, change, details);
@@ -137,17 +142,26 @@ export class DeltaLog {
 
   /** Removes files whose retention has ended, and those that dead runs left. */
   async tidy(): Promise<void> {
+    if (this.#expiredFiles().length === 0) return;
+    // Another run may have committed a file meanwhile that was nobody's when the table was read.
+    await this.#readLog();
+    const expired = this.#expiredFiles();
+    if (expired.length > 0) await this.#parts.storage.remove(expired);
+  }
+
+  /** The paths of files that no version within the retention names. */
+  #expiredFiles(): string[] {
     const log = this.#log;
-    if (log === undefined) return;
+    if (log === undefined) return [];
     const now = this.#options.clock.now();
-    const old = this.#stored.filter(({ path, modified }) => {
+    const expired = this.#stored.filter(({ path, modified }) => {
       const inTable = this.#inTable(path);
       if (log.files.has(inTable)) return false;
       const leftAt = log.tombstones.get(inTable)?.deletionTimestamp;
       if (leftAt != null) return leftAt < now - this.#retentionMs;
       return isOurs(path, this.#table) && modified < now - Math.max(this.#retentionMs, UNCOMMITTED_MS);
     });
-    if (old.length > 0) await this.#parts.storage.remove(old.map(({ path }) => path));
+    return expired.map(({ path }) => path);
   }
 
   /** The files in the folder of the table, but for its log, that this program did not write. */
@@ -211,6 +225,14 @@ export class DeltaLog {
     return { ...NO_FAULTS, state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
   }
 
+  /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
+  async #missingOf({ files }: LogVersion): Promise<Set<string>> {
+    const stored = new Set(this.#stored.map(({ path }) => this.#inTable(path)));
+    const unlisted = [...files.keys()].filter((path) => !stored.has(path));
+    const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => this.#parts.storage.read(this.#path(path)));
+    return new Set(unlisted.filter((_, i) => objects[i] === undefined));
+  }
+
   #warnOfRemoved(files: number): void {
     if (this.#mode === 'read') return;
     const message = `${this.#address}: the files of ${plainCount(files, 'day')} were removed: they count as pruned.`;
@@ -252,7 +274,7 @@ export class DeltaLog {
     for await (const { path, modified } of this.#parts.storage.list(this.#path(LOG_FOLDER))) {
       if (this.#inTable(path) === entryPath(version)) return modified;
     }
-    return 0;
+    throw transientError(`${this.#address}/${LOG_FOLDER} does not list version ${version}: run again.`);
   }
 
   /** Time that files which left the table stay for its readers (ms). */

@@ -28,6 +28,7 @@ import { LOG_FOLDER } from './protocol/entry.ts';
 import { columnsOfTable, readableName } from './schema.ts';
 
 const LAST_RUN = '_dfinery/last-run.json';
+const UNCHANGED = { removed: [], added: [] };
 const PLAIN: HashedColumns = { columns: [], key_check: null };
 
 export const DELTA: FilesFormat = {
@@ -123,7 +124,10 @@ class DeltaPlace implements FilesLog {
     return this.#events.exclusively((commitEvents) => {
       if (profiles === undefined) return work((change) => commitTables(change, commitEvents));
       return profiles.exclusively((commitProfiles) =>
-        work((change) => commitTables(change, commitEvents, commitProfiles)),
+        work((change) => {
+          const isFirst = profiles.version === undefined && this.#events.version !== undefined;
+          return commitTables(change, commitEvents, commitProfiles, isFirst);
+        }),
       );
     });
   }
@@ -159,11 +163,20 @@ class DeltaPlace implements FilesLog {
   }
 }
 
-/** Commits the events first. A purge commits to both, so that no run that began before can bring people back. */
-async function commitTables(change: Change, commitEvents: CommitTable, commitProfiles?: CommitTable): Promise<void> {
+/**
+ * Commits the events first. A purge commits to both, so that no run that began before can bring people back. If there
+ * is no table of profiles, it cannot: so `isFirst`, the load that makes the table, takes an entry of the events, too.
+ */
+async function commitTables(
+  change: Change,
+  commitEvents: CommitTable,
+  commitProfiles?: CommitTable,
+  isFirst = false,
+): Promise<void> {
   const { kind, state, events, profiles } = change;
   if (events !== undefined) await commitEvents({ kind, state, ...events });
   const table = profilesOf(state);
   if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
-  await commitProfiles?.({ kind, state: table, ...(profiles ?? { removed: [], added: [] }) });
+  const precede = isFirst ? () => commitEvents({ kind, state, ...UNCHANGED }) : undefined;
+  await commitProfiles?.({ kind, state: table, ...(profiles ?? UNCHANGED) }, precede);
 }

@@ -74,7 +74,9 @@ export async function readLatest(logFolder: LogFolder, before?: LogVersion): Pro
     const { checkpoint, entries } = await listLog(logFolder, before.number + 1);
     if (checkpoint < 0 && entries.length === 0) return before;
     if (entries.every((version, i) => version === before.number + 1 + i) && checkpoint <= (entries.at(-1) ?? 0)) {
-      return readEntries(logFolder, before, entries);
+      // A purge removes entries: if a listed one is gone, everything is read.
+      const latest = await readEntries(logFolder, before, entries).catch(() => undefined);
+      if (latest !== undefined) return latest;
     }
   }
   const files = await listLog(logFolder);
@@ -120,14 +122,15 @@ async function readLog(logFolder: LogFolder, { checkpoint, entries }: LogFiles):
   return readEntries(logFolder, latest, versions);
 }
 
-/** Applies the entries after a version, in order. */
+/** Applies the entries after a version, in order: all of them, or none if it throws. */
 async function readEntries({ storage, table }: LogFolder, latest: LogVersion, versions: readonly number[]) {
   const paths = versions.map((version) => `${table}/${entryPath(version)}`);
   const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
-  for (const [i, text] of texts.entries()) {
+  const entries = texts.map((text, i) => {
     const where = `${storage.address}/${paths[i]}`;
     if (text === undefined) throw damagedError(where, 'it is gone');
-    latest.apply(versions[i], parseEntry(text.toString('utf8'), where));
-  }
+    return parseEntry(text.toString('utf8'), where);
+  });
+  for (const [i, actions] of entries.entries()) latest.apply(versions[i], actions);
   return latest;
 }
