@@ -73,6 +73,7 @@ export interface Sink {
    *
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
    * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
+   * There a row that two days share may be missing until the next sync.
    */
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
   /**
@@ -157,10 +158,10 @@ export interface People {
   previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
   /**
    * Takes the lock of the place, looks the people up anew, calls `onFound`, and removes all their rows in one commit.
-   * After it no file of the place has the bytes of values that only these rows had: data, log, checkpoint, statistics,
-   * write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is named in `unreached`. A
-   * kill leaves either all rows or none of them. The same purge, run again, finishes it. If `onFound` throws, nothing
-   * is removed.
+   * After it no file of the place has the bytes of values that only these rows had: data, log, checkpoint,
+   * statistics, write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is named in
+   * `unreached`. A kill leaves of each table either all rows or none. The same purge, run again, finishes it. If
+   * `onFound` throws, nothing is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }

@@ -95,6 +95,8 @@ export interface FilesLog {
    * failure if others' files lie where their table would.
    */
   read(): Promise<boolean>;
+  /** True if a file of `version` was replaced under its name since: what was read of it may be of two versions. */
+  hasReplacedFiles?(): Promise<boolean>;
   /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the table. */

@@ -24,8 +24,8 @@ export async function withPlace<T>(
 }
 
 /**
- * Opens a place and reads it. If the work fails, or its result is not `isCertain`, and a writer changed the place
- * meanwhile, the work runs again. Throws UserError.
+ * Opens a place and reads it. The work runs again if a writer changed the place meanwhile, and it failed, its result
+ * is not `isCertain`, or files were replaced under their names. Throws UserError.
  */
 export function reading<T>(
   format: FilesFormat,
@@ -39,7 +39,8 @@ export function reading<T>(
       const [outcome] = await Promise.allSettled([work(place)]);
       signal?.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isCertain(outcome.value);
-      return isDone || !(await place.log.read()) ? outcome : undefined;
+      const isOfOneVersion = isDone && (await place.log.hasReplacedFiles?.()) !== true;
+      return isOfOneVersion || !(await place.log.read()) ? outcome : undefined;
     });
     if (read?.status === 'fulfilled') return read.value;
     throw (

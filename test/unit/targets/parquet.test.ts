@@ -1,5 +1,6 @@
 import fs, {
   cpSync,
+  existsSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -188,10 +189,53 @@ describe('a Parquet folder', () => {
     });
   });
 
-  it('names a foreign file that readers see', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    writeFileSync(join(place.place, 'events/other.parquet'), 'mine');
-    expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining('other.parquet') }]);
+  it('names each file of others, and leaves it, also in the folder of a day that goes', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+    await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
+    const names = [
+      `events/event_date=${D1}/.copy.tmp`,
+      `events/event_date=${D1}/mine.parquet`,
+      'events/other.parquet',
+      'user_profiles/.copy.tmp',
+      'user_profiles/copy.parquet',
+    ];
+    for (const name of names) writeFileSync(join(place.place, name), 'mine');
+    const preview = async () =>
+      (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
+    expect((await preview()).foreign).toEqual(names);
+    const seen = names.filter((name) => name.endsWith('.parquet'));
+    expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
+    await place.prune(D3, true);
+    expect((await preview()).foreign).toEqual(names);
+    expect(readdirSync(join(place.place, 'events')).sort()).toEqual([`event_date=${D1}`, 'other.parquet']);
+  });
+
+  it('answers from one version, if its files are replaced while it is read', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
+    const newer = [
+      { id: 'b', member: 'm1', df_unified_id: 'u2' },
+      { id: 'x', member: 'm9', df_unified_id: 'u1' },
+    ];
+    const [older, copy] = [join(place.dir, 'older'), join(place.dir, 'newer')];
+    cpSync(place.place, older, { recursive: true, preserveTimestamps: true });
+    await place.load([[place.of(D1, newer)]]);
+    renameSync(place.place, copy);
+    renameSync(older, place.place);
+    // The people are found in the older files, and their rows are read from the newer ones.
+    const replace = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (existsSync(copy)) {
+        cpSync(copy, place.place, { recursive: true });
+        rmSync(copy, { recursive: true });
+      }
+      return real(...all);
+    };
+    const people = await place.target.people();
+    const keys: unknown[] = [];
+    await withCall(fs, 'createWriteStream', replace, async () => {
+      const asked = { ids: ['m1'], column: 'member' };
+      for await (const row of people.rows(place.place, asked, place.options())) keys.push(JSON.parse(row).row._key);
+    });
+    expect(keys).toEqual(['b']);
   });
 
   it.each([
@@ -229,6 +273,29 @@ describe('a Parquet folder', () => {
       rmSync(lock);
     }
     expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('keeps the note of a purge that another run has taken over, after any step', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }, { id: 'b' }])]]);
+    const original = join(place.dir, 'original');
+    cpSync(place.place, original, { recursive: true });
+    for (let steps = 1, isDone = false; !isDone; steps++) {
+      rmSync(place.place, { recursive: true });
+      cpSync(original, place.place, { recursive: true });
+      let done = 0;
+      let noted = false;
+      const isNoted = () => existsSync(join(place.place, '_dfinery/purge.jsonl'));
+      const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+        await real(from, to);
+        if (++done !== steps) return;
+        writeFileSync(join(place.place, '_dfinery/lock'), ownerText());
+        noted = isNoted();
+      };
+      const purged = await withCall(fs.promises, 'rename', rename, () => place.purge(['m1']).catch(() => undefined));
+      isDone = purged !== undefined;
+      expect(isNoted(), `after ${steps} steps`).toBe(noted);
+      expect(steps).toBeLessThan(20);
+    }
   });
 
   it('may be moved, and is locked only while a batch is committed', async () => {

@@ -27,7 +27,7 @@ import {
   schemaOf,
 } from './folder-state.ts';
 
-export const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
+const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
 
 /** A folder as it is on the disk: its state, completed by what its files say where they differ from it. */
 export interface FolderVersion extends FolderState, Version {

@@ -4,11 +4,10 @@
 
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { type Day, nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doubling, retry } from '../../../base/retry.ts';
-import { isTemporary } from '../../../fs/atomic-file.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { makeFolders } from '../../../fs/permissions.ts';
@@ -29,8 +28,8 @@ import {
   STATE_FILE,
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
-import { DAY_FOLDER, type FolderVersion, readFolder } from './folder-files.ts';
-import { DATA_FILE, dayFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE } from './folder-state.ts';
+import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
+import { DAY_FILE, dayFile, type FolderFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -84,6 +83,13 @@ class FolderLog implements FilesLog {
     return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
   }
 
+  async hasReplacedFiles(): Promise<boolean> {
+    return filesOf(this.version).some(({ path, bytes, modified }) => {
+      const onDisk = sizeAndTime(this.#path(path));
+      return onDisk?.bytes !== bytes || onDisk.modified !== modified;
+    });
+  }
+
   exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
     return this.#locked((writer) => work((change) => writer.commit(change)));
   }
@@ -98,25 +104,30 @@ class FolderLog implements FilesLog {
   }
 
   async foreign(): Promise<string[]> {
-    const events = this.#path(EVENTS.name);
-    const entries = await readdir(events, { recursive: true, withFileTypes: true }).catch(() => []);
-    const names = entries
-      .filter((entry) => !entry.isDirectory())
-      .map((entry) => relative(events, join(entry.parentPath, entry.name)));
-    const foreign = names.filter((name) => {
-      const [folder = '', file = '', ...rest] = name.split(/[\\/]/);
-      return !DAY_FOLDER.test(folder) || rest.length > 0 || (file !== DATA_FILE && !isTemporary(file));
-    });
-    return foreign.sort().map((name) => `${EVENTS.name}/${name}`);
+    const paths: string[] = [];
+    for (const { name } of [EVENTS, USER_PROFILES]) {
+      const entries = await readdir(this.#path(name), { recursive: true, withFileTypes: true }).catch(() => []);
+      const files = entries.filter((entry) => !entry.isDirectory());
+      paths.push(...files.map((file) => relative(this.#root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
+    }
+    const isOwn = (path: string) => DAY_FILE.test(path) || (path === PROFILES_FILE && this.#hasProfiles);
+    return paths.filter((path) => !isOwn(path)).sort();
   }
 
-  /** Finds files that readers see although they are of no day, and those that are damaged. */
+  /** Finds files of others that readers see among those of the tables, and files that are damaged. */
   async check(): Promise<Difference[]> {
-    const seen = (await this.foreign()).filter((name) => name.endsWith('.parquet'));
+    const isSeen = (path: string) =>
+      path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || this.#hasProfiles);
+    const seen = (await this.foreign()).filter(isSeen);
     return [
-      ...seen.map((name) => difference('files', `${name} is of no day, and readers see it`)),
+      ...seen.map((name) => difference('files', `${name} is not of this program, and readers see it`)),
       ...(this.version === undefined ? [] : damageIn(this.version)).map((message) => difference('files', message)),
     ];
+  }
+
+  /** True if the file of profiles is one of this program, also if it is damaged. */
+  get #hasProfiles(): boolean {
+    return this.version?.state.profiles !== undefined || this.version?.damagedProfiles !== undefined;
   }
 
   #path(path: string): string {
@@ -146,8 +157,7 @@ class FolderLog implements FilesLog {
   }
 
   async #refuseForeignProfiles(): Promise<void> {
-    // A file of ours that is damaged is replaced.
-    if (this.version?.state.profiles !== undefined || this.version?.damagedProfiles !== undefined) return;
+    if (this.#hasProfiles) return;
     const { storage } = this.#parts;
     for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
@@ -176,4 +186,9 @@ class FolderLog implements FilesLog {
 
 /** What tells one version of the files from another. */
 const filesIn = (version: FolderVersion | undefined): string =>
-  JSON.stringify([...(version?.files.values() ?? [])].map(({ day, bytes, modified }) => [day, bytes, modified]));
+  JSON.stringify(filesOf(version).map(({ path, bytes, modified }) => [path, bytes, modified]));
+
+const filesOf = (version: FolderVersion | undefined): FolderFile[] => [
+  ...(version?.files.values() ?? []),
+  ...(version?.profiles === undefined ? [] : [version.profiles]),
+];

@@ -22,9 +22,10 @@ import {
 export const LOCK_FILE = '_dfinery/lock';
 /** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
 export const PURGE_NOTE = '_dfinery/purge.jsonl';
-export const DATA_FILE = 'data.parquet';
+const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 export const dayFile = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
+export const DAY_FILE = /^events\/event_date=\d{4}-\d{2}-\d{2}\/data\.parquet$/;
 
 const FORMAT_VERSION = 1;
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
+import { codeOf } from '../../../base/errors.ts';
 import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
@@ -19,9 +20,13 @@ import {
   schemaOf,
 } from './folder-state.ts';
 
+/** Codes of a folder that is gone already, or that holds files. */
+const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
+
 /**
  * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
- * `readFolder` understands, so that a kill after any step loses nothing.
+ * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. The next
+ * sync stores it, since the cursor has not moved.
  */
 export class FolderWriter {
   /** The version that was read or committed last; undefined before the first commit. */
@@ -70,7 +75,7 @@ export class FolderWriter {
     // 5. The state says what is there now, and the purge is done.
     const damagedProfiles = profiles === undefined ? version.damagedProfiles : undefined;
     this.version = await this.#store({ ...version, state, files, damaged, profiles: profilesFile, damagedProfiles });
-    if (kind === 'purge') await this.#parts.storage.remove([PURGE_NOTE]);
+    if (kind === 'purge') await this.#remove([PURGE_NOTE]);
   }
 
   async recordRun(lastRun: RunRecord): Promise<void> {
@@ -106,12 +111,13 @@ export class FolderWriter {
     const { engine, folder, storage } = this.#parts;
     const note = join(folder, 'purge.jsonl');
     await engine.run(`COPY (${query}) TO ${literal(note)} (FORMAT json)`);
+    this.#checkHeld();
     await storage.putFile(note, PURGE_NOTE);
   }
 
   /** Removes the rows that a killed purge has noted. */
   async #finishPurge(version: FolderVersion): Promise<FolderVersion> {
-    const { engine, storage } = this.#parts;
+    const { engine } = this.#parts;
     const rowsLeft = new Map<Day, number>();
     for (const { day, path, rows } of version.files.values()) {
       const lost = await engine.count(`${readParquet([this.#path(path)])} WHERE ${this.#isNoted(day)}`);
@@ -125,13 +131,13 @@ export class FolderWriter {
       const rows = rowsLeft.get(file.day);
       if (rows === 0) {
         files.delete(file.day);
-        await storage.remove([file.path]);
+        await this.#remove([file.path]);
       } else if (rows !== undefined) {
         files.set(file.day, await this.#rewrite({ ...file, rows }, state, this.#isNoted(file.day)));
       }
     }
     const purged = await this.#store({ ...version, state, files });
-    await storage.remove([PURGE_NOTE]);
+    await this.#remove([PURGE_NOTE]);
     return purged;
   }
 
@@ -170,18 +176,26 @@ export class FolderWriter {
     return { ...{ day, path, rows, sha256, writtenAt }, ...onDisk, ...columnsInFile(columns) };
   }
 
-  async #removeDays(days: readonly Day[]): Promise<void> {
+  async #remove(paths: readonly string[]): Promise<void> {
     this.#checkHeld();
-    await this.#parts.storage.remove(days.map(dayFile));
-    for (const day of days) await rm(dirname(this.#path(dayFile(day))), { recursive: true, force: true });
+    await this.#parts.storage.remove(paths);
+  }
+
+  /** Removes the files of days, and their folders unless they hold files of others. */
+  async #removeDays(days: readonly Day[]): Promise<void> {
+    await this.#remove(days.map(dayFile));
+    for (const day of days) {
+      await rmdir(dirname(this.#path(dayFile(day)))).catch((error) => {
+        if (!FOLDER_STAYS.has(codeOf(error))) throw error;
+      });
+    }
   }
 
   /** Replaces the file of profiles, or removes it if none is left. */
   async #putProfiles(state: TableState, file: NewFile | undefined): Promise<FolderFile | undefined> {
     const table = profilesOf(state);
     if (table !== undefined && file !== undefined) return this.#put(file.local, file, columnsOfFiles(table));
-    this.#checkHeld();
-    await this.#parts.storage.remove([PROFILES_FILE]);
+    await this.#remove([PROFILES_FILE]);
     return undefined;
   }
 }
