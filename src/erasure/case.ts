@@ -49,7 +49,7 @@ export interface ErasureResult {
  * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
  * still knows the profiles then, so that after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, if the hash is another one, if the ledger cannot be written, for a stop by the signal, and for defects.
+ * is impossible, if the hash is another one, or if the ledger cannot be written. A stop by the signal and a defect reject, too.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned = () => {}, onDecided = () => {} } = options;

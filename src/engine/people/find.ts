@@ -197,8 +197,8 @@ class TableSearch {
   }
 
   /**
-   * Warnings about hashes of `df_unified_id`. A plain unified id needs the key. One that is a hash itself is found in rows
-   * that hold the same hash; if an older row holds `u1` in plain, only the key tells that both are one person.
+   * Warnings about hashes of `df_unified_id`. A plain unified id needs the key. A hash is found in rows that hold the
+   * same hash. If an older row holds `u1` in plain, only the key tells that both are one person.
    */
   #hashWarnings(elsewhere: PeopleOfIds): string[] {
     const { place, state } = this.#table;

@@ -2,8 +2,8 @@ import { hmacSql, type IdColumn, isKey } from './id-column.ts';
 import { HASH_PATTERN } from './query.ts';
 import { nearSql } from './spelling.ts';
 
-// The statements of a look-up. `rows` is SQL of the rows of a table. A table of keys has two columns: `id` is an id of
-// the list, and `key` is a text that a cell of its row may hold. The pads of a column are the parameters $1 and $2. After
+// The statements of a look-up. `rows` is SQL of the rows of a table. A table of keys has two columns. `id` is an id of
+// the list; `key` is a text that a cell may hold. The pads of a column are the parameters $1 and $2. After
 // them comes a JSON of the ids, each with the text that is looked for.
 
 const list = (texts: readonly string[]): string => `[${texts.join(', ')}]`;
