@@ -71,7 +71,8 @@ function lastRunOf({ lastRun }: TableState): Status['last_run'] {
 
 function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
-  const some = (what: string, named: readonly string[]) => (named.length === 0 ? [] : [`${what}: ${nameDays(named)}`]);
+  const daysLine = (what: string, named: readonly string[]) =>
+    named.length === 0 ? [] : [`${what}: ${nameDays(named)}`];
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
@@ -80,11 +81,11 @@ function linesOf(status: Status): string[] {
       : [`User profiles: ${grouped(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
-    ...some('Not over yet, read again', status.open_days),
-    ...some('Lost at the service', status.gaps),
-    ...some('Removed from the place', status.pruned_days),
-    ...some('Loaded with other filters or columns', status.other_filters_days),
-    ...some('Far fewer rows than usual', status.implausible_days),
+    ...daysLine('Not over yet, read again', status.open_days),
+    ...daysLine('Lost at the service', status.gaps),
+    ...daysLine('Removed from the place', status.pruned_days),
+    ...daysLine('Loaded with other filters or columns', status.other_filters_days),
+    ...daysLine('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
       : `Last run: ${timeText(run.ended)} UTC, exit ${run.exit}, ` +

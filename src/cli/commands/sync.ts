@@ -38,7 +38,7 @@ export const command = defineCommand({
     if (failure === undefined || summary.days > 0)
       context.logger.info('run.summary', describeSummary(summary, nameOf(target, place)));
     failure?.log(context.logger);
-    return await told({ target, place, url, summary, historyDays: config.historyDays }, context);
+    return await notifyAndAnswer({ target, place, url, summary, historyDays: config.historyDays }, context);
   },
   async failed({ exit, message }, values, context) {
     const target = TARGETS.find(({ name }) => name === values.target);
@@ -50,7 +50,7 @@ export const command = defineCommand({
     } catch {
       // The failure that is told came before that of the address, or is the same.
     }
-    return await told({ target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
+    return await notifyAndAnswer({ target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
   },
 });
 
@@ -69,7 +69,7 @@ interface ToldRun {
 }
 
 /** Notifies of a run. Its result goes to stderr where stdout carries the data. */
-async function told(run: ToldRun, context: Context): Promise<CommandResult> {
+async function notifyAndAnswer(run: ToldRun, context: Context): Promise<CommandResult> {
   const { target, place, url, summary, historyDays } = run;
   const command = `sync ${target?.name ?? ''} ${place}`;
   if (url !== undefined) await notify(url, { summary, command, place: nameOf(target, place), historyDays }, context);

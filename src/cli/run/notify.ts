@@ -62,7 +62,8 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
-  if (columns_added.length > 0) reasons.push(`${count(columns_added.length, 'new column')}: ${some(columns_added)}.`);
+  if (columns_added.length > 0)
+    reasons.push(`${count(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`);
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
@@ -76,7 +77,7 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
 }
 
 const MAX_SHOWN = 10;
-const some = (names: readonly string[]): string =>
+const firstNames = (names: readonly string[]): string =>
   names.length <= MAX_SHOWN
     ? names.join(', ')
     : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;

@@ -50,16 +50,16 @@ export function describeSummary(summary: Summary, place: string): string {
     changed.length === 0
       ? `Nothing changed in ${count(days, 'day')} of ${place} ${cost}, read in ${duration}`
       : `${count(rows, 'row')} in ${count(changed.length, 'day')} ${cost} committed to ${place} in ${duration}`;
-  const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
+  const countIfAny = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
-    ...(changed.length > 0 ? some(days - changed.length, 'day', ' unchanged') : []),
+    ...(changed.length > 0 ? countIfAny(days - changed.length, 'day', ' unchanged') : []),
     ...(added < rows ? [`${grouped(added)} of them new, ${grouped(rows - added)} replaced`] : []),
-    ...some(summary.columns_added.length, 'new column'),
-    ...some(summary.columns_widened.length, 'column', ' of another type'),
-    ...some(summary.rescued_cells, 'cell', ' rescued'),
-    ...some(summary.suppressed_rows, 'row', ' of forgotten people held out'),
-    ...some(summary.gaps.length, 'day', ' lost at the service'),
-    ...some(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
+    ...countIfAny(summary.columns_added.length, 'new column'),
+    ...countIfAny(summary.columns_widened.length, 'column', ' of another type'),
+    ...countIfAny(summary.rescued_cells, 'cell', ' rescued'),
+    ...countIfAny(summary.suppressed_rows, 'row', ' of forgotten people held out'),
+    ...countIfAny(summary.gaps.length, 'day', ' lost at the service'),
+    ...countIfAny(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
   ];
   return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.${profiles}`;

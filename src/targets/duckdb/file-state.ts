@@ -9,8 +9,7 @@ import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import type { StoredColumn } from '../../table/tables.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import {
