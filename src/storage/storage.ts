@@ -12,7 +12,7 @@ export interface Stored {
  * a kill leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored
  * when a method returns survives any crash. All methods throw UserErrors that name the address: `config` if the user
  * must act, `transient` if a retry may succeed. A storage may repeat a request whose answer was lost: `create` then
- * says false of its own object, which its text tells (`Versions`).
+ * says false of an object that it made itself. Only the text of the object tells.
  */
 export interface Storage {
   /** The address as it was given, for messages. */

@@ -21,7 +21,7 @@ import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
-/** Time that entries before a checkpoint stay, for readers of older versions (ms). */
+/** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
 const UNCOMMITTED_MS = HOUR_MS;
