@@ -21,9 +21,9 @@ const KINDS: readonly Kind[] = [
     append: 'false',
   },
   {
-    name: 'no line end at the end, the latest rows first, an empty day is 404, today is a 500',
+    name: 'no line end at the end, the rows shuffled, an empty day is 404, today is a 500',
     truth: { emptyEvery: 5 },
-    scenario: { format: { final_newline: false }, rows: { order: 'reverse' }, days: { empty: '404', today: 500 } },
+    scenario: { format: { final_newline: false }, rows: { order: 'shuffled' }, days: { empty: '404', today: 500 } },
     append: 'true',
   },
   {

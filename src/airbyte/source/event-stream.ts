@@ -34,12 +34,14 @@ export class EventStream {
   readonly #output: StreamOutput;
   readonly #days: ReadonlySet<Day>;
   readonly #outcome: RunOutcome;
+  /** True if the destination keeps every record of this read: it does not merge by key. */
+  readonly #keepsEveryRecord: boolean;
   /** Keys of a full refresh. */
   #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
   #state: ExportState | undefined;
 
   constructor(configured: ConfiguredStream, { name, plan }: StreamPlan, output: StreamOutput) {
-    const { descriptor, syncMode, syncId } = configured;
+    const { descriptor, syncMode, destinationSyncMode, syncId } = configured;
     this.name = name;
     this.plan = plan;
     this.records = recordStream(name, configured);
@@ -48,6 +50,8 @@ export class EventStream {
     this.#days = new Set(plan.days);
     this.#outcome = new RunOutcome(plan, output);
     this.#state = plan.state;
+    this.#keepsEveryRecord =
+      destinationSyncMode === 'append' || (syncMode === 'full_refresh' && destinationSyncMode === 'overwrite');
     if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
   }
 
@@ -65,7 +69,7 @@ export class EventStream {
   /** Takes the result of a day; true if its records are to be written. Throws a UserError that ends the stream. */
   take(result: DayResult, run: Run): boolean {
     const isRead = result.kind === 'loaded' || result.kind === 'empty';
-    if (isRead && this.plan.appends) this.#requireEndDay(run);
+    if (isRead && this.#keepsEveryRecord) this.#requireEndDay(run);
     const download = this.#outcome.add(result, run);
     // A lost day fails the stream once a day after it is there: then all that are lost are known.
     const { failure } = this.#outcome;
@@ -103,13 +107,13 @@ export class EventStream {
     await this.#writeState(0, until === undefined ? {} : { [WAITING_UNTIL]: new Date(until).toISOString() });
   }
 
-  /** Plain append needs to know the end of an export. */
+  /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
   #requireEndDay({ toDateInclusive }: Run): void {
     if (toDateInclusive !== undefined) return;
     throw configError(
-      `Whether an export includes its to_date is not known, and the destination of ${this.name} appends every record: rows ` +
+      `Whether an export includes its to_date is not known, and the destination of ${this.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
-        'destination merge by key (append_dedup).',
+        'destination merge by key (append_dedup or overwrite_dedup).',
     );
   }
 

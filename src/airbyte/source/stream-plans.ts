@@ -50,10 +50,14 @@ function streamName({ name, namespace, syncMode }: ConfiguredStream): StreamName
   );
 }
 
-/** True if rows are only ever added: the destination neither merges by key nor empties its table first. */
-function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
-  const truncates = generationId > 0 && minimumGenerationId === generationId;
-  return destinationSyncMode === 'append' && !truncates;
+/**
+ * True if rows are only ever added: the destination neither merges by key nor empties its table before each sync. A
+ * refresh of an incremental stream empties the table once, and later syncs add to it.
+ */
+function isPlainAppend(stream: ConfiguredStream): boolean {
+  const { syncMode, destinationSyncMode, generationId = 0, minimumGenerationId } = stream;
+  const empties = syncMode === 'full_refresh' && generationId > 0 && minimumGenerationId === generationId;
+  return destinationSyncMode === 'append' && !empties;
 }
 
 /** A saved state without the keys of a single read, and those that the kits of other connectors leave. */

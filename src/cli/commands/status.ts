@@ -80,7 +80,9 @@ function linesOf(status: Status): string[] {
       ? []
       : [`User profiles: ${grouped(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
-    ...(left === null ? [] : [`Days until the service drops that day: ${Math.max(0, left)}`]),
+    ...(left === null
+      ? []
+      : [left < 0 ? 'The service no longer exports that day' : `Days until the service drops that day: ${left}`]),
     ...daysLine('Not over yet, read again', status.open_days),
     ...daysLine('Lost at the service', status.gaps),
     ...daysLine('Removed from the place', status.pruned_days),

@@ -71,9 +71,9 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
 
 /**
  * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is believed once another
- * download has the same bytes; with `mayGrow`, once another one ends so. The message of a refusal is a sentence then, but for `retry_or_split`: fewer events must be
- * requested. `retry` and `wait` mean that all attempts failed. Throws what `open` and its output throw, and UserErrors
- * of the quota.
+ * download has as many bytes; with `mayGrow`, once another one ends so. Rows may come in another order. The message of a
+ * refusal is a sentence then, but for `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that all
+ * attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
  */
 export async function downloadChecked<Output extends CheckedOutput>(
   download: DownloadRequest<Output>,
@@ -82,17 +82,17 @@ export async function downloadChecked<Output extends CheckedOutput>(
   const faults = new Set<string>();
   let refusals = 0;
   let maybeTooLarge = 0;
-  /** SHA-256 of the bodies whose last line may be cut. */
-  const maybeCut = new Set<string>();
+  /** Lengths of the bodies whose last line may be cut, in bytes. */
+  const maybeCut = new Set<number>();
   const attempt = async ({ number, pause }: Attempt) => {
     let answer = await attemptOnce(download);
     if (answer.kind === 'checked') {
       const endsAsUsual = answer.scan.finalNewline === (download.finalNewline ?? true);
-      if (endsAsUsual || (maybeCut.size > 0 && download.mayGrow) || maybeCut.has(answer.sha256)) return answer;
+      if (endsAsUsual || (maybeCut.size > 0 && download.mayGrow) || maybeCut.has(answer.bytes)) return answer;
       await answer.output.discard?.();
       const message =
         maybeCut.size === 0 ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-      maybeCut.add(answer.sha256);
+      maybeCut.add(answer.bytes);
       answer = { kind: 'retry', code: LAST_LINE, message, status: 200 };
     }
     if (answer.emptyAs !== undefined) return answer;

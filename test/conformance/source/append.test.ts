@@ -37,9 +37,13 @@ describe('append', () => {
     expect(String(state.from_date) >= '2026-01-19').toBe(true);
   });
 
-  it('needs to know whether the end is included, and names the setting', async () => {
+  it.each([
+    { sync_mode: 'incremental', destination_sync_mode: 'append' },
+    { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' },
+    { sync_mode: 'full_refresh', destination_sync_mode: 'append', generation_id: 2, minimum_generation_id: 2 },
+  ])('needs to know whether the end is included, and names the setting: %o', async (modes) => {
     fixture = await SourceFixture.start({ days: { to_date_inclusive: false, single_days: 'error' } });
-    const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
+    const catalog = await fixture.catalog(modes, ['events']);
     const output = await fixture.read(catalog, undefined, { start_date: START });
     expect(output.code).not.toBe(0);
     expect(output.of('RECORD')).toEqual([]);
@@ -49,6 +53,21 @@ describe('append', () => {
     });
     const configured = await fixture.read(catalog, undefined, { start_date: START, to_date_inclusive: 'false' });
     expect(configured.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
+  it('sends each row once after a refresh that emptied the table', async () => {
+    const modes = { destination_sync_mode: 'append', generation_id: 1 };
+    fixture = await SourceFixture.start({ rows: { late: { share: 0, hours: 1 } } });
+    const refresh = await fixture.catalog({ ...modes, minimum_generation_id: 1 }, ['events']);
+    const first = await fixture.read(refresh, undefined, { start_date: START });
+    fixture.clock.advance(48 * HOUR);
+    const next = await fixture.read(await fixture.catalog(modes, ['events']), first.lastStates(), {
+      start_date: START,
+    });
+    const records = [...first.records('events'), ...next.records('events')];
+    const end = String(next.states('events').at(-1)?.from_date);
+    const ids = records.map((data) => String(data.df_event_detail_log_id)).sort();
+    expect(ids).toEqual(truth(addDays(end, -1)));
   });
 
   it('is refused with other filters than before', async () => {
