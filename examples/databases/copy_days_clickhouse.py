@@ -54,4 +54,5 @@ with tempfile.TemporaryDirectory() as folder:
         clickhouse.command(f"ALTER TABLE events REPLACE PARTITION '{day}' FROM events_day")  # in one step
 if days:  # the last step: a run that is killed before it copies these days again
     clickhouse.command(f"INSERT INTO events_mark VALUES ('{days[-1][2]:%Y-%m-%d %H:%M:%S.%f}')")
+clickhouse.command("DROP TABLE IF EXISTS events_day SYNC")  # it holds the rows of a day
 print(f"{len(days)} days copied")

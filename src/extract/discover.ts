@@ -96,8 +96,8 @@ function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
 }
 
 /**
- * The columns of the last days that are over, from all of their cells, by one export; by one of a single day with rows
- * if the service cannot export so many at once. Throws a UserError.
+ * The columns of the last days that are over, from all of their cells, by one export; by one of fewer days if the
+ * service cannot export so many at once. Throws a UserError.
  */
 async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;
@@ -112,8 +112,9 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
       scan: { timezone, requireSystem: true, edits },
     });
   let result = await scan(first);
-  if (['retry_or_split', 'invalid', 'gone'].includes(result.kind))
-    result = await scan(sampledDays(config, now, 1).first);
+  for (const from of new Set([sampledDays(config, now, 1).first, last])) {
+    if (['retry_or_split', 'invalid', 'gone'].includes(result.kind)) result = await scan(from);
+  }
   if (result.kind === 'checked') return result.scan.columns;
   if (result.emptyAs !== undefined) return [];
   const failure = result.kind === 'config' ? configError : transientError;
