@@ -1,4 +1,5 @@
 import { createHash, hash } from 'node:crypto';
+import { isDay } from '../base/days.ts';
 import { HOUR_MS } from '../base/durations.ts';
 import { configError } from '../base/errors.ts';
 import { isBlank, isPlaceholder } from '../base/placeholder.ts';
@@ -176,6 +177,6 @@ function instantOf(value: unknown): number | undefined | 'none' {
   const [, day, time = '00:00', seconds = ':00', offset] = DATETIME.exec(String(value).trim()) ?? [];
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
-  if (day === undefined || Number.isNaN(at)) return 'none';
+  if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'none';
   return offset === undefined ? at - FARTHEST_MS : at;
 }

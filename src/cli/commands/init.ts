@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
-import { replaceFile } from '../../fs/atomic-file.ts';
-import { diskError } from '../../fs/disk-failure.ts';
+import { writeNamedFile } from '../../fs/named-file.ts';
+import { OWNER_FILE } from '../../fs/permissions.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { CONFIG_FILE } from '../configuration.ts';
@@ -100,13 +100,8 @@ async function askErasure(prompts: Prompts) {
   return { erasure: { ledger_dir: await prompts.text(folder, 'ledger') } };
 }
 
-async function write(path: string, value: object): Promise<void> {
-  try {
-    await replaceFile(path, `${JSON.stringify(value, null, 2)}\n`);
-  } catch (error) {
-    throw diskError(error, { what: `the file ${path}`, path });
-  }
-}
+const write = (path: string, value: object): Promise<void> =>
+  writeNamedFile(path, `${JSON.stringify(value, null, 2)}\n`, `the file ${path}`, OWNER_FILE);
 
 function nextSteps(path: string, isErasing: boolean): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;

@@ -1,7 +1,7 @@
 import { count, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
-import { answerText, summarySentences } from '../../erasure/ledger/proof-text.ts';
+import { answerText, removalSentence, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import { Html, html, pageOf } from './html.ts';
 
 /** For paper: black on white, A4, no script, no request. */
@@ -33,7 +33,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { requested_by: officers, reasons, since, until } = summary;
   const day = (at: string | null) => at?.slice(0, 10) ?? 'not in the ledger';
   const [counts = ''] = summarySentences(proof);
-  const places = summary.places.map(({ place, rows }) => html`<li>${place}: ${count(rows, 'row')} removed.</li>`);
+  const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>

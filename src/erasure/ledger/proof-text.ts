@@ -5,7 +5,9 @@ import type { Proof } from './proof.ts';
 
 type ProvedId = Proof['ids'][number];
 
-const UNREACHED = 'Something there could not be reached, and may hold the people: repair it, and purge again.';
+/** What left one place, as a sentence; and that something there may still hold the people. */
+export const removalSentence = ({ place, rows, unreached }: Proof['summary']['places'][number]): string =>
+  `${place}: ${count(rows, 'row')} removed.${unreached ? ' Something there could not be reached, and may hold the people: repair it, and purge again.' : ''}`;
 
 /** The summary as sentences, for the terminal and for the page. */
 export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
@@ -22,9 +24,10 @@ export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] 
   const { since, until, requested_by, reasons, places } = summary;
   return [
     `${count(ids, 'ID')}: ${states.join(', ')}.`,
-    ...places.map(({ place, rows, stays, unreached }) => {
+    ...places.map((place) => {
+      const { stays } = place;
       const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${place}: ${count(rows, 'row')} removed.${unreached ? ` ${UNREACHED}` : ''}${stay}`;
+      return `${removalSentence(place)}${stay}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),

@@ -48,7 +48,7 @@ export async function storeBatch(
     unchanged,
     retyped,
     rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inDays(touched)})`),
+    rescued: rescuesNothing(planned) ? new Map() : await rescuedCells(engine, `(FROM ${inDays(days)})`),
     progress,
     changedAt: nextChange(state.receipts, engine.options.clock.now()),
   });

@@ -54,9 +54,9 @@ describe('a list of people', () => {
 
   it('refuses a row whose time of request is no datetime, and takes a missing time', () => {
     const list = new DeletionList();
-    for (const requestedAt of ['soon', '2026-13-01', null, ''])
+    for (const requestedAt of ['soon', '2026-13-01', '2026-02-30', null, ''])
       list.add({ row: 1, id: `x${requestedAt}`, requestedAt });
-    expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 2 } });
+    expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 3 } });
   });
 
   it('takes a time without a zone for the earliest instant that it may be', () => {

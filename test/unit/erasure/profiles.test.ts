@@ -343,6 +343,8 @@ describe('a place that is not purged', () => {
     const proof = await setup.case.run('forget', '--proof', 'A');
     const sentence = 'Something there could not be reached, and may hold the people: repair it, and purge again.';
     expect([proof.code, proof.result]).toEqual([3, expect.stringContaining(sentence)]);
+    await setup.case.run('forget', '--proof', 'A', '-o', setup.case.at('proof.html'));
+    expect(readFileSync(setup.case.at('proof.html'), 'utf8')).toContain(sentence);
     await setup.case.load([row('b')], place);
     expect((await setup.case.erase('--id', 'A', ...only(...place))).exit).toBe(0);
     expect((await setup.case.run('forget', '--proof', 'A')).code).toBe(0);
