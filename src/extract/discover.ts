@@ -106,7 +106,7 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
   const scan = (from: Day) =>
     downloadChecked({
       ...deps,
-      label: from,
+      label: from === last ? from : `${from} to ${last}`,
       send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
       open: () => ({ write() {} }),
       scan: { timezone, requireSystem: true, edits },

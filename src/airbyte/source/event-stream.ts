@@ -12,7 +12,7 @@ import { type StreamDescriptor, type StreamStatus, streamState, streamStatus } f
 import type { MessageWriter } from '../protocol/writer.ts';
 import type { StreamName } from '../records/property-names.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
-import { REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './stream-plans.ts';
+import { keepsEveryRecord, REFRESHED_THROUGH, type StreamPlan, SYNC_ID, WAITING_UNTIL } from './stream-plans.ts';
 
 /** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
@@ -34,14 +34,13 @@ export class EventStream {
   readonly #output: StreamOutput;
   readonly #days: ReadonlySet<Day>;
   readonly #outcome: RunOutcome;
-  /** True if the destination keeps every record of this read: it does not merge by key. */
   readonly #keepsEveryRecord: boolean;
   /** Keys of a full refresh. */
   #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
   #state: ExportState | undefined;
 
   constructor(configured: ConfiguredStream, { name, plan }: StreamPlan, output: StreamOutput) {
-    const { descriptor, syncMode, destinationSyncMode, syncId } = configured;
+    const { descriptor, syncMode, syncId } = configured;
     this.name = name;
     this.plan = plan;
     this.records = recordStream(name, configured);
@@ -50,8 +49,7 @@ export class EventStream {
     this.#days = new Set(plan.days);
     this.#outcome = new RunOutcome(plan, output);
     this.#state = plan.state;
-    this.#keepsEveryRecord =
-      destinationSyncMode === 'append' || (syncMode === 'full_refresh' && destinationSyncMode === 'overwrite');
+    this.#keepsEveryRecord = keepsEveryRecord(configured);
     if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
   }
 

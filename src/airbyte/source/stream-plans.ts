@@ -60,6 +60,13 @@ function isPlainAppend(stream: ConfiguredStream): boolean {
   return destinationSyncMode === 'append' && !empties;
 }
 
+/**
+ * True if a record that is sent twice in one read stays twice. An incremental stream that overwrites is merged by key:
+ * PyAirbyte asks for it so.
+ */
+export const keepsEveryRecord = ({ syncMode, destinationSyncMode }: ConfiguredStream): boolean =>
+  destinationSyncMode === 'append' || (syncMode === 'full_refresh' && destinationSyncMode === 'overwrite');
+
 /** A saved state without the keys of a single read, and those that the kits of other connectors leave. */
 function withoutPassingKeys(saved: JsonObject | undefined): JsonObject | undefined {
   const kept = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
@@ -131,8 +138,8 @@ const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /**
- * The plan of the downloads for several streams: each day that one of them wants is downloaded once. A download needs of
- * a state only how the service ends its bodies. That, and whether an export includes its `to_date`, holds for all
+ * The plan of the downloads for several streams: each day that one of them wants is downloaded once. A download needs
+ * of a state only how the service ends its bodies. That, and whether an export includes its `to_date`, holds for all
  * streams, so any plan may tell it.
  */
 export function planForAll(plans: readonly Plan[]): Plan {
