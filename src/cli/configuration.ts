@@ -43,8 +43,8 @@ export class CliConfiguration {
   readonly #context: Context;
 
   /**
-   * Reads a file (default: dfinery.json here) and the environment; or takes an object as it is, without the environment.
-   * Throws for unknown keys.
+   * Reads a file (default: dfinery.json here) and the environment; or takes an object as it is, without the
+   * environment. Throws for unknown keys.
    */
   constructor(pathOrObject: string | object | undefined, context: Context) {
     const isObjectItself = typeof pathOrObject === 'object';

@@ -1,6 +1,6 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the list,
-// `ways.ts` finds its people, `purge.ts` and `place.ts` empty the places, `requests.ts` asks the service. `ledger/` keeps
-// what happened.
+// `ways.ts` finds its people, `purge.ts` and `place.ts` empty the places, `requests.ts` asks the service. `ledger/`
+// keeps what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
@@ -31,7 +31,9 @@ export interface ErasureOptions {
   /** Undefined: no request is sent. */
   readonly deleter: ProfileDeleter | undefined;
   readonly purge?: PurgeRequest | undefined;
-  /** True to request also those whom the ledger knows as deleted; undefined where nobody can say so, as on a platform. */
+  /**
+   * True to request also those whom the ledger knows as deleted; undefined where nobody can say so, as on a platform.
+   */
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: DeletionReport) => void;
@@ -49,7 +51,8 @@ export interface ErasureResult {
  * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
  * still knows the profiles then, so that after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, if the hash is another one, or if the ledger cannot be written. A stop by the signal and a defect reject, too.
+ * is impossible, if the hash is another one, or if the ledger cannot be written. A stop by the signal and a defect
+ * reject, too.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned = () => {}, onDecided = () => {} } = options;
@@ -162,7 +165,9 @@ function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOp
   return { toRequest, doneBefore, sentences };
 }
 
-/** True for a request after the confirmation, and not the one that was confirmed: a row that comes again is no new one. */
+/**
+ * True for a request after the confirmation, and not the one that was confirmed: a row that comes again is no new one.
+ */
 const isNewRequest = ({ requestedAt: at }: ListedId, before: Remembered): boolean =>
   at !== undefined && at >= before.at && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
 
@@ -204,7 +209,9 @@ function nothingAccepted(list: DeletionList): UserError | undefined {
 const emptySentence = ({ counts }: DeletionList, { purge }: ErasureOptions): string | undefined =>
   counts.received > 0 || purge?.isSuppressed === true ? undefined : 'The list is empty: nobody is deleted.';
 
-/** The hash of what an officer confirms; never of what ledger or service know, so that it stays valid for a second run. */
+/**
+ * The hash of what an officer confirms; never of what ledger or service know, so that it stays valid for a second run.
+ */
 function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {
   const { settings, purge, deleter, isAgain = false } = options;
   const ways = purge?.ways;

@@ -196,8 +196,8 @@ export function requireSuppression(place: string, stored: number, list: { readon
 }
 
 /**
- * Appends people who are not on the list yet; a placeholder is nobody. Returns the whole list, which is on disk by then.
- * Throws UserError, also if another purge holds the lock too long.
+ * Appends people who are not on the list yet; a placeholder is nobody. Returns the whole list, which is on disk by
+ * then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function suppress(
   list: SuppressionFile,

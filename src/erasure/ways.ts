@@ -11,8 +11,8 @@ import { readMapping } from './list-file.ts';
 import { placeName, type StoredPlace } from './place.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
-// The ways in which the people of a list are found. One is the profiles of the service, or a mapping in their place. The
-// other is the rows of places whose column holds an id. The union is meant.
+// The ways in which the people of a list are found. One is the profiles of the service, or a mapping in their place.
+// The other is the rows of places whose column holds an id. The union is meant.
 
 export interface Ways {
   readonly places: readonly StoredPlace[];

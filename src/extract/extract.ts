@@ -1,8 +1,9 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
 // `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `extract-deps.ts`
-// say what goes in and out; `export-request.ts` says what is requested; `spool.ts` is the folder on disk. Beside days: `profiles.ts` loads user profiles,
-// `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for `discover`.
+// say what goes in and out; `export-request.ts` says what is requested; `spool.ts` is the folder on disk. Beside days:
+// `profiles.ts` loads user profiles, `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for
+// `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';

@@ -54,7 +54,10 @@ export interface DayDownload {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
   readonly files: readonly SpoolFile[];
-  /** True if the neighbouring days may have rows of this one, and this one of theirs: an export may contain its `to_date`. */
+  /**
+   * True if the neighbouring days may have rows of this one, and this one of theirs: an export may contain its
+   * `to_date`.
+   */
   readonly mayShareRows: boolean;
 }
 

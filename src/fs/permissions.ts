@@ -103,8 +103,8 @@ let holders = 0;
 let before: number | undefined;
 
 /**
- * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. Returns a function that releases the hold, once. A worker thread cannot set the
- * umask: that of the process stays.
+ * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. Returns a
+ * function that releases the hold, once. A worker thread cannot set the umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
   if (holders++ === 0) before = setUmask(OTHERS);

@@ -22,8 +22,8 @@ const OPERATIONS: Readonly<Record<string, (exchange: Exchange) => Promise<void>>
 };
 
 /**
- * Starts the embedded service on loopback; port 0 takes a free one. `scenario` has keys of schemas/scenario.json. Throws
- * a configuration error if the scenario or the port is unusable.
+ * Starts the embedded service on loopback; port 0 takes a free one. `scenario` has keys of schemas/scenario.json.
+ * Throws a configuration error if the scenario or the port is unusable.
  */
 export async function startSimulator({
   port = 0,

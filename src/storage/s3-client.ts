@@ -56,7 +56,9 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   return client;
 }
 
-/** Throws a configuration failure for a page: the SDK would read it as an empty list, or as an object that was stored. */
+/**
+ * Throws a configuration failure for a page: the SDK would read it as an empty list, or as an object that was stored.
+ */
 function checkAnswer(response: unknown): void {
   const { statusCode, headers } = response as { readonly statusCode: number; readonly headers: Record<string, string> };
   if (statusCode >= 300 || !headers['content-type']?.startsWith('text/html')) return;

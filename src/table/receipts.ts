@@ -62,7 +62,9 @@ export const isLater = (
   { receipt }: DayDownload,
 ): boolean => stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
-/** The receipts once days were downloaded again whose rows stay: a new one only if it says something else of the day. */
+/**
+ * The receipts once days were downloaded again whose rows stay: a new one only if it says something else of the day.
+ */
 export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownload[]): Receipts {
   const renewed = unchanged.flatMap(({ receipt }) => {
     const stored = receipts.get(receipt.day);

@@ -85,8 +85,8 @@ export class MessageWriter {
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
 /**
- * Opens stdout, and closes it once it has no reader any more. Only the next write would show that, and a deletion, which
- * cannot be undone, writes rarely.
+ * Opens stdout, and closes it once it has no reader any more. Only the next write would show that, and a deletion,
+ * which cannot be undone, writes rarely.
  */
 export function openStdout(clock: Clock): Writable {
   const out = openOutputStream(1);

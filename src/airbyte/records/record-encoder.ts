@@ -10,9 +10,9 @@ import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './reco
 import type { RowKey } from './row-key.ts';
 
 /**
- * The longest form of a filled cell (bytes), so that a line is written without a check of each byte. A cell may stand in
- * a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`. Beside them
- * stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
+ * The longest form of a filled cell (bytes), so that a line is written without a check of each byte. A cell may stand
+ * in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`. Beside
+ * them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
  */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 2 * 6;

@@ -35,8 +35,8 @@ export interface WrittenRecords {
 }
 
 /**
- * Writes the records of `streams` for the files of a day; stops between two pieces when the signal aborts. `write` takes
- * whole lines in order; their bytes may be used again once it resolves.
+ * Writes the records of `streams` for the files of a day; stops between two pieces when the signal aborts. `write`
+ * takes whole lines in order; their bytes may be used again once it resolves.
  */
 export async function writeRecords(
   day: Pick<DayDownload, 'files'>,

@@ -35,7 +35,9 @@ export class EventStreams {
     this.#failures = failures;
   }
 
-  /** Plans and starts every configured stream. One that cannot be planned ends, and so does one without a day to read. */
+  /**
+   * Plans and starts every configured stream. One that cannot be planned ends, and so does one without a day to read.
+   */
   async start(configured: readonly ConfiguredStream[], saved: SavedStates): Promise<void> {
     const { writer, clock } = this.#output;
     const now = clock.now();

@@ -18,7 +18,10 @@ export class StreamFailures {
     await writer.write(traceOf(failure, clock.now(), redactor.mask));
   }
 
-  /** Throws when any of `count` streams failed: the exit code alone tells some readers. The first failure says what to do. */
+  /**
+   * Throws when any of `count` streams failed: the exit code alone tells some readers. The first failure says what to
+   * do.
+   */
   throwAny(count: number): void {
     const [first] = this.#failures;
     if (first === undefined) return;

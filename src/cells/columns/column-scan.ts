@@ -30,7 +30,9 @@ export interface ColumnScan {
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes: then the column is a string, whatever its name. */
   readonly hashed?: true;
-  /** Bits of `src/cells/types/forms.ts`. With STRING others may be missing; a declared string column has STRING alone. */
+  /**
+   * Bits of `src/cells/types/forms.ts`. With STRING others may be missing; a declared string column has STRING alone.
+   */
   readonly forms: CellForms;
   /** The declared type, else that of the forms; absent while every cell is absent. */
   readonly type?: ColumnType;

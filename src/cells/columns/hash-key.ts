@@ -12,7 +12,9 @@ export const OUTER_PAD = 0x5c;
 const MAX_KEPT = 1 << 16;
 const MAX_KEPT_BYTES = 64;
 
-/** A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or the people of a suppression list. */
+/**
+ * A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or the people of a suppression list.
+ */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly check: string;

@@ -62,8 +62,8 @@ export class RowWriter {
 
   /**
    * Writes the row that the tokenizer just read at `start`; returns its written length. Dropped cells leave the
-   * tokenizer's list, and the others get their new columns. A listed cell still points at its plain value, even if it is
-   * hashed: a caller must not keep anything of it.
+   * tokenizer's list, and the others get their new columns. A listed cell still points at its plain value, even if it
+   * is hashed: a caller must not keep anything of it.
    */
   write(tokenizer: RowTokenizer, start: number, isHeader: boolean): number {
     if (!this.#isPlain || (tokenizer.flags & BARE_CR) !== 0) return this.#edit(tokenizer, start, isHeader);

@@ -53,9 +53,9 @@ export class RowTokenizer {
   readonly cells = new Int32Array(STRIDE * MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
-   * `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end` ends the
-   * row.
+   * Reads the row of `bytes` that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end
+   * before `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end`
+   * ends the row.
    */
   next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
     const { cells } = this;

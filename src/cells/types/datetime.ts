@@ -62,7 +62,9 @@ function sqlClean(expr: string, forms: CellForms, zone: Zone | undefined): strin
   return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
 }
 
-/** SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros; by the zone's wall clock. */
+/**
+ * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros; by the zone's wall clock.
+ */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
   const wall = zone === undefined ? expr : sqlWall(expr, zone);

@@ -45,7 +45,9 @@ function wrongAnswer(code: string): AnswerKey {
   return WRONG_SERVICE.has(code) ? 'service_id' : 'base_url';
 }
 
-/** Asks for the service, and tries the answers as `check` does until they are right. Only what is wrong is asked again. */
+/**
+ * Asks for the service, and tries the answers as `check` does until they are right. Only what is wrong is asked again.
+ */
 async function askService(prompts: Prompts, context: Context) {
   const questions: Readonly<Record<AnswerKey, (usual?: string) => Promise<string>>> = {
     base_url: (usual) => prompts.text('Address of the Open API', usual, (answer) => baseUrlProblem(answer)?.text),

@@ -218,7 +218,9 @@ class TableSearch {
     if (pads.length > 0 && isMixed) await engine.run(insertPlainKeys(keys, column, this.#rows), [...pads]);
   }
 
-  /** The ids of a table of keys that are in rows, with a unified id of such a row each; undefined if it names nobody. */
+  /**
+   * The ids of a table of keys that are in rows, with a unified id of such a row each; undefined if it names nobody.
+   */
   async #unifiedIdsOf(column: IdColumn, keys: string) {
     const rows = await this.#table.engine.rows(unifiedIdsOf(keys, column, this.#unified, this.#rows));
     return rows.map(({ id, text }) => ({

@@ -95,7 +95,10 @@ export function nearIds(column: IdColumn, rows: string): string {
     GROUP BY id`;
 }
 
-/** The unified ids of rows, each with the texts of the column there that are no key of the ids. `rows` are those of people. */
+/**
+ * The unified ids of rows, each with the texts of the column there that are no key of the ids. `rows` are those of
+ * people.
+ */
 export function otherIdsOf(keys: string, column: IdColumn, unified: IdColumn, rows: string): string {
   const otherIds = column.cellTexts.map((text) => `CASE WHEN NOT ${isKey(text, keys)} THEN ${text} END`);
   return `

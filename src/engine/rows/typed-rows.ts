@@ -44,8 +44,8 @@ export function checkRowCount(days: readonly PlannedDay[], came: number, place: 
 }
 
 /**
- * Calls `store` with typed rows of days: once with those of all days whose ids are their keys, since each statement takes
- * blocks for every column; and for each other day, which is read into temporary tables first, where its rows are
+ * Calls `store` with typed rows of days: once with those of all days whose ids are their keys, since each statement
+ * takes blocks for every column; and for each other day, which is read into temporary tables first, where its rows are
  * numbered. Days without rows are left out.
  */
 export async function withTypedRows(

@@ -42,7 +42,10 @@ export function removeDatabase(path: string): void {
 
 const SPILL = '.tmp-';
 
-/** Where an engine spills what does not fit into memory: each into a folder of its own, since all name their files alike. */
+/**
+ * Where an engine spills what does not fit into memory: each into a folder of its own, since all name their files
+ * alike.
+ */
 export const spillFolder = (file: string): string => `${file}${SPILL}${randomBytes(6).toString('hex')}`;
 
 /** Removes what dead runs spilled. While a file is open for writing it has no readers. */

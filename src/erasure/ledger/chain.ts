@@ -38,11 +38,13 @@ export type LedgerContent = Readonly<
       /** When the deletion was asked for, as the list says. */
       requested_at?: string | undefined;
     }
-  /** What a place holds of a person, right before it is removed; `id` is null for the others on the suppression list. */
+  /**
+   * What a place holds of a person, right before it is removed; `id` is null for the others on the suppression list.
+   */
   | { kind: 'purge'; id: string | null; place: string; rows: number }
   /**
-   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`: tables
-   * and files that others made in the place. `unreached`: something of the place could not be read or removed.
+   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`:
+   * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
    */
   | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[]; unreached?: true }
   /** Somebody was shown all that places hold about a person, who was looked for in these ways. */

@@ -49,7 +49,8 @@ export const temporaryKey = (): LedgerKey => new LedgerKey(randomKey());
 export const keyFileOf = (folder: string): string => join(folder, 'ledger.key');
 
 /**
- * The key of a ledger: the configured one, else the one in its folder. Throws a configuration failure when there is neither.
+ * The key of a ledger: the configured one, else the one in its folder. Throws a configuration failure when there is
+ * neither.
  */
 export function configuredOrStoredKey(folder: string, configured: Secret | undefined): LedgerKey {
   const secret = configured ?? storedKey(keyFileOf(folder));

@@ -61,8 +61,8 @@ const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
- * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a folder
- * nothing is kept.
+ * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a
+ * folder nothing is kept.
  */
 export class Ledger {
   readonly run: string = randomBytes(8).toString('hex');
@@ -90,8 +90,8 @@ export class Ledger {
   }
 
   /**
-   * Verifies the whole ledger, and reads what it remembers. A plan changes nothing: it makes no folder and no key. Throws
-   * UserError for a ledger that is broken or cannot be written.
+   * Verifies the whole ledger, and reads what it remembers. A plan changes nothing: it makes no folder and no key.
+   * Throws UserError for a ledger that is broken or cannot be written.
    */
   static async open(settings: LedgerSettings, { clock, isPlan }: OpenOptions): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;

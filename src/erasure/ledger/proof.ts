@@ -71,7 +71,8 @@ interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
 
 /**
  * What the ledger says of these ids at one service: when the service confirmed or rejected their deletion, and how many
- * rows left which place when (schemas/proof.json). A ledger that is broken proves nothing. Memory: the lines of the ids.
+ * rows left which place when (schemas/proof.json). A ledger that is broken proves nothing. Memory: the lines of the
+ * ids.
  */
 export async function proveErasure(ids: readonly { readonly id: string; readonly row: number }[], query: ProofQuery) {
   const { path, service, head } = query;

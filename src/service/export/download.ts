@@ -71,9 +71,9 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
 
 /**
  * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is believed once another
- * download has as many bytes; with `mayGrow`, once another one ends so. Rows may come in another order. The message of a
- * refusal is a sentence then, but for `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that all
- * attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
+ * download has as many bytes; with `mayGrow`, once another one ends so. Rows may come in another order. The message of
+ * a refusal is a sentence then, but for `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that
+ * all attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
  */
 export async function downloadChecked<Output extends CheckedOutput>(
   download: DownloadRequest<Output>,

@@ -121,7 +121,9 @@ export function bodyProblem(error: unknown, host: string): { readonly code: Body
 /** No answer that is not data is longer. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** The first bytes of a body that is not data. Throws what the body throws; with `keepsPart`, gives what came before. */
+/**
+ * The first bytes of a body that is not data. Throws what the body throws; with `keepsPart`, gives what came before.
+ */
 export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;

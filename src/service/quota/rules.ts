@@ -47,8 +47,8 @@ export const afterSending = (state: QuotaState, now: number): QuotaState => {
 
 /**
  * The state after an answer. After a 429 exports wait `Retry-After`, or else a minute, twice as long after each further
- * one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports at once may have been
- * reached, with many exports left.
+ * one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports at once
+ * may have been reached, with many exports left.
  */
 export function afterAnswer(state: QuotaState, { status, limited, limits }: AnswerHead, now: number): QuotaState {
   if (!limited) {

@@ -81,8 +81,8 @@ export interface Change {
 }
 
 /**
- * Stores the new files of a change and makes them visible, together with the state. Once it returns, no crash undoes it.
- * If another writer was first it throws LostRace, and what it stored is removed.
+ * Stores the new files of a change and makes them visible, together with the state. Once it returns, no crash undoes
+ * it. If another writer was first it throws LostRace, and what it stored is removed.
  */
 export type CommitChange = (change: Change) => Promise<void>;
 

@@ -36,7 +36,9 @@ interface CommitDetails {
   /** Time of the commit (ms since 1970). */
   readonly now: number;
   readonly retentionMs: number;
-  /** Paths of live files, from the folder of the table, that somebody removed from the storage: they leave the log, too. */
+  /**
+   * Paths of live files, from the folder of the table, that somebody removed from the storage: they leave the log, too.
+   */
   readonly missing: ReadonlySet<string>;
   readonly table: Table['name'];
 }
@@ -100,8 +102,8 @@ interface Stats {
 }
 
 /**
- * The file of a log entry. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of a
- * file of profiles, which have no partitions.
+ * The file of a log entry. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of
+ * a file of profiles, which have no partitions.
  */
 export function dayFileOf(add: Add, place: string, table: Table['name'], receiptDay: Day | undefined): DayFile {
   const where = `${place}/${add.path}`;
@@ -144,8 +146,8 @@ const removeOf = (add: Add, now: number): Action => ({
 });
 
 /**
- * Rows, and rows without a value of every column. Least and greatest values only of system datetimes: those of any other
- * column would keep a person's value in the log.
+ * Rows, and rows without a value of every column. Least and greatest values only of system datetimes: those of any
+ * other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const times = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');

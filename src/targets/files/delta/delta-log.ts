@@ -40,7 +40,9 @@ export const isOurs = (path: string, table: Table['name']): boolean =>
 /** As `CommitChange`, of one table. `precede` runs once the files are stored, right before the commit. */
 export type CommitTable = (change: TableChange, precede?: () => Promise<void>) => Promise<void>;
 
-/** The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise. */
+/**
+ * The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise.
+ */
 export class DeltaLog {
   /** The table as it was read or committed last; undefined before the first commit. */
   version: Version | undefined;

@@ -1,6 +1,6 @@
-// This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with one
-// file a day; and beside it a table `user_profiles`. `delta-log.ts` is the log of one table: a commit is the creation of
-// the next entry, which must not exist. `protocol/` has the files of a log.
+// This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with
+// one file a day; and beside it a table `user_profiles`. `delta-log.ts` is the log of one table: a commit is the
+// creation of the next entry, which must not exist. `protocol/` has the files of a log.
 
 import { randomUUID } from 'node:crypto';
 import { UserError } from '../../../base/errors.ts';

@@ -13,8 +13,8 @@ const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
 
 /**
- * All columns that a file can have. A table whose datetimes are instants has no timestamp without a zone, which not every
- * reader of Delta knows: there `_loaded_at` is an instant, too.
+ * All columns that a file can have. A table whose datetimes are instants has no timestamp without a zone, which not
+ * every reader of Delta knows: there `_loaded_at` is an instant, too.
  */
 export const columnsOfTable = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
   columnsOfFiles(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');

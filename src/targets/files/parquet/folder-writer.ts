@@ -204,7 +204,9 @@ const emptyVersion = (timezone: string | null): FolderVersion => ({
   ...{ text: undefined, state: newState(timezone), files: new Map(), damaged: new Map(), unfinished: new Set() },
 });
 
-/** The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy. */
+/**
+ * The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy.
+ */
 function textOf({ state, files, damaged, profiles, damagedProfiles }: FolderVersion): string {
   const lost = [...damaged].flatMap(([day, file]): [Day, FolderFile][] => (file === undefined ? [] : [[day, file]]));
   return folderText({
