@@ -13,7 +13,7 @@ import {
   type Reading,
   readingsOfDay,
 } from './column-plan.ts';
-import type { StoredProfiles, TableState } from './place-state.ts';
+import type { PlaceState, StoredProfiles } from './place-state.ts';
 import { receiptsOf, type StoredReceipt, storedRows, withRows, withUnchanged } from './receipts.ts';
 import { EVENTS, type StoredColumn, storedColumn, type Table, USER_PROFILES } from './tables.ts';
 
@@ -105,13 +105,13 @@ export const NOTHING_STORED: Commit = {
 };
 
 interface StateAndCommit {
-  readonly state: TableState;
+  readonly state: PlaceState;
   readonly commit: Commit;
 }
 
 /** The state after a batch that changes no row, and what the commit reports. */
 export function finishUnchanged(
-  before: TableState,
+  before: PlaceState,
   unchanged: readonly DayDownload[],
   progress: RunProgress,
 ): StateAndCommit {
@@ -122,7 +122,7 @@ export function finishUnchanged(
 
 /** The state after a batch whose rows are stored, and what the commit reports. */
 export function finishBatch(
-  before: TableState,
+  before: PlaceState,
   planned: PlannedBatch,
   { unchanged, retyped, rowsByDay, rescued, progress, changedAt: changed_at }: StoredRows,
 ): StateAndCommit {

@@ -4,7 +4,7 @@ import type { ColumnChange } from './changes.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
-/** All that a place holds beside its rows. `batch.ts` says what a commit makes of it. */
+/** What a place holds of one table beside its rows. */
 export interface TableState {
   /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
@@ -16,6 +16,10 @@ export interface TableState {
   readonly receipts: Receipts;
   /** The cursor and its companions; undefined before the first commit. */
   readonly exportState: ExportState | undefined;
+}
+
+/** All that a place holds beside its rows: of `events`, then of the rest. `batch.ts` says what a commit makes of it. */
+export interface PlaceState extends TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
   /** The table of user profiles; undefined if there is none. */
@@ -40,7 +44,7 @@ export function profilesWithout(profiles: StoredProfiles, removed: number, chang
   return { ...profiles, receipt: { ...receipt, rows_stored: receipt.rows_stored - removed, changed_at } };
 }
 
-export const newState = (timezone: string | null): TableState => ({
+export const newState = (timezone: string | null): PlaceState => ({
   timezone,
   columns: FIRST_COLUMNS,
   receipts: new Map(),
@@ -49,7 +53,7 @@ export const newState = (timezone: string | null): TableState => ({
 });
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
-export const priorLoadsOf = (loaded: TableState | undefined): PriorLoads =>
+export const priorLoadsOf = (loaded: PlaceState | undefined): PriorLoads =>
   loaded === undefined ? NO_PRIOR_LOADS : { state: loaded.exportState, receipts: loaded.receipts };
 
 /** One run that loaded a place, recorded when it ends. */
@@ -68,16 +72,15 @@ export interface RunRecord {
   readonly bytes: number;
 }
 
-/** The state of the table of profiles, as of a table of one day; undefined if the place has none. */
-export function profilesOf({ timezone, exportState, profiles }: TableState): TableState | undefined {
+/** The table of profiles; its only day is that of the snapshot. Undefined if the place has none. */
+export function profilesOf({ timezone, exportState, profiles }: PlaceState): TableState | undefined {
   if (profiles === undefined) return undefined;
   const { columns, receipt, hashing } = profiles;
-  const { day } = receipt;
-  const state: ExportState = {
+  const ofProfiles: ExportState = {
     version: 1,
-    from_date: day,
+    from_date: receipt.day,
     ...(exportState?.service !== undefined && { service: exportState.service }),
     ...(hashing.columns.length > 0 && { hashed: [hashing] }),
   };
-  return { timezone, columns, receipts: receiptsOf([receipt]), exportState: state, changes: [] };
+  return { timezone, columns, receipts: receiptsOf([receipt]), exportState: ofProfiles };
 }

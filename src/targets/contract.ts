@@ -11,7 +11,7 @@ import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import type { Commit } from '../table/batch.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
 import type { Difference } from '../table/differences.ts';
-import type { RunRecord, TableState } from '../table/place-state.ts';
+import type { PlaceState, RunRecord } from '../table/place-state.ts';
 
 /** A target: what every command line needs to know of it, and the way to open a place for loading. */
 export interface Target {
@@ -64,7 +64,7 @@ export interface Sink {
    * What the place holds beside its rows, as read when it was opened or last committed; undefined before the first
    * load. Days whose rows a user removed are marked as pruned there.
    */
-  readonly state: TableState | undefined;
+  readonly state: PlaceState | undefined;
   /**
    * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
    * of the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other
@@ -113,7 +113,7 @@ export interface Maintenance {
    * Gives the state that is stored beside the rows. Days whose rows a user removed are marked as pruned there.
    * Undefined if nothing was loaded yet, also where no place is.
    */
-  readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
+  readState(place: string, options: PlaceOptions): Promise<PlaceState | undefined>;
   /** Reads all that is stored, and compares it with what was loaded. */
   verify(place: string, options: PlaceOptions): Promise<Verified>;
   /** Counts the rows for the page of `report`. */

@@ -1,7 +1,7 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { engineError } from '../engine/session/faults.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import type { TableState } from '../table/place-state.ts';
+import type { PlaceState } from '../table/place-state.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
@@ -34,7 +34,7 @@ export function otherTimezone(
  * Throws a transient failure if people were purged from a place since a run opened it: the run has read the suppression
  * list before they were on it, and would bring them back.
  */
-export function checkNotPurged(place: string, opened: TableState | undefined, now: TableState | undefined): void {
+export function checkNotPurged(place: string, opened: PlaceState | undefined, now: PlaceState | undefined): void {
   if ((now?.suppressionLength ?? 0) <= (opened?.suppressionLength ?? 0)) return;
   throw transientError(`People were purged from ${place} while this run was under way: run again.`);
 }

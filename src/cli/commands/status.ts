@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plan/doubtful-days.ts';
-import type { TableState } from '../../table/place-state.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
 import { storedRows } from '../../table/receipts.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
@@ -63,7 +63,7 @@ export async function statusOf(
   };
 }
 
-function lastRunOf({ lastRun }: TableState): Status['last_run'] {
+function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
   if (lastRun === undefined) return null;
   const { exitCode: exit, ...run } = lastRun;
   return { ...run, exit };

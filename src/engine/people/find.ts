@@ -2,6 +2,7 @@ import { isPlaceholder } from '../../base/placeholder.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { anyOf } from '../../cells/types/sql.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 import { columnsNamed, IdColumn, padsOf, type SearchedTable } from './id-column.ts';
 import {
   insertKeys,
@@ -25,7 +26,7 @@ import {
 
 /** The tables of a place. */
 export interface SearchedPlace {
-  readonly events: SearchedTable;
+  readonly events: SearchedTable & { readonly state: PlaceState };
   /** Undefined if the place has no profiles. */
   readonly profiles: SearchedTable | undefined;
 }

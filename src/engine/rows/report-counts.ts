@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { identifier } from '../../cells/types/sql.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { RunRecord, TableState } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord } from '../../table/place-state.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { columnOfSource, localTime, occurredAt } from '../views.ts';
@@ -10,7 +10,7 @@ import { rescuedCells } from './counts.ts';
 
 /** The contents of the report page of a target: names, counts and dates, but no values of people. */
 export interface TargetReport {
-  readonly state: TableState;
+  readonly state: PlaceState;
   readonly rows: number;
   readonly sizeBytes: number;
   /** Newest `df_server_datetime`. */

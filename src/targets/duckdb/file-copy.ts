@@ -8,7 +8,7 @@ import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import type { TableState } from '../../table/place-state.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { checkExists, foreignTables, writing } from './file-state.ts';
 
@@ -36,7 +36,7 @@ export const compactDuckDb = (file: string, options: PlaceOptions): Promise<Comp
 interface CopiedFile {
   /** The file, open for reading alone. */
   readonly engine: Engine;
-  readonly state: TableState;
+  readonly state: PlaceState;
   /** The path of the copy, which is removed unless it is moved. */
   readonly path: string;
 }
@@ -100,7 +100,7 @@ async function openFinished(file: string, options: PlaceOptions): Promise<Omit<C
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
-async function copyDatabase(engine: Engine, state: TableState, path: string): Promise<void> {
+async function copyDatabase(engine: Engine, state: PlaceState, path: string): Promise<void> {
   const columns = await engine.count(
     "duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'",
   );

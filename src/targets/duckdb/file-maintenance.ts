@@ -10,8 +10,8 @@ import { countForReport, type TargetReport } from '../../engine/rows/report-coun
 import type { Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import type { RunRecord, TableState } from '../../table/place-state.ts';
-import { profilesOf } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord } from '../../table/place-state.ts';
+import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
@@ -35,7 +35,7 @@ export const MAINTENANCE: Maintenance = {
   },
 };
 
-async function report(engine: Engine, state: TableState): Promise<TargetReport> {
+async function report(engine: Engine, state: PlaceState): Promise<TargetReport> {
   const { columns, timezone } = state;
   return {
     state,
@@ -45,7 +45,7 @@ async function report(engine: Engine, state: TableState): Promise<TargetReport> 
   };
 }
 
-async function prune(engine: Engine, state: TableState, before: Day): Promise<Pruned> {
+async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
   const pruned = prunedBefore(state.receipts, before);
   const { days } = pruned;
   if (days.length === 0) return pruned;
@@ -58,7 +58,7 @@ async function prune(engine: Engine, state: TableState, before: Day): Promise<Pr
   return pruned;
 }
 
-async function verify(engine: Engine, state: TableState): Promise<Verified> {
+async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
   const columns = await columnDifferences(engine, EVENTS, state);
   const damaged = await damagedTables(engine);
   const canCount = damaged.length === 0 && EVENTS.ownColumns.every((name) => !columns.has(name));
@@ -76,7 +76,7 @@ async function verify(engine: Engine, state: TableState): Promise<Verified> {
 }
 
 /** The differences of the table of profiles. */
-async function profileDifferences(engine: Engine, state: TableState, isReadable: boolean): Promise<Difference[]> {
+async function profileDifferences(engine: Engine, state: PlaceState, isReadable: boolean): Promise<Difference[]> {
   const profiles = profilesOf(state);
   if (profiles === undefined) return [];
   const columns = await columnDifferences(engine, USER_PROFILES, profiles);

@@ -6,7 +6,7 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkReplaceable } from '../../fs/named-file.ts';
-import { profilesOf, profilesWithout, type TableState } from '../../table/place-state.ts';
+import { type PlaceState, profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
@@ -27,7 +27,7 @@ export const PEOPLE: People = {
 };
 
 /** The tables of a file in which people are looked for. */
-function tablesOf(engine: Engine, state: TableState): SearchedPlace {
+function tablesOf(engine: Engine, state: PlaceState): SearchedPlace {
   const place = engine.file;
   const profiles = profilesOf(state);
   return {
@@ -74,7 +74,7 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 }
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
-async function removeRows(engine: Engine, state: TableState, conditions: PlaceLookup['conditions']): Promise<number> {
+async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
   const lost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
   const left = new Map([...lost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]));

@@ -7,7 +7,7 @@ import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord, StoredProfiles } from '../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
@@ -36,7 +36,7 @@ const OWN_NAMES: readonly string[] = [
   ...Object.keys(VIEWS),
 ];
 
-type Work<T> = (engine: Engine, state: TableState) => Promise<T>;
+type Work<T> = (engine: Engine, state: PlaceState) => Promise<T>;
 
 /**
  * Works on a file that was loaded, and its state; the file is opened for reading alone, and nothing that others left in
@@ -60,7 +60,7 @@ export function checkExists(file: string): void {
 }
 
 /** The state of a file. Throws UserError if it was never loaded. */
-export async function loadedState(engine: Engine): Promise<TableState> {
+export async function loadedState(engine: Engine): Promise<PlaceState> {
   const stored = await readFileState(engine);
   if (stored === undefined) throw noTableError(engine.file);
   return stored.state;
@@ -68,7 +68,7 @@ export async function loadedState(engine: Engine): Promise<TableState> {
 
 export interface FileState {
   /** Days whose rows are gone are marked as pruned. */
-  readonly state: TableState;
+  readonly state: PlaceState;
   /** Days whose rows a user removed since the last commit. */
   readonly removed: readonly Day[];
 }
@@ -91,7 +91,7 @@ export async function readFileState(engine: Engine): Promise<FileState | undefin
   const removed = removedDays(receipts, await rowsByDay(engine, 'events'));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
-  const read: TableState = {
+  const read: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
     receipts: withPruned(receipts, removed, nextChange(receipts, engine.options.clock.now())),
@@ -131,7 +131,7 @@ async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<bo
 }
 
 /** Throws UserError for a file with a table of profiles that is not this program's. */
-export async function refuseForeignProfiles(engine: Engine, state: TableState | undefined): Promise<void> {
+export async function refuseForeignProfiles(engine: Engine, state: PlaceState | undefined): Promise<void> {
   const { name } = USER_PROFILES;
   if (state?.profiles !== undefined || !(await tableNames(engine)).has(name)) return;
   throw configError(
@@ -140,7 +140,7 @@ export async function refuseForeignProfiles(engine: Engine, state: TableState | 
 }
 
 /** The tables of a file that this program did not make. */
-export async function foreignTables(engine: Engine, { profiles }: TableState): Promise<string[]> {
+export async function foreignTables(engine: Engine, { profiles }: PlaceState): Promise<string[]> {
   const ownTables = new Set([...OWN_NAMES, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
   const rows = await engine.rows(`
     SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
@@ -151,7 +151,7 @@ export async function foreignTables(engine: Engine, { profiles }: TableState): P
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
-export async function makeTables(engine: Engine, { columns, timezone }: TableState): Promise<void> {
+export async function makeTables(engine: Engine, { columns, timezone }: PlaceState): Promise<void> {
   await makeTable(engine, EVENTS, columns, timezone);
   await createViews(engine, columns);
   await engine.run(
@@ -166,7 +166,7 @@ export async function makeTables(engine: Engine, { columns, timezone }: TableSta
  * Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a
  * commit.
  */
-export async function writeState(engine: Engine, state: TableState): Promise<void> {
+export async function writeState(engine: Engine, state: PlaceState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2, profiles = $3`, [
     JSON.stringify(state.exportState ?? null),
     state.suppressionLength ?? null,

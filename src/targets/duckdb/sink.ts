@@ -17,7 +17,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { type Commit, finishUnchanged, planBatch, planSnapshot, rescuesNothing } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
-import { newState, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { isLater, splitBatch } from '../../table/receipts.ts';
 import { USER_PROFILES } from '../../table/tables.ts';
@@ -41,17 +41,17 @@ export async function openDuckDbSink(file: string, options: OpenOptions): Promis
 class DuckDbSink implements Sink {
   readonly #file: string;
   readonly #options: OpenOptions;
-  readonly #opened: TableState | undefined;
-  #state: TableState | undefined;
+  readonly #opened: PlaceState | undefined;
+  #state: PlaceState | undefined;
 
-  constructor(file: string, state: TableState | undefined, options: OpenOptions) {
+  constructor(file: string, state: PlaceState | undefined, options: OpenOptions) {
     this.#file = file;
     this.#state = state;
     this.#opened = state;
     this.#options = options;
   }
 
-  get state(): TableState | undefined {
+  get state(): PlaceState | undefined {
     return this.#state;
   }
 

@@ -7,7 +7,7 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { type Commit, finishBatch, type PlannedBatch, profilesAfter, rescuesNothing } from '../../table/batch.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
-import type { TableState } from '../../table/place-state.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 import { nextChange } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { makeTables, writeState } from './file-state.ts';
@@ -19,7 +19,7 @@ import { alterEvents, insertRows, isAltered, makeTable } from './row-tables.ts';
 interface Storing {
   /** True for a file without tables of this program: they are made. */
   readonly isNew: boolean;
-  readonly state: TableState;
+  readonly state: PlaceState;
   readonly planned: PlannedBatch;
 }
 
@@ -29,7 +29,7 @@ export async function storeBatch(
   { isNew, state, planned }: Storing,
   unchanged: readonly DayDownload[],
   progress: RunProgress,
-): Promise<{ readonly state: TableState; readonly commit: Commit }> {
+): Promise<{ readonly state: PlaceState; readonly commit: Commit }> {
   const { columns } = planned;
   const retyped = isNew ? new Set<Day>() : await retypedDays(engine, columns);
   if (isNew) await makeTables(engine, { ...state, columns });
@@ -88,7 +88,7 @@ export async function storeSnapshot(
   engine: Engine,
   { isNew, state, planned }: Storing,
   hashing: HashedColumns,
-): Promise<TableState> {
+): Promise<PlaceState> {
   if (isNew) await makeTables(engine, state);
   const { name } = USER_PROFILES;
   await engine.run(`DROP TABLE IF EXISTS ${name}`);

@@ -13,7 +13,7 @@ import {
 } from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
-import { newState, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
@@ -46,7 +46,7 @@ class FilesSink implements Sink {
   readonly #place: FilesPlace;
   readonly #options: SinkOptions & ColumnRules;
   /** The state when the place was opened. */
-  readonly #opened: TableState | undefined;
+  readonly #opened: PlaceState | undefined;
 
   constructor(place: FilesPlace, options: SinkOptions & ColumnRules) {
     this.#place = place;
@@ -54,7 +54,7 @@ class FilesSink implements Sink {
     this.#opened = this.state;
   }
 
-  get state(): TableState | undefined {
+  get state(): PlaceState | undefined {
     return this.#place.log.version?.state;
   }
 
@@ -83,7 +83,7 @@ class FilesSink implements Sink {
   }
 
   /** The state to which a commit adds. Throws if people were purged since the place was opened. */
-  #latestState(): TableState {
+  #latestState(): PlaceState {
     const { timezone = null, place } = this.#options;
     const stored = this.state ?? newState(timezone);
     checkNotPurged(place, this.#opened, stored);

@@ -8,7 +8,7 @@ import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
 import { damagedWarning } from '../../table/place-warnings.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
@@ -36,7 +36,7 @@ export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'stati
 
 /** A place at one moment. */
 export interface Version {
-  readonly state: TableState;
+  readonly state: PlaceState;
   /** The live files of `events`. */
   readonly files: ReadonlyMap<Day, DayFile>;
   /** The file of `state.profiles`; undefined if that has no row. */
@@ -72,7 +72,7 @@ export interface FilesChange {
 /** A change of a place, and the state after it; a table that is absent stays. */
 export interface Change {
   readonly kind: 'load' | 'purge' | 'prune';
-  readonly state: TableState;
+  readonly state: PlaceState;
   readonly events?: FilesChange;
   /** `state.profiles` is what the table then holds. */
   readonly profiles?: FilesChange | undefined;

@@ -6,7 +6,7 @@ import { isObject, jsonOf } from '../../base/json.ts';
 import { firstProblem, type Validator } from '../../base/validator.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import type { StoredProfiles, TableState } from '../../table/place-state.ts';
+import type { PlaceState, StoredProfiles } from '../../table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 
@@ -21,12 +21,12 @@ export interface StoredState {
   readonly changes: unknown;
 }
 
-export const storedState = ({ timezone, suppressionLength, columns, exportState, changes }: TableState) => ({
+export const storedState = ({ timezone, suppressionLength, columns, exportState, changes }: PlaceState) => ({
   ...{ timezone, columns, cursor: exportState ?? null, changes },
   ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
 });
 
-export function stateFrom(stored: StoredState, receipts: readonly StoredReceipt[], where: string): TableState {
+export function stateFrom(stored: StoredState, receipts: readonly StoredReceipt[], where: string): PlaceState {
   const { timezone, suppression_length: suppressionLength, cursor } = stored;
   return {
     timezone,

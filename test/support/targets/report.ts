@@ -1,6 +1,6 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import type { TargetReport } from '../../../src/engine/rows/report-counts.ts';
-import { newState, type TableState } from '../../../src/table/place-state.ts';
+import { newState, type PlaceState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
 
 /** A name made of markup and of characters that turn the direction of the text. */
@@ -10,7 +10,7 @@ export const HOSTILE = `<b onclick="x">&'\u202e`;
 export function exampleReport(): TargetReport {
   const loaded = daysOf('2026-01-16', '2026-02-07');
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
-  const state: TableState = {
+  const state: PlaceState = {
     ...newState('Asia/Seoul'),
     exportState: {
       version: 1,
@@ -61,7 +61,7 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   changed_at: `${addDays(day, 2)}T03:00:02.000Z`,
 });
 
-const CHANGES: TableState['changes'] = [
+const CHANGES: PlaceState['changes'] = [
   {
     changedAt: '2026-02-01T03:00:00.000Z',
     sourceName: 'level',

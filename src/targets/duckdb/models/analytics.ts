@@ -7,7 +7,7 @@ import { zoneOf } from '../../../cells/types/zone.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { localTime, occurredAt } from '../../../engine/views.ts';
 import { foldName } from '../../../table/names.ts';
-import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
+import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { isItem, type StoredColumn, type Typed, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
 import { writing } from '../file-state.ts';
@@ -30,7 +30,7 @@ export async function writeModels(file: string, options: PlaceOptions): Promise<
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
-async function createModels(engine: Engine, { columns, timezone, profiles }: TableState): Promise<void> {
+async function createModels(engine: Engine, { columns, timezone, profiles }: PlaceState): Promise<void> {
   await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
@@ -49,7 +49,7 @@ async function createModels(engine: Engine, { columns, timezone, profiles }: Tab
 }
 
 /** Recreates the models of a file that has them, after a change of the columns that they read. */
-export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
+export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
   const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
   if (models > 0) await createModels(engine, state);
 }

@@ -4,7 +4,7 @@ import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { DAY_MS } from '../../../base/durations.ts';
 import { VERSION } from '../../../base/version.ts';
-import type { TableState } from '../../../table/place-state.ts';
+import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { Change, DayFile, FilesChange, NewFile } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
@@ -74,7 +74,7 @@ export function commitActions(
 /** The actions that make the table, or change its columns; none if nothing changes. */
 function tableActions(
   before: MetaData | undefined,
-  state: TableState,
+  state: PlaceState,
   { now, retentionMs, table }: Omit<CommitDetails, 'missing'>,
 ): Action[] {
   const schema = schemaString(state, table);

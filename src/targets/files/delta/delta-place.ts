@@ -178,5 +178,5 @@ async function commitTables(
   const table = profilesOf(state);
   if (table === undefined || (kind !== 'purge' && profiles === undefined)) return;
   const precede = isFirst ? () => commitEvents({ kind, state, ...UNCHANGED }) : undefined;
-  await commitProfiles?.({ kind, state: table, ...(profiles ?? UNCHANGED) }, precede);
+  await commitProfiles?.({ kind, state: { ...table, changes: [] }, ...(profiles ?? UNCHANGED) }, precede);
 }

@@ -1,6 +1,6 @@
 import validTable from '../../../../schemas/files-state.table.validator';
 import { VERSION } from '../../../base/version.ts';
-import type { TableState } from '../../../table/place-state.ts';
+import type { PlaceState } from '../../../table/place-state.ts';
 import {
   checked,
   damagedError,
@@ -24,7 +24,7 @@ const FORMAT_VERSION = 3;
 type Domains = ReadonlyMap<string, string>;
 
 /** The actions that store what a change makes of the state. Profiles leave the receipt of those before. */
-export function stateActions(before: Domains, state: TableState): Action[] {
+export function stateActions(before: Domains, state: PlaceState): Action[] {
   const { columns, cursor, changes, ...table } = storedState(state);
   const members: [string, unknown][] = [
     [TABLE, { v: FORMAT_VERSION, writer: VERSION, ...table }],
@@ -41,7 +41,7 @@ export function stateActions(before: Domains, state: TableState): Action[] {
 }
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
-export function stateOf(domains: Domains, place: string): TableState {
+export function stateOf(domains: Domains, place: string): PlaceState {
   if (!domains.has(TABLE)) throw damagedError(place, 'it is a Delta table that this program did not make');
   const read = (domain: string) => parseJson(domains.get(domain) ?? '', `${place} (${domain})`);
   const table = read(TABLE);

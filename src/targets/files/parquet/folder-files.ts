@@ -5,7 +5,7 @@ import { type Day, isDay } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import type { StoredProfiles, TableState } from '../../../table/place-state.ts';
+import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { STATE_FILE, type Version } from '../format.ts';
 import {
@@ -103,7 +103,7 @@ async function listDays(root: string): Promise<Map<Day, OnDisk>> {
 }
 
 /** The profiles as their file has them: a file that a killed run left says itself what it holds. */
-async function readProfiles(engine: Engine, root: string, { profiles: inState }: FolderState, state: TableState) {
+async function readProfiles(engine: Engine, root: string, { profiles: inState }: FolderState, state: PlaceState) {
   const onDisk = sizeAndTime(join(root, PROFILES_FILE));
   const receipt = state.profiles?.receipt;
   if (onDisk === undefined) {

@@ -3,7 +3,7 @@ import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { profilesOf, type RunRecord, type StoredProfiles, type TableState } from '../../../table/place-state.ts';
+import { type PlaceState, profilesOf, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import type { DayFile } from '../format.ts';
 import { columnsOfFiles, dayFolder } from '../parquet-file.ts';
@@ -41,7 +41,7 @@ export interface FolderFile extends DayFile {
 
 /** All that `_dfinery.json` holds. */
 export interface FolderState {
-  readonly state: TableState;
+  readonly state: PlaceState;
   readonly files: ReadonlyMap<Day, FolderFile>;
   readonly profiles?: FolderFile | undefined;
 }

@@ -5,7 +5,7 @@ import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { newState, profilesOf, type RunRecord, type TableState } from '../../../table/place-state.ts';
+import { newState, type PlaceState, profilesOf, type RunRecord } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, withRows } from '../../../table/receipts.ts';
 import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
@@ -84,7 +84,7 @@ export class FolderWriter {
   }
 
   /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
-  #announce(version: FolderVersion, state: TableState, leaving: ReadonlySet<Day>): Promise<FolderVersion> {
+  #announce(version: FolderVersion, state: PlaceState, leaving: ReadonlySet<Day>): Promise<FolderVersion> {
     const { columns, timezone, suppressionLength } = state;
     const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
     const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
@@ -149,7 +149,7 @@ export class FolderWriter {
   }
 
   /** Replaces a file by its rows that stay, `file.rows`, with the columns of the state. */
-  async #rewrite(file: FolderFile, state: TableState, without?: string): Promise<FolderFile> {
+  async #rewrite(file: FolderFile, state: PlaceState, without?: string): Promise<FolderFile> {
     const { engine, folder } = this.#parts;
     const { day, path, rows } = file;
     const receipt = state.receipts.get(day);
@@ -192,7 +192,7 @@ export class FolderWriter {
   }
 
   /** Replaces the file of profiles, or removes it if none is left. */
-  async #putProfiles(state: TableState, file: NewFile | undefined): Promise<FolderFile | undefined> {
+  async #putProfiles(state: PlaceState, file: NewFile | undefined): Promise<FolderFile | undefined> {
     const table = profilesOf(state);
     if (table !== undefined && file !== undefined) return this.#put(file.local, file, columnsOfFiles(table));
     await this.#remove([PROFILES_FILE]);
