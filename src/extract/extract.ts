@@ -14,7 +14,7 @@ import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver } from './plan/calendar.ts';
-import type { Plan } from './plan/which-days.ts';
+import type { DownloadPlan, Plan } from './plan/which-days.ts';
 import { type DayBatch, type DayDownload, hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
 import { removeFiles, sweepRunFolders } from './spool.ts';
@@ -79,7 +79,7 @@ export class Downloads {
     this.run = run;
   }
 
-  static async open(plan: Plan, deps: ExtractDeps): Promise<Downloads> {
+  static async open(plan: DownloadPlan, deps: ExtractDeps): Promise<Downloads> {
     return new Downloads(await Run.open(plan, deps));
   }
 

@@ -1,8 +1,4 @@
 import type { Clock } from '../../base/clock.ts';
-import type { SourceConfig } from '../../config/source.ts';
-import { suppressionOf } from '../../erasure/suppression.ts';
-import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import type { VerbContext } from '../protocol/connector.ts';
 
 /** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
@@ -54,25 +50,5 @@ export class Heartbeat {
   #beat(until: number | undefined): void {
     this.#told = until;
     this.#sign(until);
-  }
-}
-
-/** Writes a sign of life. `until` (ms since 1970): the end of a wait for the quota of the service. */
-type Beat = (until: number | undefined) => Promise<unknown>;
-
-/** Opens the service for `work`. `beat` is called as `Heartbeat` says. */
-export async function withService(
-  config: SourceConfig,
-  context: VerbContext,
-  beat: Beat,
-  work: (deps: ExtractDeps, heartbeat: Heartbeat) => Promise<void>,
-): Promise<void> {
-  // Nobody waits for these writes: if one fails, the next write of a record does, too.
-  const heartbeat = new Heartbeat(context.clock, (until) => void beat(until).catch(() => {}));
-  const service = openExportClient(config, context, { onWait: heartbeat.waiting });
-  try {
-    await work(extractDeps(config, service, context, suppressionOf(config)), heartbeat);
-  } finally {
-    await service.close();
   }
 }

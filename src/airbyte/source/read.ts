@@ -1,53 +1,50 @@
-import { UserError } from '../../base/errors.ts';
-import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { Downloads, logPlan } from '../../extract/extract.ts';
-import type { Plan } from '../../extract/plan/which-days.ts';
-import { openConfig, type ReadVerb, type VerbContext } from '../protocol/connector.ts';
+import type { UserError } from '../../base/errors.ts';
+import { parseSourceConfig } from '../../config/source.ts';
+import { suppressionOf } from '../../erasure/suppression.ts';
+import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
+import { openConfig, type ReadVerb } from '../protocol/connector.ts';
 import { USER_PROFILES } from '../records/property-names.ts';
-import { EventStreams } from './event-streams.ts';
-import { withService } from './heartbeat.ts';
-import { readProfiles } from './profiles-stream.ts';
-import { StreamFailures } from './stream-failures.ts';
-import { planForAll } from './stream-plans.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { readEvents } from './read-events.ts';
+import { readProfiles } from './read-profiles.ts';
+import { StreamOutput } from './stream-output.ts';
 
-/** The verb `read`: downloads each day that a stream wants once, and writes its records and states. */
+/** The verb `read`: the profiles, then the days of all streams of events. */
 export const read: ReadVerb = async (value, catalog, saved, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
-  const failures = new StreamFailures(context);
-  const profiles = catalog.streams.find(
-    ({ name, namespace }) => config.userProfiles && namespace === undefined && name === USER_PROFILES,
-  );
-  if (profiles !== undefined) await readProfiles(profiles, config, context, failures);
-  const streams = new EventStreams(config, context, failures);
-  const ofEvents = catalog.streams.filter((stream) => stream !== profiles);
-  await streams.start(ofEvents, saved);
-  if (streams.planned.length > 0) {
-    const plan = planForAll(streams.planned.map((stream) => stream.plan));
-    logPlan(plan, context);
-    if (plan.days.length > 0) await readDays(plan, streams, config, context);
+  const outputs = catalog.streams.map((stream) => new StreamOutput(stream, context));
+  const heartbeat = new Heartbeat(context.clock, (waitingUntil) => {
+    // Nobody waits for these writes: if one fails, the next write of a record does, too.
+    for (const output of outputs) if (output.isRunning) output.beat(waitingUntil).catch(() => {});
+  });
+  const service = openExportClient(config, context, { onWait: heartbeat.waiting });
+  try {
+    const extract = extractDeps(config, service, context, suppressionOf(config));
+    const deps = { ...extract, config, heartbeat, writer: context.writer };
+    const profiles = outputs.find(
+      ({ configured: { name, namespace } }) => config.userProfiles && namespace === undefined && name === USER_PROFILES,
+    );
+    if (profiles !== undefined) await readProfiles(profiles, deps);
+    const events = outputs.filter((output) => output !== profiles);
+    await readEvents(events, saved, deps);
+  } catch (error) {
+    // After a stop, or with a closed stdout, the first error is the one to report.
+    for (const output of outputs) if (output.isRunning) await output.status('INCOMPLETE').catch(() => {});
+    throw error;
+  } finally {
+    await service.close();
   }
-  failures.throwAny(catalog.streams.length);
+  throwFailures(outputs);
 };
 
-async function readDays(plan: Plan, streams: EventStreams, config: SourceConfig, context: VerbContext): Promise<void> {
-  try {
-    await withService(config, context, streams.beat, async (deps, heartbeat) => {
-      const downloads = await Downloads.open(plan, deps);
-      try {
-        const results = downloads.results();
-        while (streams.unfinished.length > 0) {
-          const { value: result, done } = await heartbeat.during(results.next());
-          if (done === true) break;
-          await streams.take(result, downloads.run);
-        }
-      } finally {
-        await downloads.close();
-      }
-    });
-  } catch (error) {
-    // A failure is reported for each stream that still wants a day. A stop, or a closed stdout, only ends them.
-    if (!context.signal.aborted && error instanceof UserError) return await streams.fail(streams.unfinished, error);
-    for (const stream of streams.unfinished) await stream.end('INCOMPLETE').catch(() => {});
-    throw error;
-  }
+/** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */
+function throwFailures(outputs: readonly StreamOutput[]): void {
+  const failures: UserError[] = outputs.flatMap(({ failure }) => failure ?? []);
+  const [first] = failures;
+  if (first === undefined) return;
+  const names = outputs.flatMap(({ failure, configured }) => (failure === undefined ? [] : [configured.name]));
+  const message =
+    `${failures.length} of ${outputs.length} streams could not be read to the end (${names.join(', ')}): ` +
+    first.platformMessage;
+  throw first.with({ message });
 }

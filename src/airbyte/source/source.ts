@@ -1,6 +1,6 @@
-// This folder: the Airbyte source, one verb a file but `check`, whose work `service` does. `read` first reads the
-// profiles (`profiles-stream.ts`). It plans each stream of events (`stream-plans.ts`), and downloads each day that one
-// of them wants once. `event-streams.ts` gives the day to its streams, `event-stream.ts` is one of them.
+// This folder: the Airbyte source, one verb a file but `check`, whose work `service` does. `read.ts` opens the service
+// and reads the profiles (`read-profiles.ts`), then the days (`read-events.ts`). `stream-plans.ts` decides the days of a
+// stream, `event-stream.ts` is one while it is read. `stream-output.ts` tells the platform of it.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { configError } from '../../base/errors.ts';

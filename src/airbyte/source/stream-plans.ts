@@ -3,17 +3,16 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { parseState, StateError } from '../../extract/export-state.ts';
-import { type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
+import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { type ExportState, NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
+import { WAITING_UNTIL } from './stream-output.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
 export const SYNC_ID = 'sync_id';
 /** Key of the state of a full refresh: the last day that was handed on. */
 export const REFRESHED_THROUGH = 'refreshed_through';
-/** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
-export const WAITING_UNTIL = 'waiting_until';
 
 export interface StreamPlan {
   readonly name: StreamName;
@@ -138,30 +137,26 @@ const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /**
- * The plan of the downloads for several streams: each day that one of them wants is downloaded once. A download needs
- * of a state only how the service ends its bodies. That, and whether an export includes its `to_date`, holds for all
- * streams, so any plan may tell it.
+ * What is downloaded for several streams: each day that one of them wants, once. How the service ends its bodies, and
+ * whether an export includes its `to_date`, holds for all streams, so any plan may tell it.
  */
-export function planForAll(plans: readonly Plan[]): Plan {
-  const [first] = plans;
+export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
+  const [{ filters, hashes, oldest }] = plans;
   const toDateInclusive = plans.find((plan) => plan.toDateInclusive !== undefined)?.toDateInclusive;
-  const endDays = plans.flatMap((plan) => plan.endDayOn ?? []);
+  const endDays = plans.flatMap(({ endDayOn }) => endDayOn ?? []).sort();
   const receipts = new Map<Day, PriorReceipt>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
     const other = receipts.get(day);
     if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);
   }
   return {
-    ...first,
-    appends: plans.every((plan) => plan.appends),
-    state: plans.find((plan) => plan.state !== undefined)?.state,
+    filters,
+    hashes,
+    oldest,
+    state: plans.find(({ state }) => state !== undefined)?.state,
     receipts,
-    days: [...new Set(plans.flatMap((plan) => plan.days))].sort(),
-    readAgain: [...new Set(plans.flatMap((plan) => plan.readAgain))].sort(),
+    days: [...new Set(plans.flatMap(({ days }) => days))].sort(),
     toDateInclusive,
-    endDayOn: toDateInclusive === undefined ? endDays.sort().at(-1) : undefined,
-    warnings: [
-      ...new Map(plans.flatMap((plan) => plan.warnings).map((warning) => [warning.message, warning])).values(),
-    ],
+    endDayOn: toDateInclusive === undefined ? endDays.at(-1) : undefined,
   };
 }

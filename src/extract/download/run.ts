@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import type { Plan } from '../plan/which-days.ts';
+import type { DownloadPlan } from '../plan/which-days.ts';
 import type { CheckedFile } from '../receipt.ts';
 import { RunFolder } from '../spool.ts';
 
@@ -19,7 +19,7 @@ export async function discard(...results: readonly ExportResult[]): Promise<void
 
 /** What the downloads of one run share: its plan, its folder, and what answers have shown of the service. */
 export class Run {
-  readonly plan: Plan;
+  readonly plan: DownloadPlan;
   readonly deps: ExtractDeps;
   readonly folder: RunFolder;
   /** The caller's signal combined with the end of the run. */
@@ -34,7 +34,7 @@ export class Run {
   exportsDays: boolean;
   readonly #end = new AbortController();
 
-  private constructor(plan: Plan, deps: ExtractDeps, folder: RunFolder) {
+  private constructor(plan: DownloadPlan, deps: ExtractDeps, folder: RunFolder) {
     this.plan = plan;
     this.deps = deps;
     this.folder = folder;
@@ -43,7 +43,7 @@ export class Run {
     this.exportsDays = plan.receipts.size > 0;
   }
 
-  static async open(plan: Plan, deps: ExtractDeps): Promise<Run> {
+  static async open(plan: DownloadPlan, deps: ExtractDeps): Promise<Run> {
     return new Run(plan, deps, await RunFolder.open(deps.spoolDir, deps.clock, 'spool'));
   }
 

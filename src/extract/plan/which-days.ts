@@ -79,6 +79,12 @@ export interface Plan extends Pick<PlanSettings, 'onGap'> {
   readonly warnings: readonly PlanWarning[];
 }
 
+/** The part of a plan that the downloads need. */
+export type DownloadPlan = Pick<
+  Plan,
+  'filters' | 'hashes' | 'oldest' | 'state' | 'receipts' | 'days' | 'toDateInclusive' | 'endDayOn'
+>;
+
 /**
  * Decides which days are read. Pure. Throws a StateError when the stored state must not be used, and a configuration
  * failure for impossible days.

@@ -87,7 +87,7 @@ describe('the stream user_profiles', () => {
     const catalog = configured(streams, { sync_mode: 'unknown' }, ['events', 'user_profiles']);
     const output = await run('read', config, catalog);
     expect(output.errors().at(-1)?.message).toMatch(
-      /^2 of 2 streams could not be read to the end \(user_profiles, events\)/,
+      /^2 of 2 streams could not be read to the end \(events, user_profiles\)/,
     );
   });
 });

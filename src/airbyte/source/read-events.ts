@@ -1,0 +1,106 @@
+import type { Logger, LogLevel } from '../../base/log.ts';
+import type { DayResult } from '../../extract/download/day.ts';
+import type { Run } from '../../extract/download/run.ts';
+import { Downloads, logPlan } from '../../extract/extract.ts';
+import { removeFiles } from '../../extract/spool.ts';
+import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
+import { RESCUED } from '../records/property-names.ts';
+import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
+import { EventStream } from './event-stream.ts';
+import type { ReadDeps, StreamOutput } from './stream-output.ts';
+import { downloadPlan, planStream } from './stream-plans.ts';
+
+/**
+ * Reads the streams of events. Each day is downloaded once, and goes to the streams that want it. A failure ends a
+ * stream, and leaves the others. Throws for a stop, and for defects.
+ */
+export async function readEvents(outputs: readonly StreamOutput[], saved: SavedStates, deps: ReadDeps): Promise<void> {
+  const logger = loggedOnce(deps.logger);
+  const streams = await planStreams(outputs, saved, { ...deps, logger });
+  for (const stream of streams) await stream.start();
+  for (const { plan } of streams) logPlan(plan, { logger });
+  const running = () => streams.filter(({ output }) => output.isRunning);
+  if (running().length === 0) return;
+  try {
+    const downloads = await Downloads.open(downloadPlan(streams.map(({ plan }) => plan)), deps);
+    try {
+      const results = downloads.results();
+      while (running().length > 0) {
+        const { value: result, done } = await deps.heartbeat.during(results.next());
+        if (done === true) break;
+        await takeDay(result, downloads.run, streams, deps);
+      }
+    } finally {
+      await downloads.close();
+    }
+  } catch (error) {
+    for (const { output } of running()) await output.fail(error);
+  }
+}
+
+/** A stream that cannot be planned ends. */
+async function planStreams(outputs: readonly StreamOutput[], saved: SavedStates, deps: ReadDeps) {
+  const now = deps.clock.now();
+  const streams: EventStream[] = [];
+  for (const output of outputs) {
+    const state = saved.get(streamKey(output.configured.descriptor));
+    try {
+      streams.push(new EventStream(output, planStream(output.configured, state, deps.config, now), deps));
+    } catch (error) {
+      await output.status('STARTED');
+      await output.fail(error);
+    }
+  }
+  return streams;
+}
+
+/** Gives a day to the streams that want it: its records in one pass, and a state for each. */
+async function takeDay(
+  result: DayResult,
+  run: Run,
+  streams: readonly EventStream[],
+  { config, writer, clock, signal, logger }: ReadDeps,
+): Promise<void> {
+  const { day } = result;
+  const takers: EventStream[] = [];
+  for (const stream of streams) if (stream.wants(day) && (await stream.take(result, run))) takers.push(stream);
+  if ('download' in result) {
+    const { download } = result;
+    const written = await writeRecords(
+      download,
+      takers.map(({ records }) => records),
+      (bytes) => writer.writeBytes(bytes),
+      { timezone: config.timezone, emittedAt: clock.now(), signal },
+    );
+    const cells = rescuedText(written, takers);
+    if (cells !== undefined) logger.warn('cells.rescued', `${day}: ${cells}`);
+    for (const stream of takers) await stream.advance(download.receipt, run, written);
+    await removeFiles(download.files);
+  }
+  for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);
+}
+
+/** Which cells did not fit, and where their text is; undefined if all did. */
+function rescuedText({ rescuedCells }: WrittenRecords, streams: readonly EventStream[]): string | undefined {
+  if (rescuedCells.size === 0) return undefined;
+  const cells = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
+  const without = streams.filter(({ records }) => !Object.hasOwn(records.properties, RESCUED));
+  const text =
+    without.length === 0
+      ? 'their text is in _rescued'
+      : `their text is not sent, as the catalog lacks _rescued of ${without.map(({ name }) => name).join(', ')}`;
+  return `cells that do not fit the configured types are null, ${text}: ${cells}.`;
+}
+
+/** Streams that read the same days warn of the same things: a logger that gives each message on once. */
+function loggedOnce(logger: Logger): Logger {
+  const logged = new Set<string>();
+  const once =
+    (level: LogLevel): Logger[LogLevel] =>
+    (event, message, fields) => {
+      if (logged.has(message)) return;
+      logged.add(message);
+      logger[level](event, message, fields);
+    };
+  return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
+}

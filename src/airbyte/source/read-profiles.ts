@@ -1,0 +1,32 @@
+import { UNIFIED_ID } from '../../cells/columns/groups.ts';
+import { loadSnapshot, profileFilters } from '../../extract/profiles.ts';
+import type { DayDownload } from '../../extract/receipt.ts';
+import { USER_PROFILES } from '../records/property-names.ts';
+import { recordStream } from '../records/record-plan.ts';
+import { writeRecords } from '../records/record-writer.ts';
+import type { ReadDeps, StreamOutput } from './stream-output.ts';
+
+/**
+ * Reads all profiles by one export. So it does for a client that asks every stream for increments, such as PyAirbyte.
+ * Throws for a stop, and for defects.
+ */
+export async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
+  const { config, writer, clock, signal, heartbeat } = deps;
+  const write = async (snapshot: DayDownload) => {
+    await output.status('RUNNING');
+    const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
+    const streams = [recordStream(USER_PROFILES, output.configured)];
+    const { records } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
+    const { requested_at, filters } = snapshot.receipt;
+    await output.state({ version: 1, requested_at, filters }, records.get(USER_PROFILES) ?? 0);
+  };
+  await output.status('STARTED');
+  try {
+    const due = { stored: undefined, filters: profileFilters(config) };
+    const failure = await heartbeat.during(loadSnapshot(due, deps, write));
+    if (failure !== undefined) throw failure;
+    await output.status('COMPLETE');
+  } catch (error) {
+    await output.fail(error);
+  }
+}
