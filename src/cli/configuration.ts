@@ -68,6 +68,8 @@ export class CliConfiguration {
     this.#context = context;
     this.values = { ...withPaths(inFile, dirname(file)), ...source.values, ...local.values };
     this.erasure = { ...placesIn(this.values), ...withPaths(erasureInFile, dirname(file)), ...erasure.values };
+    const pathKey = PATHS.find((key) => hasUser(this.values[key] ?? this.erasure[key]));
+    if (pathKey !== undefined) throw userError(`${pathKey} in ${file} or ${variableOf(pathKey)}`);
     this.names = new Map([...source.names, ...local.names, ...erasure.names]);
     this.file = isThere ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
   }
@@ -127,6 +129,15 @@ const secretsIn = (parts: readonly JsonObject[]): Secret[] =>
     .filter(([, { airbyte_secret }]) => airbyte_secret)
     .flatMap(([key]) => parts.map((values) => values[key]))
     .flatMap((value) => (typeof value === 'string' ? [new Secret(value)] : []));
+
+/** An address of the web may have an @ in its path. */
+const WITH_USER = /^(-.*=)?(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
+
+/** True for an address with a user name or a key in it, which messages and notifications would repeat. */
+export const hasUser = (word: unknown): boolean => typeof word === 'string' && WITH_USER.test(word);
+
+export const userError = (what: string): UserError =>
+  configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
 /** The service of `erasure` is that of the file. */
 const SERVICE_KEYS = ['base_url', 'service_id'];

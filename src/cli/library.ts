@@ -10,7 +10,7 @@ import { verificationOf } from './commands/verify.ts';
 import { CliConfiguration, openOptions } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
-import { sync as runSync } from './run/run.ts';
+import { runSync } from './run/run.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {

@@ -1,7 +1,7 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`; command.ts
 // says what a command and an option are. The other folders hold parts of single commands.
 
-import { configError, EXIT, type ExitCode } from '../base/errors.ts';
+import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
@@ -16,12 +16,12 @@ import { printableTerminal } from './terminal.ts';
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
 
-/** Such a word would be repeated in messages. An address of the web may have an @ in its path. */
-const WITH_USER = /^(-.*=)?(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
-const NO_USER = 'with a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.';
 const NO_MODES = 'is on a file system that keeps no modes: how it is mounted decides who may read the files in it.';
 
-/** A reader of both streams may see lines that are written closer together than this in the wrong order. */
+/**
+ * A container engine reads both streams by itself: it may swap lines that are written closer together than this (ms).
+ * That both were drained does not help.
+ */
 const APART_MS = 50;
 
 /** Runs one command line and returns its exit code; never throws. */
@@ -43,11 +43,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const isBare = name === undefined && problem === undefined;
   if (isBare || line.values.help === true || (first === 'help' && name !== undefined))
     return print(await helpOf(name, terminal.columns));
-  const io = { ...system, terminal };
-  if (!argv.some((word) => WITH_USER.test(word))) return await runCommand(line, io);
-  // A notification of the failure has the place in it, and goes to others.
-  const values = { ...line.values, place: undefined };
-  return await runCommand({ ...line, values, problem: configError(`an address was given ${NO_USER}`) }, io);
+  return await runCommand(line, { ...system, terminal });
 }
 
 async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {

@@ -12,7 +12,7 @@ import { openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 import type { Summary } from '../results.ts';
-import { sync } from '../run/run.ts';
+import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { bar, tableLines, wrapped } from '../text-layout.ts';
 
@@ -108,7 +108,7 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
     const { config: source } = parseSourceConfig(keys, () => undefined);
     const config = { ...source, ...local };
     const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
-    const { summary, error } = await sync(run, () => duckdb.open(file, openOptions(config, context)), context);
+    const { summary, error } = await runSync(run, () => duckdb.open(file, openOptions(config, context)), context);
     if (error !== undefined) throw error;
     return summary;
   } finally {

@@ -12,7 +12,7 @@ import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { during } from '../run/progress.ts';
-import { recorded } from '../run/run.ts';
+import { runAndRecord } from '../run/run.ts';
 
 export const command = defineCommand({
   options: {
@@ -32,7 +32,7 @@ export const command = defineCommand({
     if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(place, openOptions(config, context));
-    const { summary, error } = await recorded(
+    const { summary, error } = await runAndRecord(
       sink,
       async () => {
         const { rows, daysChanged } = await during(

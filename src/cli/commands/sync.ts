@@ -9,7 +9,7 @@ import { failureOf } from '../failure.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notificationOf, notify } from '../run/notify.ts';
-import { sync } from '../run/run.ts';
+import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { showPlan } from './plan.ts';
 
@@ -31,7 +31,7 @@ export const command = defineCommand({
     const config = configuration.source();
     const { schema, maxWait: maxWaitMs, ...days } = values;
     const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
-    const result = await sync({ config, days, maxWaitMs }, () => target.open(place, options), context);
+    const result = await runSync({ config, days, maxWaitMs }, () => target.open(place, options), context);
     const failure = result.error === undefined ? undefined : failureOf(result.error, context.signal);
     const failed = failure && { exit: failure.exit, error: context.redactor.mask(failure.message) };
     const summary = { ...result.summary, ...failed };

@@ -73,6 +73,19 @@ it('a first run that fails leaves no file', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
+it('a status names the days that the last run has lost, although on_gap fail records none', async () => {
+  const file = join(fixture.dir, 'lost.duckdb');
+  const early = fixture.config({ end_date: daysBack(6) });
+  expect((await fixture.run(['sync', 'duckdb', file, '--config', early])).code).toBe(0);
+  const later = await CliFixture.start({ days: { history_days: 3 } });
+  const config = later.config({ history_days: 3 });
+  const { code } = await later.run(['sync', 'duckdb', file, '--config', config]);
+  await later.close();
+  expect(code).toBe(4);
+  const argv = ['status', 'duckdb', file, '--config', fixture.config({ history_days: 3 })];
+  expect(await json(...argv)).toMatchObject({ cursor: daysBack(5), gaps: [daysBack(5), daysBack(4)] });
+});
+
 it('a damaged Parquet day that is no longer exported is warned of by each run, and stops no other day', async () => {
   const lake = join(fixture.dir, 'lake');
   const early = fixture.config({ end_date: daysBack(3) });

@@ -123,6 +123,11 @@ describe('the configuration of the command line', () => {
     ],
     ['an erasure that is no object', { ...SERVICE, erasure: 'x' }, 'is not usable, wanted an object.'],
     ['a target without a place', { ...SERVICE, target: 'duckdb' }, 'place is missing: target and place go together'],
+    [
+      'a place with a key in it',
+      { ...SERVICE, target: 'delta', place: 's3://k:t0ken@b/x' },
+      'has a user name or a key',
+    ],
     ['no JSON', '{', 'is not valid JSON'],
     ['JSON with a fault', '{\n  "base_url": "x",\n}', 'is not valid JSON: look at line 3, column 1.'],
     ['a list', '[]', 'is not a JSON object'],

@@ -4,7 +4,7 @@ import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { recorded } from '../../../src/cli/run/run.ts';
+import { runAndRecord } from '../../../src/cli/run/run.ts';
 import { summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/place-state.ts';
@@ -26,9 +26,9 @@ it('the record of a run holds how it ended, without secrets', async () => {
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
   const error = configError('canary-token is no token.');
-  await recorded({ recordRun, close }, async () => ({ summary }), context);
-  await recorded({ recordRun, close }, async () => ({ summary, error }), context);
-  await recorded({ recordRun, close }, () => Promise.reject(error), context);
+  await runAndRecord({ recordRun, close }, async () => ({ summary }), context);
+  await runAndRecord({ recordRun, close }, async () => ({ summary, error }), context);
+  await runAndRecord({ recordRun, close }, () => Promise.reject(error), context);
   expect(records).toEqual([
     { exitCode: 0, cause: null },
     { exitCode: 2, cause: '****** is no token.' },
@@ -40,9 +40,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close };
   const context = contextFor(new AbortController().signal);
-  expect(await recorded(sink, async () => ({ summary }), context)).toEqual({ summary, error: full });
+  expect(await runAndRecord(sink, async () => ({ summary }), context)).toEqual({ summary, error: full });
   const error = configError('The token is wrong.');
-  expect(await recorded(sink, async () => ({ summary, error }), context)).toEqual({ summary, error });
+  expect(await runAndRecord(sink, async () => ({ summary, error }), context)).toEqual({ summary, error });
 });
 
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {
