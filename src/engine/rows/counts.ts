@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { asText } from '../../cells/types/sql.ts';
+import { type PlannedBatch, rescuesNothing } from '../../table/batch.ts';
 import type { KeyFaults } from '../../table/differences.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
@@ -36,6 +37,15 @@ export async function countKeyFaults(engine: Engine, from: string): Promise<KeyF
       (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
       (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   return { absent: Number(absent), repeated: Number(repeated), shared: Number(shared) };
+}
+
+/** Counts the cells that a batch put into `_rescued`, by source column; `from` has its rows. */
+export async function countRescued(
+  engine: Engine,
+  batch: PlannedBatch,
+  from: string,
+): Promise<ReadonlyMap<string, number>> {
+  return rescuesNothing(batch) ? new Map() : rescuedCells(engine, from);
 }
 
 /** Counts cells in `_rescued` by source column. */

@@ -16,6 +16,9 @@ export type ResultRow = Readonly<Record<string, unknown>>;
 /** A value for a column of any type; DuckDB casts a text and a whole number to it. */
 export type SqlValue = string | number | boolean | null;
 
+/** Values of the parameters of a statement by name (`$name`), or by position (`$1`). */
+export type SqlValues = Record<string, DuckDBValue> | DuckDBValue[];
+
 export interface EngineOptions {
   readonly file: string;
   readonly readOnly?: boolean;
@@ -53,9 +56,9 @@ export class Engine {
   }
 
   /** Runs a statement; returns how many rows it changed. */
-  async run(sql: string, values?: readonly DuckDBValue[]): Promise<number> {
+  async run(sql: string, values?: SqlValues): Promise<number> {
     this.#signal?.throwIfAborted();
-    const result = await this.#connection.run(sql, values && [...values]);
+    const result = await this.#connection.run(sql, values);
     return result.rowsChanged;
   }
 
@@ -76,9 +79,9 @@ export class Engine {
   }
 
   /** All rows of a small result, with integers of 64 bits as bigint. */
-  async rows(sql: string, values?: readonly DuckDBValue[]): Promise<ResultRow[]> {
+  async rows(sql: string, values?: SqlValues): Promise<ResultRow[]> {
     this.#signal?.throwIfAborted();
-    const reader = await this.#connection.runAndReadAll(sql, values && [...values]);
+    const reader = await this.#connection.runAndReadAll(sql, values);
     return reader.getRowObjectsJS();
   }
 

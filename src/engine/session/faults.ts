@@ -103,6 +103,14 @@ export function engineError(thrown: unknown, file: string): UserError {
   });
 }
 
+/** True if DuckDB refused a statement for what a user made of the tables: other columns, an index, a foreign key. */
+export const isTableRefused = (thrown: unknown): boolean =>
+  /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(thrown));
+
+/** True if blocks of a database file cannot be read. */
+export const isDamagedBlock = (thrown: unknown): boolean =>
+  /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(thrown));
+
 export function isLocked(thrown: unknown): boolean {
   return LOCKED.test(messageOf(thrown));
 }

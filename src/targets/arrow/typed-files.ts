@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../cells/types/sql.ts';
-import { identity, rescuedCells } from '../../engine/rows/counts.ts';
+import { countRescued, identity } from '../../engine/rows/counts.ts';
 import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { DayDownload } from '../../extract/receipt.ts';
-import { type PlannedBatch, planBatch, rescuesNothing } from '../../table/batch.ts';
+import { type PlannedBatch, planBatch } from '../../table/batch.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import { batchRows, loadDecoder, OWN_IN_ARROW } from './ipc-stream.ts';
@@ -98,7 +98,7 @@ export class TypedFiles {
     if (mayShareRows) {
       await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${same} AS same FROM ${readFile(path)}`);
     }
-    const rescued = rescuesNothing(batch) ? new Map<string, number>() : await rescuedCells(engine, readFile(path));
+    const rescued = await countRescued(engine, batch, readFile(path));
     return { path, batchRows: rowsABatch, rescued };
   }
 

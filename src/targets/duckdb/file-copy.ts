@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
-import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
+import { configError, internalError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { copyOwner, newFile, REWRITING, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { isTableRefused } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -111,7 +112,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
     await engine.run(`COPY FROM DATABASE ${engine.database} TO ${COPY}`);
     await checkCopied(engine);
   } catch (error) {
-    if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
+    if (!isTableRefused(error)) throw error;
     const names = await foreignTables(engine, state);
     throw configError(
       `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +

@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
-import { messageOf } from '../../base/errors.ts';
 import { identifier } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -8,6 +7,7 @@ import { duckDbTypeOf } from '../../engine/conversions.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
 import type { PlaceState, RunRecord } from '../../table/place-state.ts';
@@ -18,8 +18,7 @@ import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tab
 import type { Maintenance, Pruned, Verified } from '../contract.ts';
 import { readFileState, reading, writeState, writing } from './file-state.ts';
 import { RUNS, readRecords } from './record-tables.ts';
-import { OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
-import { inDays } from './store-batch.ts';
+import { inDays, OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -108,7 +107,7 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
         await engine.rows(`SELECT ${select} FROM ${identifier(String(schema))}.${identifier(String(name))}`);
       }
     } catch (error) {
-      if (!/checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(error))) throw error;
+      if (!isDamagedBlock(error)) throw error;
       damaged.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
     }
   }

@@ -70,7 +70,7 @@ export interface FileState {
   /** Days whose rows are gone are marked as pruned. */
   readonly state: PlaceState;
   /** Days whose rows a user removed since the last commit. */
-  readonly removed: readonly Day[];
+  readonly removedDays: readonly Day[];
 }
 
 /** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
@@ -88,20 +88,20 @@ export async function readFileState(engine: Engine): Promise<FileState | undefin
       ...(source && { source }),
     })),
   );
-  const removed = removedDays(receipts, await rowsByDay(engine, 'events'));
+  const withoutRows = removedDays(receipts, await rowsByDay(engine, 'events'));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
   const read: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
-    receipts: withPruned(receipts, removed, nextChange(receipts, engine.options.clock.now())),
+    receipts: withPruned(receipts, withoutRows, nextChange(receipts, engine.options.clock.now())),
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
     profiles: hasProfiles ? (jsonOf(String(profiles)) as StoredProfiles) : undefined,
   };
-  return { state: read, removed };
+  return { state: read, removedDays: withoutRows };
 }
 
 /** The names of tables and views, in lower case. */
@@ -158,7 +158,10 @@ export async function makeTables(engine: Engine, { columns, timezone }: PlaceSta
     `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
-  await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($1, $2)`, [STORE_VERSION, timezone]);
+  await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($version, $timezone)`, {
+    version: STORE_VERSION,
+    timezone,
+  });
   for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
 }
 
@@ -167,11 +170,11 @@ export async function makeTables(engine: Engine, { columns, timezone }: PlaceSta
  * commit.
  */
 export async function writeState(engine: Engine, state: PlaceState): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $1, suppression_length = $2, profiles = $3`, [
-    JSON.stringify(state.exportState ?? null),
-    state.suppressionLength ?? null,
-    state.profiles === undefined ? null : JSON.stringify(state.profiles),
-  ]);
+  await engine.run(`UPDATE ${STATE} SET state = $state, suppression_length = $length, profiles = $profiles`, {
+    state: JSON.stringify(state.exportState ?? null),
+    length: state.suppressionLength ?? null,
+    profiles: state.profiles === undefined ? null : JSON.stringify(state.profiles),
+  });
   await replaceRecords(engine, COLUMNS, state.columns);
   await replaceRecords(engine, DAYS, [...state.receipts.values()]);
   await replaceRecords(engine, CHANGES, state.changes);

@@ -1,6 +1,8 @@
+import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
+import { rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
@@ -107,6 +109,13 @@ export async function insertRows(engine: Engine, { name, ownColumns }: Table, ro
     FROM ${from}`);
   checkRowCount(days, inserted, engine.file);
 }
+
+/** `events` with a condition: the rows of these days. */
+export const inDays = (days: readonly Day[]): string => `events WHERE event_date IN (${days.map(dateSql)})`;
+
+export const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
+
+export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

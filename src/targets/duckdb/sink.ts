@@ -1,40 +1,82 @@
 // This folder: the target `duckdb`: one file with the tables `events` and `user_profiles`, tables beside them, and
-// views. `sink.ts` opens it for loading, `store-batch.ts` is one commit. `row-tables.ts` has the tables of rows,
-// `file-state.ts` and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports and prunes,
-// `file-people.ts` finds and purges people, `file-copy.ts` writes the file anew, `models/` makes analytical views.
+// views. `sink.ts` loads it: it opens the file, and stores each batch in one transaction. `row-tables.ts` has the
+// tables of rows, `file-state.ts` and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports
+// and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes the file anew, `models/` makes
+// analytical views.
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Day } from '../../base/days.ts';
+import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
-import { rescuedCells } from '../../engine/rows/counts.ts';
+import { anyOf, identifier } from '../../cells/types/sql.ts';
+import { countRescued, identity, rowsByDay } from '../../engine/rows/counts.ts';
+import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { type Commit, finishUnchanged, planBatch, planSnapshot, rescuesNothing } from '../../table/batch.ts';
+import {
+  type Commit,
+  finishBatch,
+  finishUnchanged,
+  type PlannedBatch,
+  planBatch,
+  planSnapshot,
+  profilesAfter,
+} from '../../table/batch.ts';
 import { logChanges } from '../../table/changes.ts';
+import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
-import { isLater, splitBatch } from '../../table/receipts.ts';
-import { USER_PROFILES } from '../../table/tables.ts';
+import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
-import { type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS } from './record-tables.ts';
-import { rowsOfDays, storeBatch, storeSnapshot } from './store-batch.ts';
+import { alterEvents, dateSql, inDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
   const stored = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));
-  const removed = stored?.removed ?? [];
-  if (removed.length > 0) options.logger.warn('days.removed', removedWarning(removed), { days: removed.length });
+  const removedDays = stored?.removedDays ?? [];
+  if (removedDays.length > 0) {
+    options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
+  }
   return new DuckDbSink(file, stored?.state, options);
+}
+
+/** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
+function checkCanWrite(file: string): void {
+  // Behind a file, `/.` is an error for root, too.
+  const path = existsSync(file) ? file : `${dirname(resolve(file))}/.`;
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    throw diskError(error, { what: file, path: file });
+  }
+}
+
+/** Reads the state of a file, and throws UserError unless this run may load into it. */
+async function readChecked(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
+  const timezone = options.timezone ?? null;
+  const stored = await readFileState(engine);
+  if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
+  if (stored === undefined || stored.state.timezone === timezone) return stored;
+  throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
+}
+
+/** What a file holds before a commit. */
+interface FileBefore extends FileState {
+  /** True for a file without tables of this program: the commit makes them. */
+  readonly isNew: boolean;
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
@@ -56,53 +98,54 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
-    return this.#withFile(batch, signal, async (engine, { isNew, state, removed }) => {
+    return this.#withFile(batch, signal, async (engine, before) => {
+      const { state, removedDays } = before;
       const countRows = (days: readonly Day[]) => rowsOfDays(engine, days);
       const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, countRows);
       if (changed.length === 0) {
-        this.#state = isNew ? undefined : state;
-        const done = finishUnchanged(state, unchanged, progress);
-        if (unchanged.length > 0 && (removed.length > 0 || !isDeepStrictEqual(done.state, state))) {
-          await engine.transaction(() => writeState(engine, done.state), signal);
-          this.#state = done.state;
+        const after = finishUnchanged(state, unchanged, progress);
+        const isStored = removedDays.length === 0 && isDeepStrictEqual(after.state, state);
+        if (unchanged.length > 0 && !isStored) {
+          await engine.transaction(() => writeState(engine, after.state), signal);
+          this.#state = after.state;
         }
-        return done.commit;
+        return after.commit;
       }
       const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, changed, this.#options);
-      const store = () => storeBatch(engine, { isNew, state, planned }, unchanged, progress);
-      const done = await engine.transaction(store, signal).catch((error: unknown) => {
-        throw isOfTable(error) ? alteredError(engine.file, error) : error;
+      const store = () => storeBatch(engine, before, planned, unchanged, progress);
+      const after = await engine.transaction(store, signal).catch((error: unknown) => {
+        throw isTableRefused(error) ? alteredError(engine.file, error) : error;
       });
-      this.#state = done.state;
-      logChanges(this.#options.logger, planned.columns, done.commit.rescued);
-      return done.commit;
+      this.#state = after.state;
+      logChanges(this.#options.logger, planned.columns, after.commit.rescued);
+      return after.commit;
     });
   }
 
   replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
-    return this.#withFile([snapshot], signal, async (engine, { isNew, state }) => {
-      if (isLater(state.profiles, snapshot)) return undefined;
-      const planned = planSnapshot(state.profiles, snapshot, this.#options);
-      const store = () => storeSnapshot(engine, { isNew, state, planned }, hashing);
-      this.#state = await engine.transaction(store, signal);
-      const rescued = rescuesNothing(planned) ? new Map() : await rescuedCells(engine, USER_PROFILES.name);
-      logChanges(this.#options.logger, planned.columns, rescued);
+    return this.#withFile([snapshot], signal, async (engine, before) => {
+      const { profiles } = before.state;
+      if (isLater(profiles, snapshot)) return undefined;
+      const planned = planSnapshot(profiles, snapshot, this.#options);
+      this.#state = await engine.transaction(() => storeSnapshot(engine, before, planned, hashing), signal);
+      logChanges(this.#options.logger, planned.columns, await countRescued(engine, planned, USER_PROFILES.name));
       return this.#state.profiles?.receipt.rows_stored;
     });
   }
 
-  /** Opens the file for these downloads, and reads its state anew; `isNew`: it has no tables of this program yet. */
+  /** Opens the file for these downloads, and reads its state anew. */
   #withFile<T>(
     downloads: readonly DayDownload[],
     signal: AbortSignal,
-    work: (engine: Engine, stored: FileState & { readonly isNew: boolean }) => Promise<T>,
+    work: (engine: Engine, before: FileBefore) => Promise<T>,
   ): Promise<T> {
     const { timezone = null } = this.#options;
     const columns = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columns, signal }, async (engine) => {
       const stored = await readChecked(engine, this.#options);
       checkNotPurged(engine.file, this.#opened, stored?.state);
-      return work(engine, { state: newState(timezone), removed: [], ...stored, isNew: stored === undefined });
+      this.#state = stored?.state;
+      return work(engine, { state: newState(timezone), removedDays: [], ...stored, isNew: stored === undefined });
     });
   }
 
@@ -119,32 +162,85 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readChecked(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
-  const timezone = options.timezone ?? null;
-  const stored = await readFileState(engine);
-  if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
-  if (stored === undefined || stored.state.timezone === timezone) return stored;
-  throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
-}
-
-/** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
-function checkCanWrite(file: string): void {
-  // Behind a file, `/.` is an error for root, too.
-  const path = existsSync(file) ? file : `${dirname(resolve(file))}/.`;
-  try {
-    accessSync(path, constants.W_OK);
-  } catch (error) {
-    throw diskError(error, { what: file, path: file });
-  }
-}
-
-/** True for DuckDB's refusals of a table that is not as this program left it. */
-const isOfTable = (error: unknown): boolean => /^(Binder|Catalog|Constraint|Dependency) Error/.test(messageOf(error));
-
 const alteredError = (file: string, cause: unknown) =>
   configError(
     `${file}: another program changed the table events or made an index on it (${messageOf(cause).split('\n', 1)[0]}): undo ` +
       'that, or load into another file. Nothing was changed.',
     { cause },
   );
+
+/** Stores a batch of days, inside the transaction of its commit. Returns the state after it, and the commit's report. */
+async function storeBatch(
+  engine: Engine,
+  { isNew, state }: FileBefore,
+  planned: PlannedBatch,
+  unchanged: readonly DayDownload[],
+  progress: RunProgress,
+): Promise<ReturnType<typeof finishBatch>> {
+  const { columns } = planned;
+  const retyped = isNew ? new Set<Day>() : await retypedDays(engine, columns);
+  if (isNew) await makeTables(engine, { ...state, columns });
+  else if (columns.some(isAltered)) {
+    await alterEvents(engine, columns, state.timezone);
+    await refreshModels(engine, { ...state, columns });
+  }
+  const days = planned.days.map(({ download }) => download.receipt.day);
+  let removedRows = await engine.run(`DELETE FROM ${inDays(days)}`);
+  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
+  const sharing = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
+  for (const day of sharing) removedRows += await separateNeighbours(engine, day, columns);
+  const touched = [...days, ...sharing.map((day) => addDays(day, -1))];
+  const rowsAfter = await rowsOfDays(engine, touched);
+  const after = finishBatch(state, planned, {
+    unchanged,
+    retyped,
+    rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
+    rescued: await countRescued(engine, planned, `(FROM ${inDays(days)})`),
+    progress,
+    changedAt: nextChange(state.receipts, engine.options.clock.now()),
+  });
+  await writeState(engine, after.state);
+  // The space of removed rows is used again.
+  if (removedRows > 0) await engine.joinRowGroups();
+  return after;
+}
+
+/** The days with a value in a column whose type changes. Called before it does. */
+async function retypedDays(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
+  const hasValue = columns.filter(isRetyped).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+  return new Set(hasValue.length === 0 ? [] : (await rowsByDay(engine, `events WHERE ${anyOf(hasValue)}`)).keys());
+}
+
+/**
+ * For a day that may share rows with its neighbours. A row that is also stored under the day after stays there alone.
+ * One that is stored under the day before is taken from it. Returns the number of removed rows.
+ */
+async function separateNeighbours(engine: Engine, day: Day, columns: readonly PlannedColumn[]): Promise<number> {
+  const same = identity(columns);
+  const removeShared = (from: Day, neighbour: Day) =>
+    engine.run(`
+      DELETE FROM events
+      WHERE event_date = ${dateSql(from)}
+        AND ${same} IN (SELECT ${same} FROM events WHERE event_date = ${dateSql(neighbour)})`);
+  return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
+}
+
+/** Makes the table of profiles anew with the rows of a snapshot. Returns the state after it. */
+async function storeSnapshot(
+  engine: Engine,
+  { isNew, state }: FileBefore,
+  planned: PlannedBatch,
+  hashing: HashedColumns,
+): Promise<PlaceState> {
+  if (isNew) await makeTables(engine, state);
+  const { name } = USER_PROFILES;
+  await engine.run(`DROP TABLE IF EXISTS ${name}`);
+  await makeTable(engine, USER_PROFILES, planned.columns, state.timezone);
+  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, USER_PROFILES, rows));
+  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
+  const after = { ...state, profiles };
+  await writeState(engine, after);
+  await refreshModels(engine, after);
+  return after;
+}
