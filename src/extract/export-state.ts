@@ -7,7 +7,52 @@ import type { SourceConfig } from '../config/source.ts';
 import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
 import { latestToday } from './plan/calendar.ts';
 import { doubtfulDays } from './plan/doubtful-days.ts';
-import type { ExportState, PriorReceipts, RunProgress } from './receipt.ts';
+import type { PriorReceipts } from './receipt.ts';
+
+/** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
+export interface ExportState {
+  readonly version: 1;
+  /** The cursor: first day from the start on that is not both loaded and over. */
+  readonly from_date: Day;
+  /** The start, which the first commit fixes. */
+  readonly start_date?: Day;
+  /** Hash of `service_id`. */
+  readonly service?: string;
+  /** Hash of the filters and of the columns that are dropped or hashed, of the last run. */
+  readonly filters?: string;
+  /** Columns that hold hashes in some rows, oldest first. */
+  readonly hashed?: readonly HashedColumns[];
+  /** Whether an export includes its `to_date`, once that is proved. */
+  readonly to_date_inclusive?: boolean;
+  /** False if the files of the service end without a line end. */
+  readonly final_newline?: boolean;
+  /** Days that are over, have no rows or are implausible, and are read again by the next run. */
+  readonly read_again?: readonly Day[];
+  /** Days that were wanted and are no longer exported. */
+  readonly gaps?: readonly Day[];
+  readonly [key: string]: unknown;
+}
+
+/** What a run has learned, to be stored with the next commit. */
+export interface RunProgress {
+  /** The time of this machine (ms since 1970). */
+  readonly now: number;
+  /** The start, if the place has none yet. */
+  readonly start: Day;
+  readonly hashes: RequestHashes;
+  /** What the configuration hashes. */
+  readonly hashing: HashedColumns;
+  /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
+  readonly rewrites: boolean;
+  /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
+  readonly toDateInclusive: boolean | undefined;
+  /** Whether files end with a line end, as far as this run knows. */
+  readonly finalNewline: boolean | undefined;
+  /** Days found to be lost in this run, under `on_gap: warn`. */
+  readonly gaps: readonly Day[];
+  /** True under plain append, which reads only days without rows again. */
+  readonly appends: boolean;
+}
 
 /**
  * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the

@@ -1,23 +1,31 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
-// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `receipt.ts` and `extract-deps.ts`
-// say what goes in and out; `export-request.ts` says what is requested; `spool.ts` is the folder on disk. Beside days:
-// `profiles.ts` loads user profiles, `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for
+// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
+// `day-download.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested; `spool.ts` is the folder on disk. Beside days:
+// `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for
 // `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
+import type { DayDownload } from './day-download.ts';
 import { type DayResult, downloadDay } from './download/day.ts';
 import { Run } from './download/run.ts';
 import type { RequestHashes } from './export-request.ts';
+import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import type { DownloadPlan, Plan } from './plan/which-days.ts';
-import { type DayBatch, type DayDownload, hasOtherFilters, type PriorReceipt } from './receipt.ts';
+import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
 import { removeFiles, sweepRunFolders } from './spool.ts';
+
+/** Days that are committed together, in order; one day if it may share rows with its neighbours. */
+export interface DayBatch {
+  readonly days: readonly DayDownload[];
+  readonly progress: RunProgress;
+}
 
 /** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };

@@ -9,18 +9,14 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/download.ts';
+import { type CheckedFile, dayDownload } from './day-download.ts';
 import { hashedColumns, hashesOf, type RequestSettings, toDateOf } from './export-request.ts';
+import type { ExportState, RunProgress } from './export-state.ts';
 import { checkState, isEndIncluded } from './export-state.ts';
+import type { DayBatch } from './extract.ts';
 import { editsOf } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
-import {
-  type CheckedFile,
-  type DayBatch,
-  dayDownload,
-  type ExportState,
-  type PriorReceipt,
-  type RunProgress,
-} from './receipt.ts';
+import type { PriorReceipt } from './receipt.ts';
 import { RunFolder } from './spool.ts';
 
 // A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a

@@ -3,12 +3,14 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
+import type { DayDownload } from './day-download.ts';
 import type { DayResult } from './download/day.ts';
 import type { Run } from './download/run.ts';
+import type { RunProgress } from './export-state.ts';
 import type { ExtractCounts } from './extract-deps.ts';
 import { implausible } from './plan/doubtful-days.ts';
 import type { Plan } from './plan/which-days.ts';
-import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt, type RunProgress } from './receipt.ts';
+import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;

@@ -1,8 +1,9 @@
 import type { Day } from '../base/days.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
+import type { DayDownload } from '../extract/day-download.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
+import type { RunProgress } from '../extract/export-state.ts';
 import { stateAfter } from '../extract/export-state.ts';
-import type { DayDownload, RunProgress } from '../extract/receipt.ts';
 import { changeRecords, columnChanges, type WidenedColumn } from './changes.ts';
 import {
   type ColumnRules,

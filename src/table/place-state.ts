@@ -1,5 +1,6 @@
 import type { HashedColumns } from '../extract/export-request.ts';
-import { type ExportState, NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
+import type { ExportState } from '../extract/export-state.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
 import type { ColumnChange } from './changes.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';

@@ -1,5 +1,7 @@
 import type { Day } from '../base/days.ts';
-import type { DayDownload, Receipt, RunProgress } from '../extract/receipt.ts';
+import type { DayDownload } from '../extract/day-download.ts';
+import type { RunProgress } from '../extract/export-state.ts';
+import type { Receipt } from '../extract/receipt.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {

@@ -1,11 +1,12 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
+import type { DayDownload } from '../extract/day-download.ts';
 import { hashedColumns } from '../extract/export-request.ts';
+import type { RunProgress } from '../extract/export-state.ts';
 import { type ExtractDeps, newExtractCounts } from '../extract/extract-deps.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
-import type { ProfileSettings } from '../extract/profiles.ts';
-import type { DayDownload, RunProgress } from '../extract/receipt.ts';
+import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import { type Commit, NOTHING_STORED } from '../table/batch.ts';
 import { storedRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -47,7 +48,7 @@ export async function loadProfiles(
   deps: LoadDeps,
 ): Promise<UserError | undefined> {
   const { counts, clock, logger, signal } = deps;
-  const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profiles.ts');
+  const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profile-snapshot.ts');
   const stored = sink.state?.profiles?.receipt;
   const filters = profileFilters(settings);
   counts.listedInProfiles = undefined;

@@ -7,7 +7,7 @@ import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
+import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
 import { isItem } from '../../table/tables.ts';
 import type { StreamName } from './property-names.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';

@@ -1,6 +1,6 @@
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { loadSnapshot, profileFilters } from '../../extract/profiles.ts';
-import type { DayDownload } from '../../extract/receipt.ts';
+import type { DayDownload } from '../../extract/day-download.ts';
+import { loadSnapshot, profileFilters } from '../../extract/profile-snapshot.ts';
 import { USER_PROFILES } from '../records/property-names.ts';
 import { recordStream } from '../records/record-plan.ts';
 import { writeRecords } from '../records/record-writer.ts';

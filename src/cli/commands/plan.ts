@@ -2,7 +2,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
 import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
-import { isSnapshotDue, profileFilters } from '../../extract/profiles.ts';
+import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';

@@ -6,7 +6,7 @@ import { columnKey, compareBytes, headerColumns } from '../../cells/columns/grou
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/receipt.ts';
+import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch.ts';
 import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';

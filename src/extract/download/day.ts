@@ -6,11 +6,20 @@ import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { downloadChecked } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
+import {
+  type CheckedFile,
+  type DayDownload,
+  dayDownload,
+  discard,
+  type ExportResult,
+  rowCount,
+  type SendExport,
+} from '../day-download.ts';
 import { lastDayOver } from '../plan/calendar.ts';
-import { type CheckedFile, type DayDownload, dayDownload, hasOtherFilters, rowCount } from '../receipt.ts';
+import { hasOtherFilters } from '../receipt.ts';
 import { findEndDay } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
-import { discard, type ExportResult, type Run, type SendExport } from './run.ts';
+import type { Run } from './run.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =

@@ -1,8 +1,8 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import { rowCount } from '../receipt.ts';
-import { discard, type ExportResult, type Run, type SendExport } from './run.ts';
+import { discard, type ExportResult, rowCount, type SendExport } from '../day-download.ts';
+import type { Run } from './run.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';

@@ -1,21 +1,9 @@
 import type { Day } from '../../base/days.ts';
-import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
+import type { CheckedFile } from '../day-download.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { DownloadPlan } from '../plan/which-days.ts';
-import type { CheckedFile } from '../receipt.ts';
 import { RunFolder } from '../spool.ts';
-
-/** What one export came to, after all attempts: a file in the folder of the run, or a refusal. */
-export type ExportResult = CheckedFile | ExportRefusal;
-
-/** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
-
-/** Removes the files of results. */
-export async function discard(...results: readonly ExportResult[]): Promise<void> {
-  for (const result of results) if (result.kind === 'checked') await result.output.discard();
-}
 
 /** What the downloads of one run share: its plan, its folder, and what answers have shown of the service. */
 export class Run {

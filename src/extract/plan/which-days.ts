@@ -13,8 +13,9 @@ import {
   type RequestHashes,
   type RequestSettings,
 } from '../export-request.ts';
+import type { ExportState } from '../export-state.ts';
 import { checkState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
-import { type ExportState, hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
+import { hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
 import { daysLeftOf, lastDayOver, lastDayOverFor, latestToday, oldestDay, SOON_DAYS, todayIn } from './calendar.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 

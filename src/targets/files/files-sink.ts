@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { rescuedCells } from '../../engine/rows/counts.ts';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
+import type { DayDownload } from '../../extract/day-download.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
-import type { DayDownload, RunProgress } from '../../extract/receipt.ts';
+import type { RunProgress } from '../../extract/export-state.ts';
 import {
   type Commit,
   finishBatch,

@@ -6,11 +6,14 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { ExportState } from '../../../src/extract/export-state.ts';
 import { stateAfter } from '../../../src/extract/export-state.ts';
+import type { DayBatch } from '../../../src/extract/extract.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
-import type { DayBatch, DayDownload, ExportState, PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
+import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 

@@ -7,7 +7,7 @@ import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
-import type { SpoolFile } from '../../../src/extract/receipt.ts';
+import type { SpoolFile } from '../../../src/extract/day-download.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;

@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
+import type { ExportState, RunProgress } from '../../../src/extract/export-state.ts';
 import { parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { implausible } from '../../../src/extract/plan/doubtful-days.ts';
-import type { ExportState, PriorReceipt, RunProgress } from '../../../src/extract/receipt.ts';
+import type { PriorReceipt } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<PriorReceipt> = {}): PriorReceipt => ({

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
+import type { ExportState } from '../../../src/extract/export-state.ts';
 import { forecastOf, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
-import type { ExportState, PriorLoads, PriorReceipt } from '../../../src/extract/receipt.ts';
+import type { PriorLoads, PriorReceipt } from '../../../src/extract/receipt.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */

@@ -1,7 +1,8 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DayDownload, RunProgress } from '../../../src/extract/receipt.ts';
+import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { Commit } from '../../../src/table/batch.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';

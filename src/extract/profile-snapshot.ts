@@ -5,9 +5,10 @@ import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
+import { type DayDownload, dayDownload, rowCount } from './day-download.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { type DayDownload, dayDownload, type Receipt, rowCount } from './receipt.ts';
+import type { Receipt } from './receipt.ts';
 import { RunFolder } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { CheckedBody } from '../service/export/download.ts';
+import type { ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
+import type { Receipt } from './receipt.ts';
+import type { FileOutput } from './spool.ts';
+
+/** The results of a scan that readers of the file need. */
+export type FileScan = Pick<
+  ScanResult,
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'listed'
+>;
+
+/**
+ * One file of a day: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM, every row as wide as
+ * the header).
+ */
+export interface SpoolFile extends FileScan {
+  readonly path: string;
+}
+
+/** A day that is downloaded, verified and not yet committed. Days are delivered in the order of days. */
+export interface DayDownload {
+  readonly receipt: Receipt;
+  /** The file, or the parts of a day that was too large; none for an answer without a header. */
+  readonly files: readonly SpoolFile[];
+  /**
+   * True if the neighbouring days may have rows of this one, and this one of theirs: an export may contain its
+   * `to_date`.
+   */
+  readonly mayShareRows: boolean;
+}
+
+/** A checked body that lies in a file. */
+export type CheckedFile = CheckedBody<FileOutput>;
+
+/** What one export came to, after all attempts: a checked file, or a refusal. */
+export type ExportResult = CheckedFile | ExportRefusal;
+
+/** Exports the day at hand, or with these changes to its request. */
+export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
+
+/** Removes the files of results. */
+export async function discard(...results: readonly ExportResult[]): Promise<void> {
+  for (const result of results) if (result.kind === 'checked') await result.output.discard();
+}
+
+/** A day of these files: one, the parts of a day that was too large, or none. */
+export function dayDownload(
+  files: readonly CheckedFile[],
+  request: Pick<
+    Receipt,
+    'day' | 'to_date' | 'requested_at' | 'is_over' | 'filters' | 'exports' | 'verified_at' | 'source'
+  >,
+): DayDownload {
+  const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
+  const receipt: Receipt = {
+    v: 1,
+    ...request,
+    rows: rowCount(files),
+    suppressed: sum((file) => file.scan.suppressed),
+    bytes: sum((file) => file.bytes),
+    sha256: hashOf(files),
+    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
+  };
+  const mayShareRows = request.to_date > request.day;
+  return { receipt, files: files.map(({ output: { path }, scan }) => ({ path, ...scan })), mayShareRows };
+}
+
+/** Number of rows that the service sent, also those that were left out for the suppression list. */
+export const rowCount = (files: readonly CheckedFile[]): number =>
+  files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
+
+/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
+function hashOf(files: readonly CheckedFile[]): string {
+  const [first, ...others] = files;
+  if (first !== undefined && others.length === 0) return first.sha256;
+  return createHash('sha256')
+    .update(files.map((file) => file.sha256).join(''))
+    .digest('hex');
+}
+
+/** True if some rows of the day may not have their id as key; else the order of rows does not matter. */
+export const hasDuplicateOrMissingIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
+  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
