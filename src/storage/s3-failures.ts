@@ -9,7 +9,7 @@ import {
 } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
-import { networkProblem } from '../service/http/network.ts';
+import { networkProblem } from '../service/http/failures.ts';
 
 const CREDENTIALS = new Set([
   'CredentialsProviderError',

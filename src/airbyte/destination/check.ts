@@ -1,7 +1,7 @@
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { parseDestinationConfig } from '../../config/destination.ts';
 import { Ledger } from '../../erasure/ledger/ledger.ts';
-import { networkProblem } from '../../service/http/network.ts';
+import { networkProblem } from '../../service/http/failures.ts';
 import { withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { type CheckVerb, openConfig, type VerbContext } from '../protocol/connector.ts';

@@ -5,9 +5,9 @@ import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { bytesOf, firstBytes, WrongBody } from '../http/body.ts';
+import { firstBytes } from '../http/body.ts';
+import { networkProblem, WrongBody } from '../http/failures.ts';
 import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
-import { networkProblem } from '../http/network.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
@@ -79,7 +79,7 @@ export class DeletionClient {
     const answer = await this.#transport.send(request, signal);
     try {
       const about = { host: this.#transport.host, hasDeleted: this.hasDeleted };
-      const properties = deletionFacts(answer.status, (await firstBytes(bytesOf(answer))).toString(), about);
+      const properties = deletionFacts(answer.status, (await firstBytes(answer.bytes())).toString(), about);
       const outcome = firstMatch(DELETION_OUTCOMES, properties);
       const { kind, code = properties.code ?? `http_${answer.status}`, message } = outcome;
       this.hasDeleted ||= kind === 'done';

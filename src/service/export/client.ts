@@ -4,11 +4,11 @@ import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { type BodyFault, bodyProblem, bytesOf, firstBytes } from '../http/body.ts';
+import { firstBytes } from '../http/body.ts';
+import { type BodyFault, bodyProblem, networkProblem } from '../http/failures.ts';
 import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
-import { networkProblem } from '../http/network.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/time-limit.ts';
-import { type RawAnswer, scopedPath, Transport } from '../http/transport.ts';
+import { type HttpAnswer, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
@@ -91,7 +91,7 @@ export class ExportClient implements ExportService {
     };
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
-    let answer: RawAnswer | undefined;
+    let answer: HttpAnswer | undefined;
     const close = async () => {
       answer?.disconnect();
       idleTimeout.end();
@@ -100,7 +100,7 @@ export class ExportClient implements ExportService {
     try {
       answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
       const { status, headers } = answer;
-      const outcome = await this.#outcome(answer, bytesOf(answer, idleTimeout)).catch((error: unknown) =>
+      const outcome = await this.#outcome(answer, answer.bytes(idleTimeout)).catch((error: unknown) =>
         this.#failedExchange(error, status),
       );
       const limits = readLimits(headers, clock.now());
@@ -121,7 +121,7 @@ export class ExportClient implements ExportService {
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #outcome(
-    answer: RawAnswer,
+    answer: HttpAnswer,
     bytes: AsyncIterable<Uint8Array>,
   ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
     // What came before a failure may name its reason.
@@ -132,7 +132,7 @@ export class ExportClient implements ExportService {
     return this.#classify(answer, await firstBytes(body.bytes, start));
   }
 
-  #classify(answer: RawAnswer, body: Buffer): ExportRefusal {
+  #classify(answer: HttpAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
     const text = body.toString('utf8');
     const reason = reasonIn(text, exportToken.reveal());

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { BodyFault } from '../http/body.ts';
+import type { BodyFault } from '../http/failures.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */

@@ -1,4 +1,4 @@
-// This folder: HTTP for both operations: connections, proxies, bodies, limit headers.
+// This folder: HTTP for both operations: connections, answers and their bodies, proxies, limit headers.
 
 import {
   type ClientRequest,
@@ -10,7 +10,11 @@ import {
 import { request as httpsRequest } from 'node:https';
 import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
+import { codeOf } from '../../base/errors.ts';
+import { decoded } from './body.ts';
+import { Truncated, WrongBody } from './failures.ts';
 import { ProxyAgent, proxyFor } from './proxy.ts';
+import type { IdleTimeout } from './time-limit.ts';
 
 export interface OutgoingRequest {
   readonly method: 'POST' | 'HEAD';
@@ -22,31 +26,6 @@ export interface OutgoingRequest {
 export const scopedPath = (path: string, serviceId: string): string =>
   `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
 
-export interface RawAnswer {
-  readonly status: number;
-  /** Headers of the answer, by names in lower case. */
-  readonly headers: IncomingHttpHeaders;
-  /** The body, which `bytesOf` reads. */
-  readonly stream: IncomingMessage;
-  /** The error of the connection so far. */
-  readonly failure: () => Error | undefined;
-  /** Closes the connection in any state. */
-  disconnect(): void;
-}
-
-/** The server closed the connection, without an error, before the answer was complete. */
-export class Truncated extends Error {}
-
-const CONNECT_TIMEOUT_MS = 30_000;
-/** Header fields of an answer, all together; 16 KB is Node's own limit, which cookies of a gateway can exceed. */
-const MAX_HEADER_BYTES = 64 * 1024;
-/**
- * Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk.
- */
-const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop until Node has told what it knows of a connection. */
-export const TURNS = 3;
-
 export interface TransportOptions {
   readonly baseUrl: string;
   readonly env: Env;
@@ -56,6 +35,12 @@ export interface TransportOptions {
   /** Called whenever a connection is established, TLS included. */
   readonly onConnect?: (() => void) | undefined;
 }
+
+const CONNECT_TIMEOUT_MS = 30_000;
+/** Bytes that are read ahead of the reader of a body: with Node's own 16 KiB reading stops and starts at every chunk. */
+const READ_AHEAD_BYTES = 1 << 20;
+/** Turns of the event loop until Node has told what it knows of a connection. */
+const TURNS = 3;
 
 /**
  * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. It uses
@@ -78,7 +63,7 @@ export class Transport {
   }
 
   /** Rejects with an error of Node, with the signal's reason, or with a configuration failure for a bad proxy. */
-  async send(outgoing: OutgoingRequest, signal: AbortSignal): Promise<RawAnswer> {
+  async send(outgoing: OutgoingRequest, signal: AbortSignal): Promise<HttpAnswer> {
     signal.throwIfAborted();
     const { protocol, hostname, port, pathname } = this.#base;
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
@@ -88,7 +73,6 @@ export class Transport {
       path: `${pathname.replace(/\/+$/, '')}${outgoing.path}`,
       headers: outgoing.headers,
       agent: this.#agentFor(protocol),
-      maxHeaderSize: MAX_HEADER_BYTES,
       signal,
     });
     let failure: Error | undefined;
@@ -105,10 +89,7 @@ export class Transport {
       request.once('response', resolve);
       request.end(outgoing.body);
     });
-    // The reader of the body receives this error.
-    stream.on('error', () => {});
-    const { statusCode: status = 0, headers } = stream;
-    return { status, headers, stream, failure: () => failure, disconnect: () => stream.destroy() };
+    return new HttpAnswer(stream, () => failure);
   }
 
   async close(): Promise<void> {
@@ -150,5 +131,112 @@ export class Transport {
       if (request.reusedSocket) onConnected();
       else socket.once(secure ? 'secureConnect' : 'connect', onConnected);
     });
+  }
+}
+
+/** The end of a body as the connection showed it. */
+interface BodyEnd {
+  /** What marks the end: the declared length, the last chunk, or nothing but the end of the connection. */
+  readonly mark: 'length' | 'chunks' | 'connection';
+  /** Bytes that the head declares; undefined without a length. */
+  readonly declared: number | undefined;
+  readonly received: number;
+  /** True if the body stopped before Node had seen its mark. */
+  readonly isCut: boolean;
+  /** The error of the connection, also one behind the end of the body. */
+  readonly error: Error | undefined;
+}
+
+/** Which bodies are whole (no fault), and why the others are not. The first row that matches applies. */
+const BODY_ENDS: readonly {
+  readonly when: (end: BodyEnd) => boolean;
+  readonly fault: (end: BodyEnd) => Error | undefined;
+}[] = [
+  { when: ({ isCut, error }) => isCut && error !== undefined, fault: ({ error }) => error },
+  // Node takes a body that ends with its connection for complete, even if a reset was its end.
+  { when: ({ mark, error }) => mark === 'connection' && error !== undefined, fault: ({ error }) => error },
+  {
+    when: ({ mark, declared, received }) => mark === 'length' && received !== declared,
+    fault: ({ declared, received }) =>
+      new WrongBody('length', `declared ${declared} bytes of an answer and sent ${received}`),
+  },
+  {
+    when: ({ mark, error }) => mark === 'length' && isSurplus(error),
+    fault: ({ declared }) => new WrongBody('length', `declared ${declared} bytes of an answer and sent more`),
+  },
+  {
+    when: ({ mark, isCut }) => mark !== 'length' && isCut,
+    fault: () => new Truncated('the connection was closed early'),
+  },
+  { when: () => true, fault: () => undefined },
+];
+
+/** True for an error of Node's parser: behind a declared length it has read further bytes. */
+const isSurplus = (error: Error | undefined): boolean => codeOf(error)?.startsWith('HPE_') === true;
+
+/** An answer: its head has come, its body is read once. */
+export class HttpAnswer {
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  readonly #stream: IncomingMessage;
+  readonly #failure: () => Error | undefined;
+
+  /** `failure`: the error of the connection so far. */
+  constructor(stream: IncomingMessage, failure: () => Error | undefined) {
+    this.status = stream.statusCode ?? 0;
+    this.headers = stream.headers;
+    this.#stream = stream;
+    this.#failure = failure;
+    // The reader of the body receives this error.
+    stream.on('error', () => {});
+  }
+
+  /** Stops the body. A connection that is kept stays open if the whole answer has come. */
+  disconnect(): void {
+    this.#stream.destroy();
+  }
+
+  /**
+   * The decoded bytes of the body. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's
+   * reason; `bodyProblem` classifies it.
+   */
+  bytes(idleTimeout?: IdleTimeout): AsyncGenerator<Uint8Array, void, undefined> {
+    return decoded(this.#received(idleTimeout), this.headers);
+  }
+
+  /** The bytes as sent. Throws unless they end where the body is whole. */
+  async *#received(idleTimeout: IdleTimeout | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+    const stream = this.#stream;
+    const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
+    const next = () =>
+      idleTimeout === undefined ? chunks.next() : idleTimeout.waitFor(chunks.next(), ({ value }) => value?.length ?? 0);
+    let received = 0;
+    let isCut = false;
+    try {
+      for (let chunk = await next(); chunk.done !== true; chunk = await next()) {
+        received += chunk.value.length;
+        yield chunk.value;
+      }
+    } catch (error) {
+      if (idleTimeout?.signal.aborted || (this.#failure() === undefined && stream.complete)) throw error;
+      isCut = true;
+    } finally {
+      await chunks.return?.();
+    }
+    isCut ||= !stream.complete;
+    const declared = this.#declaredLength();
+    // Node reads what follows the declared bytes, and reports it, a little later.
+    for (let turn = 0; turn < TURNS && received === declared && this.#failure() === undefined; turn++) await nextTurn();
+    const isChunked = this.headers['transfer-encoding'] !== undefined;
+    const mark = declared !== undefined ? 'length' : isChunked ? 'chunks' : 'connection';
+    const end: BodyEnd = { mark, declared, received, isCut, error: this.#failure() };
+    const fault = BODY_ENDS.find(({ when }) => when(end))?.fault(end);
+    if (fault !== undefined) throw fault;
+  }
+
+  #declaredLength(): number | undefined {
+    const text = this.headers['content-length'];
+    return text === undefined ? undefined : Number(text);
   }
 }

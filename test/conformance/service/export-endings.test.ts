@@ -192,13 +192,7 @@ describe('an answer that cannot be read as it is', () => {
       /compressed .* as br/,
     ],
     ['another charset', whole(200, CSV, { 'Content-Type': 'text/csv; charset=euc-kr' }), 'config', 'charset', /euc-kr/],
-    ['header fields of 100 KB', whole(200, CSV, { Cookie: 'x'.repeat(100_000) }), 'retry', 'large_header', /64 KB/],
   ])('is named: %s', async (_title, steps, kind, code, named) => {
     expect(await refusal(steps)).toMatchObject({ kind, code, message: expect.stringMatching(named) });
-  });
-
-  it('is read if its header fields have 30 KB', async () => {
-    const { answer } = await ask(whole(200, CSV, { Cookie: 'x'.repeat(30_000) }));
-    expect(await bodyOf(answer)).toBe(CSV);
   });
 });
