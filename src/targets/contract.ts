@@ -1,11 +1,12 @@
-// This folder: the targets into which days are loaded. Each is a folder with a `…-target.ts`, listed in targets.ts.
-// This file states what a target must do. All methods throw UserError.
+// This folder: the targets into which days are loaded: `duckdb/`, `files/` (Parquet and Delta) and `arrow/`, which
+// `targets.ts` lists. This file states what a target must do. `load-days.ts` gives the days of a run to any of them.
+// All methods throw UserError.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
-import type { TargetReport } from '../engine/rows/report-counts.ts';
+import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { DayDownload } from '../extract/day-download.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
@@ -131,6 +132,14 @@ export interface Verified {
   readonly differences: readonly Difference[];
   /** Sentences about what is worth knowing: pruned days, keys under two days. */
   readonly warnings: readonly string[];
+}
+
+/** The contents of the report page of a place: names, counts and dates, but no values of people. */
+export interface TargetReport extends ReportCounts {
+  readonly state: PlaceState;
+  readonly sizeBytes: number;
+  /** The latest runs, oldest first. */
+  readonly runs: readonly RunRecord[];
 }
 
 export interface Pruned {

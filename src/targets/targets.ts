@@ -37,7 +37,7 @@ const delta = filesTarget(
   async () => (await import('./files/delta/delta-place.ts')).DELTA,
 );
 
-// A new target is a folder of its own and a line here, in the order of help.
+/** The targets, in the order of help. */
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
 

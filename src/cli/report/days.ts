@@ -1,9 +1,9 @@
 import { addDays, type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
-import type { TargetReport } from '../../engine/rows/report-counts.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
 const DAY_STATES = {

@@ -90,7 +90,7 @@ export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[]
     delim = ',', quote = '"', escape = '"', new_line = '\\n', compression = 'none', encoding = 'utf-8',
     nullstr = '', allow_quoted_nulls = true,
     strict_mode = true, null_padding = false, ignore_errors = false,
-    parallel = coalesce(getvariable(${literal(READS_IN_PARALLEL)}), true),
+    parallel = getvariable(${literal(READS_IN_PARALLEL)}),
     hive_partitioning = false${withPath},
     ${lineOptions(longestRow)},
     columns = {${columns}}

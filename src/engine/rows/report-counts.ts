@@ -2,26 +2,10 @@ import type { Day } from '../../base/days.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { identifier } from '../../cells/types/sql.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { PlaceState, RunRecord } from '../../table/place-state.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { columnOfSource, localTime, occurredAt } from '../views.ts';
 import { rescuedCells } from './counts.ts';
-
-/** The contents of the report page of a target: names, counts and dates, but no values of people. */
-export interface TargetReport {
-  readonly state: PlaceState;
-  readonly rows: number;
-  readonly sizeBytes: number;
-  /** Newest `df_server_datetime`. */
-  readonly lastEventAt: string | null;
-  readonly events: readonly ReportedEvents[];
-  /** Events by hour of the day at which they occurred, 24 numbers. */
-  readonly hours: readonly number[];
-  readonly columns: readonly ReportedColumn[];
-  /** The latest runs, oldest first. */
-  readonly runs: readonly RunRecord[];
-}
 
 /** Events of one day; `name` is null for the events that are not among the most frequent. */
 interface ReportedEvents {
@@ -37,12 +21,15 @@ interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' 
   readonly rescued: number;
 }
 
-interface ReportSource {
-  /** SQL of all rows, with `_rescued`, as it may stand after FROM; undefined if there are none. */
-  readonly events: string | undefined;
-  readonly columns: readonly StoredColumn[];
-  /** The zone of the datetimes, where they are instants. */
-  readonly zone: Zone | undefined;
+/** What a report counts in the rows of a place: names, counts and dates, but no values of people. */
+export interface ReportCounts {
+  readonly rows: number;
+  /** Newest `df_server_datetime`. */
+  readonly lastEventAt: string | null;
+  readonly events: readonly ReportedEvents[];
+  /** Events by hour of the day at which they occurred, 24 numbers. */
+  readonly hours: readonly number[];
+  readonly columns: readonly ReportedColumn[];
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
@@ -50,10 +37,16 @@ const REPORTED_NAMES = 8;
 const COUNTED_AT_ONCE = 200;
 const HOURS = 24;
 
-type ReportCounts = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
-
-/** Counts for a report in the rows of a place. */
-export async function countForReport(engine: Engine, { events, columns, zone }: ReportSource): Promise<ReportCounts> {
+/**
+ * Counts for a report. `events` is SQL of all rows, with `_rescued`, as it may stand after FROM; undefined if there are
+ * none. `zone` is that of the datetimes, where they are instants.
+ */
+export async function countForReport(
+  engine: Engine,
+  events: string | undefined,
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+): Promise<ReportCounts> {
   if (events === undefined) {
     const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
     return { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0), columns: nothing };

@@ -1,6 +1,8 @@
 // This folder: from the CSV files of days to typed rows with keys, as SQL, and counts of stored rows. All targets store
-// what `withTypedRows` gives.
+// what `withTypedRows` of this file gives: `filesQuery` reads files with one header, `withNumberedRows` a day of which
+// rows have to be numbered first. `csv-sql.ts` is the SQL of one file and of one cell.
 
+import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
@@ -44,9 +46,8 @@ export function checkRowCount(days: readonly PlannedDay[], came: number, place: 
 }
 
 /**
- * Calls `store` with typed rows of days: once with those of all days whose ids are their keys, since each statement
- * takes blocks for every column; and for each other day, which is read into temporary tables first, where its rows are
- * numbered. Days without rows are left out.
+ * Calls `store` with typed rows of days, inside a transaction. Days whose ids are their keys come in one call, since
+ * each statement takes blocks for every column. Each other day has a call of its own. Days without rows have none.
  */
 export async function withTypedRows(
   engine: Engine,
@@ -55,13 +56,11 @@ export async function withTypedRows(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   const filled = days.filter((day) => rowsIn([day]) > 0);
-  const isNumbered = ({ download }: PlannedDay) => hasDuplicateOrMissingIds(download);
-  const queries = plainQueries(
-    batch,
-    filled.filter((day) => !isNumbered(day)),
-  );
-  if (queries.length > 0) await store(together(queries));
-  for (const day of filled.filter(isNumbered)) await withNumbered(engine, batch, day, store);
+  const needsNumbers = ({ download }: PlannedDay) => hasDuplicateOrMissingIds(download);
+  const files = filled.filter((day) => !needsNumbers(day)).flatMap(filesOf);
+  const queries = groupAlike(batch, files).map((alike) => filesQuery(batch, alike));
+  if (queries.length > 0) await store(unionOf(queries));
+  for (const day of filled.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
 }
 
 /** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
@@ -87,26 +86,25 @@ export function selectRows(
   return `SELECT ${select.join(', ')} FROM ${from}`;
 }
 
-interface FilePart {
+interface FileOfDay {
   readonly file: SpoolFile;
   readonly day: PlannedDay;
 }
 
-const partsOf = (day: PlannedDay): FilePart[] => day.download.files.map((file) => ({ file, day }));
+const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
 
-/** The typed rows of days whose ids are their keys: one query for all files with one header and the same reading. */
-function plainQueries(batch: PlannedBatch, days: readonly PlannedDay[]): TypedRows[] {
+/** Groups of files with one header and one reading of each text column: one query reads a group. */
+function groupAlike(batch: PlannedBatch, files: readonly FileOfDay[]): FileOfDay[][] {
   const texts = batch.columns.filter(isText).map(({ key }) => key);
   const readingsOf = ({ readings }: PlannedDay) =>
     texts.map((key) => [readings.get(key)?.readAs, readings.get(key)?.nullIsText]);
-  const alike = groupBy(days.flatMap(partsOf), ({ file, day }) => JSON.stringify([file.header, readingsOf(day)]));
-  return [...alike.values()].map((parts) => filesQuery(batch, parts));
+  return [...groupBy(files, ({ file, day }) => JSON.stringify([file.header, readingsOf(day)])).values()];
 }
 
 const isText = ({ type }: PlannedColumn): boolean => type === 'string' || type === 'string[]';
 
 /** The typed rows of several queries as those of one. */
-function together(queries: readonly TypedRows[]): TypedRows {
+function unionOf(queries: readonly TypedRows[]): TypedRows {
   if (queries.length === 1) return queries[0];
   const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
   const selects = queries.map((rows) => {
@@ -131,44 +129,39 @@ interface FileColumn {
   readonly filled: number;
 }
 
-const columnsOf = (parts: readonly FilePart[]): FileColumn[] =>
-  headerColumns(parts[0].file.header).map(({ key, source }, index) => {
-    const filled = parts.reduce((sum, { file }) => sum + file.columns[index].filled, 0);
-    return { key, source, index, filled };
+/** The SQL that reads alike files in one pass. The key of a row is its id, or without one its hash. */
+function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows {
+  const spooled = files.map(({ file }) => file);
+  const fileColumns = headerColumns(spooled[0].header).map(({ key, source }, index): FileColumn => {
+    return { key, source, index, filled: spooled.reduce((sum, { columns }) => sum + columns[index].filled, 0) };
   });
-
-/** The SQL that reads files in one pass, with base ids as keys. They have one header and one reading of texts. */
-function filesQuery(batch: PlannedBatch, parts: readonly FilePart[]): TypedRows {
-  const files = parts.map(({ file }) => file);
-  const columns = columnsOf(parts);
   const planned = new Map(batch.columns.map((column) => [column.key, column]));
   const idKey = columnKey(batch.table.idColumn, 1);
-  const id = columns.find(({ key }) => key === idKey);
-  const everyRowHasId = id?.filled === sumRows(files);
+  const id = fileColumns.find(({ key }) => key === idKey);
+  const everyRowHasId = id?.filled === sumRows(spooled);
   const zone = zoneOf(batch.timezone);
-  const cells = columns.map((column) => {
-    const stored = planned.get(column.key);
-    if (stored === undefined || column.filled === 0) return undefined;
-    const wantsText = !everyRowHasId || column === id;
-    return cellSql(stored, readingOfFiles(parts, stored, zone !== undefined), cell(column.index), { zone, wantsText });
+  const cells = fileColumns.map((fileColumn) => {
+    const column = planned.get(fileColumn.key);
+    if (column === undefined || fileColumn.filled === 0) return undefined;
+    const reading = readingOfFiles(files, column, zone !== undefined);
+    // Hashes, and the key, are made of texts.
+    const wantsText = !everyRowHasId || fileColumn === id;
+    return cellSql(column, reading, cell(fileColumn.index), { zone, wantsText });
   });
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const idSql = id && cell(id.index);
-  const hash = everyRowHasId ? '' : sqlHashKey(columns);
+  const readerTypes = cells.map((c) => c?.reader ?? 'VARCHAR');
+  const keys = [...(id === undefined ? [] : [cell(id.index)]), ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)])];
   return {
-    from: readCsv(
-      files,
-      cells.map((c) => c?.reader ?? 'VARCHAR'),
-    ),
+    from: readCsv(spooled, readerTypes),
     ownSql: {
-      _key: idSql === undefined || everyRowHasId ? (idSql ?? hash) : `coalesce(${idSql}, ${hash})`,
-      event_date: byFile(parts, dateSql),
+      _key: keys.length === 1 ? keys[0] : `coalesce(${keys.join(', ')})`,
+      event_date: byFile(files, (day) => dateSql(day.download.receipt.day)),
       _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
-      _loaded_at: byFile(parts, requestedSql),
+      _loaded_at: byFile(files, requestedAtSql),
     },
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
-    days: [...new Set(parts.map(({ day }) => day))],
+    days: [...new Set(files.map(({ day }) => day))],
   };
 }
 
@@ -185,20 +178,20 @@ function sqlHashKey(columns: readonly FileColumn[]): string {
   return `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
 }
 
-const dateSql = ({ download }: PlannedDay): string => `DATE ${literal(download.receipt.day)}`;
+export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
-const requestedSql = ({ download }: PlannedDay): string =>
+const requestedAtSql = ({ download }: PlannedDay): string =>
   `TIMESTAMP ${literal(download.receipt.requested_at.replace('Z', ''))}`;
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
-function byFile(parts: readonly FilePart[], sqlOf: (day: PlannedDay) => string): string {
-  if (parts.length === 1) return sqlOf(parts[0].day);
-  return `CASE ${PATH_COLUMN} ${parts.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
+function byFile(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string): string {
+  if (files.length === 1) return sqlOf(files[0].day);
+  return `CASE ${PATH_COLUMN} ${files.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
 }
 
-/** The reading of a column in files: that which all have of a text; else that of the forms of all. */
-function readingOfFiles(parts: readonly FilePart[], column: PlannedColumn, asInstants: boolean): Reading {
-  const readings = parts.flatMap(({ day }) => day.readings.get(column.key) ?? []);
+/** The reading of a column in alike files: of a text that which all have; else that of the forms of all. */
+function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): Reading {
+  const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
   const forms = readings.reduce((union, reading) => union | reading.forms, 0);
   const text = readings.find(({ readAs }) => readAs !== null);
   if (text === undefined || !isText(column)) return readingOf(column, forms, asInstants, false);
@@ -211,19 +204,19 @@ const STAGE = '_dfinery_stage';
 const KEYS = '_dfinery_keys';
 
 /** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
-async function withNumbered(
+async function withNumberedRows(
   engine: Engine,
   batch: PlannedBatch,
   day: PlannedDay,
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
-  await engine.run('SET preserve_insertion_order = true');
+  await engine.keepOrder();
   const columns = typedColumns(batch.columns).filter(({ key }) => day.readings.get(key)?.readAs != null);
   const types = columns.map((c) => `t${c.position} ${TYPES[c.type].duckdb(batch.timezone !== undefined)}`);
   const stageColumns = ['base VARCHAR', 'rescued VARCHAR', ...types].join(', ');
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} (${stageColumns})`);
-  for (const part of partsOf(day)) {
-    const { ownSql, columns: filled, values, from } = filesQuery(batch, [part]);
+  for (const file of filesOf(day)) {
+    const { ownSql, columns: filled, values, from } = filesQuery(batch, [file]);
     const into = ['base', 'rescued', ...filled.map(({ position }) => `t${position}`)].join(', ');
     await engine.run(`
       INSERT INTO ${STAGE} (${into})
@@ -238,7 +231,12 @@ async function withNumbered(
     QUALIFY row_number() OVER (PARTITION BY base ORDER BY rowid) > 1`);
   await store({
     from: `(SELECT s.*, coalesce(k.key, s.base) AS key FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref ORDER BY s.rowid)`,
-    ownSql: { _key: 'key', event_date: dateSql(day), _rescued: 'rescued', _loaded_at: requestedSql(day) },
+    ownSql: {
+      _key: 'key',
+      event_date: dateSql(day.download.receipt.day),
+      _rescued: 'rescued',
+      _loaded_at: requestedAtSql(day),
+    },
     columns,
     values: columns.map(({ position }) => `t${position}`),
     days: [day],

@@ -5,7 +5,7 @@ import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
 import { engineError, isMisread, isOutOfMemory } from './faults.ts';
 
-/** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL means that it does. */
+/** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
 
 /** The name of the file among the databases of its instance. */
@@ -30,6 +30,8 @@ export interface EngineOptions {
   readonly memoryLimit?: string | undefined;
   /** Number of columns of the largest table of a file that is made: its blocks are smaller if there are very many. */
   readonly columns?: number;
+  /** True if all statements keep the order of rows, which takes more memory. */
+  readonly keepsOrder?: boolean;
   /** True if the engine, which reads the file alone, works on other files, too. */
   readonly mayAttach?: boolean;
 }
@@ -42,7 +44,6 @@ export class Engine {
   readonly database = DATABASE;
   readonly #end: () => void;
   readonly #connection: DuckDBConnection;
-  #readsInParallel = true;
   #isLowOnMemory = false;
   /** The signal of the current work. */
   #signal: AbortSignal | undefined;
@@ -147,37 +148,29 @@ export class Engine {
    * holds a block of every column); if the parallel reader refuses a CSV, with the reader that can read every file.
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    try {
-      for (;;) {
-        try {
-          return await this.#transactionOnce(work, signal);
-        } catch (error) {
-          if (signal?.aborted === true || !(await this.#isRemedied(error))) throw error;
+    let readsInParallel = true;
+    for (;;) {
+      try {
+        return await this.#transactionOnce(work, readsInParallel, signal);
+      } catch (error) {
+        if (signal?.aborted === true) throw error;
+        if (isOutOfMemory(error) && !this.#isLowOnMemory) {
+          this.#isLowOnMemory = true;
+          await this.run('SET threads = 1');
+        } else if (isMisread(error) && readsInParallel) {
+          readsInParallel = false;
+        } else {
+          throw error;
         }
       }
-    } finally {
-      if (!this.#readsInParallel) await this.#connection.run(`RESET VARIABLE ${READS_IN_PARALLEL}`);
-      this.#readsInParallel = true;
     }
   }
 
-  /** Does what lets a transaction succeed that failed with this error; false if there is nothing left to do. */
-  async #isRemedied(error: unknown): Promise<boolean> {
-    if (isOutOfMemory(error) && !this.#isLowOnMemory) {
-      this.#isLowOnMemory = true;
-      await this.run('SET threads = 1');
-      return true;
-    }
-    if (isMisread(error) && this.#readsInParallel) {
-      this.#readsInParallel = false;
-      await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
-      return true;
-    }
-    return false;
-  }
-
-  #transactionOnce<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  #transactionOnce<T>(work: () => Promise<T>, readsInParallel: boolean, signal: AbortSignal | undefined): Promise<T> {
     return this.withSignal(signal, async () => {
+      // Settings last longer than a transaction: each begins with its own.
+      await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = ${readsInParallel}`);
+      await this.run(`SET preserve_insertion_order = ${this.options.keepsOrder === true}`);
       await this.run('BEGIN TRANSACTION');
       try {
         const result = await work();
@@ -191,6 +184,11 @@ export class Engine {
         throw error;
       }
     });
+  }
+
+  /** Makes the statements of this transaction keep the order of rows, which takes more memory. */
+  keepOrder(): Promise<number> {
+    return this.run('SET preserve_insertion_order = true');
   }
 
   /**

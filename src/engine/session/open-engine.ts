@@ -77,14 +77,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBInstance> {
+function createInstance({ file, memoryLimit, keepsOrder = false }: EngineOptions): Promise<DuckDBInstance> {
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     memory_limit: memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
-    preserve_insertion_order: 'false',
+    preserve_insertion_order: `${keepsOrder}`,
   }).catch((cause: unknown) => {
     if (memoryLimit === undefined) throw cause;
     throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });

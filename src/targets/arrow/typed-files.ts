@@ -45,10 +45,9 @@ export class TypedFiles {
 
   /** `folder`: a private one, in which the files are made. */
   static async open(folder: string, options: OpenOptions): Promise<TypedFiles> {
-    const engine = await openEngine({ ...options, file: join(folder, 'engine') });
+    // A stream has the rows in the order of the export, also those that are left of it.
+    const engine = await openEngine({ ...options, file: join(folder, 'engine'), keepsOrder: true });
     try {
-      // A stream has the rows in the order of the export, also those that are left of it.
-      await engine.run('SET preserve_insertion_order = true');
       await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
       return new TypedFiles(engine, folder, options);
     } catch (error) {

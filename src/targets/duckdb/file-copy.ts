@@ -94,7 +94,7 @@ async function openFinished(file: string, options: PlaceOptions): Promise<Omit<C
     await writer.emptyWal();
     return loaded;
   });
-  const engine = await openEngine({ ...options, file, readOnly: true, mayAttach: true });
+  const engine = await openEngine({ ...options, file, readOnly: true, mayAttach: true, keepsOrder: true });
   if (!existsSync(`${engine.file}.wal`)) return { engine, state };
   await engine.close();
   throw transientError(`Another program has just written to ${file}: run again.`);
@@ -105,7 +105,6 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
   const columns = await engine.count(
     "duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'",
   );
-  await engine.run('SET preserve_insertion_order = true');
   await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFile(columns)})`);
   try {
     copyOwner(engine.file, path);

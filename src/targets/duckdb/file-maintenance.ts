@@ -5,7 +5,7 @@ import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/conversions.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
-import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
+import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -15,7 +15,7 @@ import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, Verified } from '../contract.ts';
+import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import { readFileState, reading, writeState, writing } from './file-state.ts';
 import { RUNS, readRecords } from './record-tables.ts';
 import { inDays, OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
@@ -38,7 +38,7 @@ async function report(engine: Engine, state: PlaceState): Promise<TargetReport> 
   const { columns, timezone } = state;
   return {
     state,
-    ...(await countForReport(engine, { events: 'events', columns, zone: zoneOf(timezone) })),
+    ...(await countForReport(engine, 'events', columns, zoneOf(timezone))),
     sizeBytes: statSync(engine.file).size,
     runs: await readRecords<RunRecord>(engine, RUNS),
   };

@@ -3,7 +3,7 @@ import { identifier, literal } from '../../cells/types/sql.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkRowCount, dateSql, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
@@ -114,8 +114,6 @@ export async function insertRows(engine: Engine, { name, ownColumns }: Table, ro
 export const inDays = (days: readonly Day[]): string => `events WHERE event_date IN (${days.map(dateSql)})`;
 
 export const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
-
-export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

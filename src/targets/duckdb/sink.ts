@@ -11,7 +11,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
 import { countRescued, identity, rowsByDay } from '../../engine/rows/counts.ts';
-import { withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { dateSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -40,7 +40,7 @@ import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS } from './record-tables.ts';
-import { alterEvents, dateSql, inDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
+import { alterEvents, inDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);

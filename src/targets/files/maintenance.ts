@@ -2,13 +2,13 @@ import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
-import { countForReport, type TargetReport } from '../../engine/rows/report-counts.ts';
+import { countForReport } from '../../engine/rows/report-counts.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
 import { profilesOf, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
-import type { Maintenance, Pruned, Verified } from '../contract.ts';
+import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
@@ -91,7 +91,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
   const { state, files, profiles } = place.version;
   const { columns, timezone } = state;
   const events = await place.rows();
-  const counted = await countForReport(place.engine, { events, columns, zone: zoneOf(timezone) });
+  const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
   const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
   return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
 }
