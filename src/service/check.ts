@@ -7,7 +7,13 @@ import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
-import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from './export/protocol.ts';
+import {
+  type ExportAnswer,
+  type ExportBody,
+  type ExportRefusal,
+  type ExportRequest,
+  UnreadableBody,
+} from './export/protocol.ts';
 import { allowedFrom, type LimitHeaders, NO_LIMITS } from './http/headers.ts';
 import { TimeLimitReached, withinTime } from './http/time-limit.ts';
 
@@ -31,8 +37,9 @@ const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
- * Requests one day of an event that does not exist, and reads the header line alone. If that shows neither an export
- * nor a wrong token, a second request without any filter decides. Never retries. Rejects only with the signal's reason.
+ * Requests one day of an event that does not exist, and reads the header line alone. If that event may be the reason of
+ * the answer, a second request without any filter decides. Never retries. Rejects with the signal's reason, and with a
+ * defect of this program.
  */
 export async function checkService(
   { baseUrl, serviceId, exportToken }: Service,
@@ -43,25 +50,26 @@ export async function checkService(
   const onConnect = () => {
     isConnected = true;
   };
-  const service = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
+  const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
   const ask = async (request: ExportRequest, limited: AbortSignal) => {
-    const answer = await service.exportEvents(request, limited);
+    const answer = await client.exportEvents(request, limited);
     const finding =
       answer.kind === 'data'
         ? await findingInBody(answer, host)
         : findingInRefusal(answer, { host, serviceId, now: clock.now() });
-    return { answer, verdict: { ...finding, limits: answer.limits } };
+    const { mayBeForEvent = false, ...verdict } = finding;
+    return { verdict: { ...verdict, limits: answer.limits }, mayBeForEvent };
   };
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
     return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, async (limited) => {
-      // Yesterday is over nearly everywhere, and can be exported everywhere.
+      // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const everything = { properties: [], propertiesCondition: 'all' } as const;
       const oneDay = { ...everything, from: day, to: day, events: [NO_EVENT], eventsCondition: 'include' } as const;
       const first = await ask(oneDay, limited);
-      if (!mayBeForEvent(first.answer, first.verdict)) return first.verdict;
+      if (!first.mayBeForEvent) return first.verdict;
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       const twoDays = { ...everything, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
@@ -71,33 +79,33 @@ export async function checkService(
     signal.throwIfAborted();
     return { ...unanswered(error, host, isConnected), limits: NO_LIMITS };
   } finally {
-    await service.close();
+    await client.close();
   }
 }
 
-/** True if the event that does not exist may be the reason of the answer. */
-function mayBeForEvent(answer: ExportAnswer, { code }: CheckVerdict): boolean {
-  if (code === 'empty_body' || code === 'not_here' || answer.kind === 'invalid') return true;
-  const isFailure = answer.kind === 'retry' || answer.kind === 'retry_or_split';
-  return isFailure && answer.status !== undefined && code !== 'html_200';
+interface Finding extends Omit<CheckVerdict, 'limits'> {
+  /** True if the event that does not exist may be the reason of the answer; default false. */
+  readonly mayBeForEvent?: boolean;
 }
 
-type Finding = Omit<CheckVerdict, 'limits'>;
-
 async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
-  const other = (code: string, why: string): Finding => {
+  const notAnExport = (code: string, why: string): Finding => {
     const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
     return { usable: false, kind: 'config', code, message };
   };
   try {
     const missing = missingColumns((await readHeader(body.bytes)).header);
-    if (missing.length > 0) return other('no_such_columns', `${missing.length} columns of every export are missing`);
+    if (missing.length > 0)
+      return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
     const message = `${host} accepts token and service, and exports events.`;
     return { usable: true, kind: 'data', code: 'ok', message };
   } catch (error) {
+    if (error instanceof UnreadableBody)
+      return { usable: false, kind: 'retry', code: error.fault, message: tryLater(error.message, host) };
     if (!(error instanceof MalformedCsv)) throw error;
-    if (error.reason === 'empty_body') return noEvents('data', error.reason, 'nothing at all');
-    return other(error.reason, error.reason);
+    return error.reason === 'empty_body'
+      ? noEvents('data', error.reason, 'nothing at all')
+      : notAnExport(error.reason, error.reason);
   } finally {
     await body.close();
   }
@@ -105,40 +113,33 @@ async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
 
 const noEvents = (kind: Finding['kind'], code: string, answer: string): Finding => {
   const message = `The service accepts token and service, and answers with ${answer}: there seem to be no events yet.`;
-  return { usable: true, kind, code, message };
+  return { usable: true, kind, code, message, mayBeForEvent: true };
 };
 
+/** A clause, which may begin with the host, as a sentence. */
+const tryLater = (clause: string, host: string): string =>
+  `${clause.startsWith(host) ? clause : clause.charAt(0).toUpperCase() + clause.slice(1)}. Try again later.`;
+
 function findingInRefusal(
-  { kind, code, message, emptyAs, limits }: ExportAnswer & ExportRefusal,
+  { kind, code, message, status, emptyAs, isPage, limits }: ExportRefusal & Pick<ExportAnswer, 'limits'>,
   { host, serviceId, now }: { readonly host: string; readonly serviceId: string; readonly now: number },
 ): Finding {
-  const unusable = (text: string, as: Finding['kind'] = kind): Finding => ({
-    usable: false,
-    kind: as,
-    code,
-    message: text,
-  });
-  if (emptyAs !== undefined && emptyAs !== '404') return noEvents(kind, code, emptyAs);
-  if (code === 'html_200') return unusable(`${message}: is base_url right?`, 'config');
+  if (isPage) return { usable: false, kind: 'config', code, message: `${message}: is base_url right?` };
   switch (kind) {
     case 'config':
-      return unusable(message);
-    case 'invalid':
-      return unusable(
-        `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`,
-      );
-    case 'retry':
-    case 'retry_or_split': {
-      const sentence = message.startsWith(host) ? message : message.charAt(0).toUpperCase() + message.slice(1);
-      return unusable(`${sentence}. Try again later.`);
+      return { usable: false, kind, code, message, mayBeForEvent: emptyAs !== undefined };
+    case 'invalid': {
+      const reason = `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`;
+      return { usable: false, kind, code, message: reason, mayBeForEvent: true };
     }
-    case 'gone':
-      return {
-        usable: true,
-        kind,
-        code,
-        message: `${message} Yesterday was asked for: is this machine's clock right?`,
-      };
+    case 'retry':
+    case 'retry_or_split':
+      if (emptyAs !== undefined) return noEvents(kind, code, emptyAs);
+      return { usable: false, kind, code, message: tryLater(message, host), mayBeForEvent: status !== undefined };
+    case 'gone': {
+      const question = `${message} Yesterday was asked for: is this machine's clock right?`;
+      return { usable: true, kind, code, message: question };
+    }
     case 'wait': {
       const from = allowedFrom(limits);
       const until =

@@ -143,8 +143,8 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', message, emptyAs } = firstMatch(EXPORT_OUTCOMES, properties);
-    return { kind, code, message: message(properties), status: answer.status, emptyAs };
+    const { kind, code = reason ?? 'no_reason', message, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, properties);
+    return { kind, code, message: message(properties), status: answer.status, emptyAs, isPage };
   }
 
   /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */

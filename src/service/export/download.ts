@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
+import { type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
 import type { RunIo, Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
@@ -70,64 +70,104 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. A body whose last line may be cut is believed once another
- * download has as many bytes; with `mayGrow`, once another one ends so. Rows may come in another order. The message of
- * a refusal is a sentence then, but for `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that
- * all attempts failed. Throws what `open` and its output throw, and UserErrors of the quota.
+ * Sends an export, with pauses, until its answer is final. The message of a refusal is a sentence then, but for
+ * `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that all attempts failed. Throws what `open`
+ * and its output throw, and UserErrors of the quota.
  */
-export async function downloadChecked<Output extends CheckedOutput>(
+export const downloadChecked = <Output extends CheckedOutput>(
   download: DownloadRequest<Output>,
-): Promise<CheckedBody<Output> | ExportRefusal> {
-  const { label, clock, random, logger, signal } = download;
-  const faults = new Set<string>();
-  let refusals = 0;
-  let maybeTooLarge = 0;
+): Promise<CheckedBody<Output> | ExportRefusal> => new Download(download).run();
+
+/**
+ * The attempts at one export.
+ *
+ *   what came                                       what is done
+ *   a body whose last line is whole                 it is the result
+ *   wait                                            asked again, the quota holds the request back; the 50th is the result
+ *   a body that is broken as one before             fails
+ *   retry_or_split                                  attempted again; the third is the result
+ *   retry, a body that is broken or may be cut      attempted again; the fifth fails
+ *   anything else                                   it is the result
+ */
+class Download<Output extends CheckedOutput> {
+  readonly #request: DownloadRequest<Output>;
+  /** What came of the attempts so far. */
+  readonly #refusals: ExportRefusal[] = [];
   /** Lengths of the bodies whose last line may be cut, in bytes. */
-  const maybeCut = new Set<number>();
-  const attempt = async ({ number, pause }: Attempt) => {
-    let answer = await attemptOnce(download);
-    if (answer.kind === 'checked') {
-      const endsAsUsual = answer.scan.finalNewline === (download.finalNewline ?? true);
-      if (endsAsUsual || (maybeCut.size > 0 && download.mayGrow) || maybeCut.has(answer.bytes)) return answer;
-      await answer.output.discard?.();
-      const message =
-        maybeCut.size === 0 ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-      maybeCut.add(answer.bytes);
-      answer = { kind: 'retry', code: LAST_LINE, message, status: 200 };
+  readonly #cutLengths = new Set<number>();
+  #waits = 0;
+
+  constructor(request: DownloadRequest<Output>) {
+    this.#request = request;
+  }
+
+  async run(): Promise<CheckedBody<Output> | ExportRefusal> {
+    const { label, clock, random, signal } = this.#request;
+    const policy = { pauses: jittered(BACKOFF, random), clock, signal };
+    const result = await retry(policy, (attempt) => this.#attempt(attempt));
+    if (result?.kind === 'checked') warnOfInvalidUtf8(result, this.#request);
+    if (result !== undefined) return result;
+    const last = this.#refusals[this.#refusals.length - 1];
+    const message = `The export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored, run again later.`;
+    return { ...last, kind: 'retry', message };
+  }
+
+  /** The result; undefined if another attempt may have a better one. */
+  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
+    const { label, logger } = this.#request;
+    const answer = await this.#askWithinQuota();
+    if (answer.kind === 'checked' || !isRepeatable(answer)) return answer;
+    const { code: cause, message, where } = answer;
+    const isSame = (before: ExportRefusal) => before.code === cause && before.where?.row === where?.row;
+    if (where !== undefined && (REPEATED_FAULTS.has(cause) || this.#refusals.some(isSame))) {
+      const sentence = `The export of ${label} is broken, and would be again: ${message}. Nothing of it was stored.`;
+      return { ...answer, kind: 'retry', message: sentence };
     }
-    if (answer.emptyAs !== undefined) return answer;
-    if (answer.kind === 'wait') {
-      if (++refusals < MAX_QUOTA_REFUSALS) return AGAIN;
-      return { ...answer, message: `${label}: ${answer.message} Asked ${refusals} times; run again later.` };
-    }
-    if (answer.kind !== 'retry' && answer.kind !== 'retry_or_split') return answer;
-    if (isFinal(answer, faults)) {
-      const message = `The export of ${label} is broken, and would be again: ${answer.message}. Nothing of it was stored.`;
-      return { ...answer, kind: 'retry' as const, message };
-    }
-    const { code: cause } = answer;
-    // The user can search for the code.
-    const why = answer.message.endsWith(')') ? answer.message : `${answer.message} (${cause})`;
-    if (answer.kind === 'retry_or_split' && ++maybeTooLarge >= TOO_LARGE_AFTER) {
-      const message = `${label}, attempt ${number}: ${why} again and again.`;
-      logger.warn('export.given_up', message, { attempt: number, cause });
-      return answer;
-    }
-    if (pause === undefined) {
-      const message = `The export of ${label} failed ${number} times, at last because ${why}; nothing of it was stored, run again later.`;
-      return { ...answer, kind: 'retry' as const, message };
-    }
-    const message = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+    this.#refusals.push(answer);
+    const maybeTooLarge = this.#refusals.filter(({ kind }) => kind === 'retry_or_split').length;
+    if (answer.kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return answer;
+    if (pause === undefined) return undefined;
+    const line = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${withCode(answer)}; again in ${formatDuration(pause)}.`;
     // A service that never ends its files with a line end needs no warning each time.
-    const level = cause === LAST_LINE && maybeCut.size === 1 ? 'info' : 'warn';
-    logger[level]('export.retry', message, { attempt: number, cause, pause_ms: pause });
+    const level = cause === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
+    logger[level]('export.retry', line, { attempt: number, cause, pause_ms: pause });
     return undefined;
-  };
-  const answer = await retry({ pauses: jittered(BACKOFF, random), clock, signal }, attempt);
-  if (answer === undefined) throw new Error('the last attempt gives an answer');
-  if (answer.kind === 'checked') warnOfInvalidUtf8(answer, download);
-  return answer;
+  }
+
+  /** Asks until the limit of exports allows an answer. */
+  async #askWithinQuota(): Promise<CheckedBody<Output> | ExportRefusal> {
+    for (;;) {
+      const answer = await attemptOnce(this.#request);
+      if (answer.kind === 'checked') return this.#withWholeEnd(answer);
+      if (answer.kind !== 'wait') return answer;
+      if (++this.#waits < MAX_QUOTA_REFUSALS) continue;
+      const message = `${this.#request.label}: ${answer.message} Asked ${this.#waits} times; run again later.`;
+      return { ...answer, message };
+    }
+  }
+
+  /**
+   * The body, or a refusal if its last line may be cut. It is whole if it ends as usual, or if another download had as
+   * many bytes: rows may come in another order. Where rows may be added, another one that ended so is enough.
+   */
+  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
+    const { finalNewline = true, mayGrow = false } = this.#request;
+    const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
+    if (body.scan.finalNewline === finalNewline || isConfirmed) return body;
+    await body.output.discard?.();
+    const isFirst = this.#cutLengths.size === 0;
+    this.#cutLengths.add(body.bytes);
+    const message = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
+    return { kind: 'retry', code: LAST_LINE, message, status: 200 };
+  }
 }
+
+const isRepeatable = ({ kind, emptyAs }: ExportRefusal): boolean =>
+  emptyAs === undefined && (kind === 'retry' || kind === 'retry_or_split');
+
+/** The message of a refusal with its code, for which the user can search. */
+const withCode = ({ code, message }: ExportRefusal): string =>
+  message.endsWith(')') ? message : `${message} (${code})`;
 
 /** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
 async function attemptOnce<Output extends CheckedOutput>(
@@ -137,7 +177,7 @@ async function attemptOnce<Output extends CheckedOutput>(
   signal.throwIfAborted();
   const answer = await send(signal);
   try {
-    if (counts !== undefined) countAnswer(answer, counts, download);
+    if (counts !== undefined) recordAnswer(answer, counts, download);
     if (answer.kind !== 'data') return answer;
     const output = await open();
     return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
@@ -155,9 +195,9 @@ const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
 /**
  * Counts an answer, and compares the clock of the service with that of this machine. Warns once if they are more than
- * an hour apart; throws a configuration failure above twelve, since the wrong days would be read.
+ * an hour apart. Above twelve hours the wrong days would be read: throws a configuration failure.
  */
-function countAnswer(
+function recordAnswer(
   answer: ExportAnswer,
   counts: DownloadCounts,
   { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
@@ -204,7 +244,7 @@ export async function checkBody<Output extends CheckedOutput>(
 function warnOfInvalidUtf8(
   { scan }: CheckedBody,
   { label, logger }: Pick<DownloadRequest<CheckedOutput>, 'label' | 'logger'>,
-) {
+): void {
   const { cells, first } = scan.invalidUtf8;
   if (first === undefined) return;
   const message =
@@ -226,13 +266,4 @@ function refusalOfBody(error: unknown): ExportRefusal {
   if (!(error instanceof UnreadableBody)) throw error;
   const { fault: code, message } = error;
   return { kind: code === 'stall' ? 'retry_or_split' : 'retry', code, message, status };
-}
-
-/** True if another download is of no use: an earlier one was broken at the same place in the same way. */
-function isFinal({ code, where }: ExportRefusal, faults: Set<string>): boolean {
-  if (where === undefined) return false;
-  const fault = `${code} ${where.row}`;
-  const isRepeated = faults.has(fault);
-  faults.add(fault);
-  return isRepeated || REPEATED_FAULTS.has(code);
 }

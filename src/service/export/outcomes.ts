@@ -26,9 +26,7 @@ const hasReason =
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
-interface ExportRow extends OutcomeRow<AnswerFacts, ExportRefusal['kind']> {
-  readonly emptyAs?: string;
-}
+type ExportRow = OutcomeRow<AnswerFacts, ExportRefusal['kind']> & Pick<ExportRefusal, 'emptyAs' | 'isPage'>;
 
 const reasonOf = (facts: AnswerFacts): string => facts.reason ?? 'no reason that is known';
 const failed = ({ host, status, reason }: AnswerFacts): string =>
@@ -91,6 +89,7 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     when: (facts) => facts.status === 200 && facts.content === 'html',
     kind: 'retry',
     code: 'html_200',
+    isPage: true,
     message: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
   },
   { when: status(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },

@@ -39,6 +39,8 @@ export interface ExportRefusal {
   readonly status: number | undefined;
   /** Set if some services answer a day without rows like this: `no byte`, `204`, `404` or `an empty list`. */
   readonly emptyAs?: string | undefined;
+  /** True for a web page in place of CSV: `base_url` may be wrong. */
+  readonly isPage?: boolean | undefined;
   /** Row and byte of a body that came to its end and is broken. */
   readonly where?: Coordinates | undefined;
 }
