@@ -26,6 +26,8 @@ export interface ExtractDeps extends RunIo, Pick<SourceConfig, 'maxConcurrentExp
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
+  /** Columns to drop or hash that no export of this run has had so far: at the end the run warns of them. */
+  readonly unseenColumns: Set<string>;
   readonly counts: ExtractCounts;
 }
 
@@ -37,8 +39,12 @@ export function extractDeps(
 ): ExtractDeps {
   const { spoolDir, timezone, maxConcurrentExports } = config;
   const runtime = { clock, random, logger, signal };
-  const counts = newExtractCounts();
-  return { ...runtime, service, spoolDir, timezone, maxConcurrentExports, suppression, edits: editsOf(config), counts };
+  return {
+    ...{ ...runtime, service, spoolDir, timezone, maxConcurrentExports, suppression },
+    edits: editsOf(config),
+    unseenColumns: new Set([...config.columnsDrop, ...config.columnsHash]),
+    counts: newExtractCounts(),
+  };
 }
 
 /** The columns that a configuration drops or hashes; undefined if it lists none. */
@@ -50,20 +56,18 @@ export function editsOf({
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** Counts of an extraction, which fills them while it runs; the first three as `DownloadCounts` says. */
+/** What an extraction tells its caller: the first three as `DownloadCounts` says, the others once it has ended. */
 export const newExtractCounts = () => ({
   exports: 0,
   bytes: 0,
-  isWarnedOfClock: false,
-  /** Whether an export contains its `to_date`, if the run has proved it. */
+  clockWarnings: 0,
+  /** Whether an export contains its `to_date`, if that is known. */
   toDateInclusive: undefined as boolean | undefined,
   /** Days that are lost at the service, in order. */
-  gaps: [] as Day[],
+  gaps: [] as readonly Day[],
   /** Days that the caller named, and that were not over when they were loaded. */
-  openDays: [] as Day[],
-  implausibleDays: [] as ImplausibleDay[],
-  /** Columns to drop or hash that the export of profiles had; undefined: it may have them, and was not asked. */
-  listedInProfiles: new Set() as ReadonlySet<string> | undefined,
+  openDays: [] as readonly Day[],
+  implausibleDays: [] as readonly ImplausibleDay[],
 });
 
 export type ExtractCounts = ReturnType<typeof newExtractCounts>;

@@ -10,8 +10,7 @@ import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { DayDownload } from './day-download.ts';
-import { type DayResult, downloadDay } from './download/day.ts';
-import { Run } from './download/run.ts';
+import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
 import type { RequestHashes } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -19,7 +18,7 @@ import { lastDayOver } from './plan/calendar.ts';
 import type { DownloadPlan, Plan } from './plan/which-days.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunOutcome } from './run-outcome.ts';
-import { removeFiles, sweepRunFolders } from './spool.ts';
+import { RunFolder, removeFiles, sweepRunFolders } from './spool.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
 export interface DayBatch {
@@ -47,10 +46,17 @@ export async function* extractDays(
     await sweepRunFolders(deps.spoolDir, deps.clock.now());
     return;
   }
+  const outcome = new RunOutcome(plan, deps);
   const downloads = await Downloads.open(plan, deps);
+  const { behaviour } = downloads;
   try {
-    yield* batches(plan, deps, downloads, limits);
+    for await (const days of batchesOf(downloads, outcome, deps, limits)) {
+      if (days.length > 0) yield { days, progress: outcome.progress(behaviour, deps.clock.now()) };
+      for (const { files } of days) await removeFiles(files);
+    }
   } finally {
+    const { gaps, openDays, implausibleDays } = outcome;
+    Object.assign(deps.counts, { gaps, openDays, implausibleDays, toDateInclusive: behaviour.toDateInclusive });
     await downloads.close();
   }
 }
@@ -79,16 +85,23 @@ const MAX_PROOFS = 7;
 
 /** Downloads the days of a plan, several at once, and delivers them in order. */
 export class Downloads {
-  readonly run: Run;
+  readonly behaviour: ServiceBehaviour;
+  readonly #deps: DownloadDeps;
+  readonly #end: AbortController;
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();
 
-  private constructor(run: Run) {
-    this.run = run;
+  private constructor(deps: DownloadDeps, end: AbortController) {
+    this.behaviour = deps.behaviour;
+    this.#deps = deps;
+    this.#end = end;
   }
 
   static async open(plan: DownloadPlan, deps: ExtractDeps): Promise<Downloads> {
-    return new Downloads(await Run.open(plan, deps));
+    const folder = await RunFolder.open(deps.spoolDir, deps.clock, 'spool');
+    const end = new AbortController();
+    const signal = AbortSignal.any([deps.signal, end.signal]);
+    return new Downloads({ ...deps, signal, plan, folder, behaviour: new ServiceBehaviour(plan) }, end);
   }
 
   /**
@@ -96,26 +109,28 @@ export class Downloads {
    * ends the run when the turn of its day comes.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
-    const { plan, signal, deps } = this.run;
-    const startFrom = (i: number) => {
-      for (const day of plan.days.slice(i, i + deps.maxConcurrentExports)) this.#resultOf(day);
-    };
+    const { plan, signal } = this.#deps;
     await this.#sendFirst();
-    startFrom(0);
+    this.#startFrom(0);
     for (const [i, day] of plan.days.entries()) {
       const result = await this.#resultOf(day);
       signal.throwIfAborted();
       this.#started.delete(day);
-      startFrom(i + 1);
+      this.#startFrom(i + 1);
       yield result;
     }
   }
 
+  #startFrom(i: number): void {
+    const { plan, maxConcurrentExports } = this.#deps;
+    for (const day of plan.days.slice(i, i + maxConcurrentExports)) this.#resultOf(day);
+  }
+
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
-    this.run.abort();
+    this.#end.abort(new Error('the run has ended'));
     await Promise.allSettled(this.#started.values());
-    await this.run.folder.remove();
+    await this.#deps.folder.remove();
   }
 
   /**
@@ -124,8 +139,8 @@ export class Downloads {
    * days. Then the newest day that is probably lost: all days before a lost one are lost, too.
    */
   async #sendFirst(): Promise<void> {
-    const { plan, deps } = this.run;
-    const over = plan.days.filter((day) => day <= lastDayOver(deps.clock.now()));
+    const { plan, clock } = this.#deps;
+    const over = plan.days.filter((day) => day <= lastDayOver(clock.now()));
     if (plan.endDayOn !== undefined) await this.#first(plan.endDayOn);
     await this.#proveExports(over.slice(-MAX_PROOFS));
     const lost = plan.days.findLast((day) => day < plan.oldest);
@@ -136,7 +151,7 @@ export class Downloads {
   async #proveExports(days: readonly Day[]): Promise<void> {
     const answers = new Set<string>();
     for (const day of days.toReversed()) {
-      if (this.run.exportsDays) return;
+      if (this.behaviour.exportsDays) return;
       const result = await this.#first(day);
       if (result.kind !== 'empty') return;
       answers.add(result.answeredWith);
@@ -148,7 +163,7 @@ export class Downloads {
   /** If the service gives no answer at all, the run ends. */
   async #first(day: Day): Promise<DayResult> {
     const result = await this.#resultOf(day);
-    if (result.kind === 'failed' && this.run.deps.counts.exports === 0) throw result.error;
+    if (result.kind === 'failed' && this.#deps.counts.exports === 0) throw result.error;
     return result;
   }
 
@@ -156,7 +171,7 @@ export class Downloads {
   #resultOf(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = downloadDay(this.run, day);
+    const result = downloadDay(day, this.#deps);
     this.#started.set(day, result);
     // A failure is thrown when it is the turn of its day.
     result.catch(() => {});
@@ -164,46 +179,38 @@ export class Downloads {
   }
 }
 
-async function* batches(
-  plan: Plan,
-  deps: ExtractDeps,
+/** The days of each batch; a failure comes behind the days before it. A batch may be empty. */
+async function* batchesOf(
   downloads: Downloads,
+  outcome: RunOutcome,
+  { clock, signal }: ExtractDeps,
   limits: BatchLimits,
-): AsyncGenerator<DayBatch> {
-  const { run } = downloads;
-  const outcome = new RunOutcome(plan, deps);
-  const batch = new Batch(limits, deps.clock);
+): AsyncGenerator<readonly DayDownload[]> {
+  const batch = new Batch(limits, clock);
   const results = downloads.results();
   try {
     let next = results.next();
     for (;;) {
       if (!(await batch.mayWaitFor(next))) {
-        yield* flush();
+        yield batch.drain();
         continue;
       }
       const result = await next;
       if (result.done === true) break;
       next = results.next();
       next.catch(() => {});
-      const download = outcome.add(result.value, run);
+      const download = outcome.add(result.value, downloads.behaviour);
       if (download !== undefined) batch.add(download);
-      if (batch.isFull) yield* flush();
+      if (batch.isFull) yield batch.drain();
     }
   } catch (error) {
-    deps.signal.throwIfAborted();
-    yield* flush();
-    outcome.logFirstFailure(error);
+    outcome.logFailures(error);
+    signal.throwIfAborted();
+    yield batch.drain();
     throw error;
   }
-  yield* flush();
+  yield batch.drain();
   outcome.finish();
-
-  async function* flush() {
-    const days = batch.drain();
-    if (days.length === 0) return;
-    yield { days, progress: outcome.progress(run, deps.clock.now()) };
-    for (const { files } of days) await removeFiles(files);
-  }
 }
 
 /** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */

@@ -44,7 +44,8 @@ export async function loadSnapshot(
   deps: ExtractDeps,
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
-  const { service, spoolDir, timezone, suppression, edits, counts, clock, random, logger, signal } = deps;
+  const { service, spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, random, logger, signal } =
+    deps;
   const [exportsBefore, began] = [counts.exports, clock.now()];
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
@@ -59,6 +60,7 @@ export async function loadSnapshot(
       open: () => folder.newFile(),
     });
     if (file.kind !== 'checked') return snapshotError(file, stored);
+    for (const name of file.scan.listed ?? []) unseenColumns.delete(name);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       return transientError(
@@ -86,7 +88,7 @@ export async function loadSnapshot(
   }
 }
 
-/** A stream stores nothing, and is left out by who selects streams. */
+/** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
 function snapshotError({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
   const kept = stored === undefined ? message : `${message} The stored profiles stay.`;
   if (kind === 'busy') return transientError(`${kept} Run again later.`);

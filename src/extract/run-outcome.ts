@@ -1,43 +1,37 @@
 import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { DayDownload } from './day-download.ts';
-import type { DayResult } from './download/day.ts';
-import type { Run } from './download/run.ts';
+import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import type { RunProgress } from './export-state.ts';
-import type { ExtractCounts } from './extract-deps.ts';
-import { implausible } from './plan/doubtful-days.ts';
+import type { ExtractDeps } from './extract-deps.ts';
+import { type ImplausibleDay, implausible } from './plan/doubtful-days.ts';
 import type { Plan } from './plan/which-days.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-export interface OutcomeDeps {
-  readonly logger: Logger;
-  readonly edits?: ColumnEdits | undefined;
-  readonly counts: Pick<ExtractCounts, 'gaps' | 'openDays' | 'implausibleDays' | 'listedInProfiles'>;
-}
+type OutcomeDeps = Pick<ExtractDeps, 'logger' | 'unseenColumns'>;
 
 /** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
 export class RunOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, PriorReceipt>;
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  readonly gaps: Day[] = [];
+  /** Days that the caller named, and that were not over when they were loaded. */
+  readonly openDays: Day[] = [];
+  readonly implausibleDays: ImplausibleDay[] = [];
   readonly #plan: Plan;
   readonly #deps: OutcomeDeps;
   /** First day that is still exported, of a reader that has no start yet. */
   #start: Day;
   #hasLoaded = false;
-  /** Columns to drop or hash that no export had so far. */
-  readonly #unseen: Set<string>;
   /** Days that are over and have no rows. */
   readonly #empty: Day[] = [];
   /** Days answered without data while nothing proves that the service exports days, and the answers. */
   readonly #unproven = new Map<Day, string>();
-  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
-  readonly #lost: Day[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #shortened: Day[] = [];
   readonly #failures: UserError[] = [];
@@ -49,11 +43,10 @@ export class RunOutcome {
     this.#deps = deps;
     this.#start = plan.start;
     this.receipts = new Map(plan.receipts);
-    this.#unseen = new Set([...(deps.edits?.drop ?? []), ...(deps.edits?.hash ?? [])]);
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
-  add(result: DayResult, { exportsDays }: Pick<Run, 'exportsDays'>): DayDownload | undefined {
+  add(result: DayResult, { exportsDays }: ServiceBehaviour): DayDownload | undefined {
     const { day } = result;
     switch (result.kind) {
       case 'loaded':
@@ -88,7 +81,6 @@ export class RunOutcome {
 
   #failed(error: UserError, exportsDays: boolean): void {
     this.#failures.push(error);
-    if (this.#failures.length > 1) this.#logFailure(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
     const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
     if (counted.length >= MAX_FAILED) throw this.#failures[0];
@@ -96,17 +88,17 @@ export class RunOutcome {
 
   #loaded(download: DayDownload): DayDownload {
     const { day, rows, to_date, is_over, requested_at } = download.receipt;
-    const { counts, logger } = this.#deps;
+    const { logger, unseenColumns } = this.#deps;
     const { isNamed, lookedBackTo } = this.#plan;
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const { listed } of download.files) for (const name of listed ?? []) this.#unseen.delete(name);
-    if (isNamed && !is_over) counts.openDays.push(day);
+    for (const { listed } of download.files) for (const name of listed ?? []) unseenColumns.delete(name);
+    if (isNamed && !is_over) this.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);
     if (doubt === undefined) return download;
-    counts.implausibleDays.push(doubt);
+    this.implausibleDays.push(doubt);
     const message =
       `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
@@ -127,8 +119,7 @@ export class RunOutcome {
     const { isNamed, gapFrom, state } = this.#plan;
     const isLost = isNamed || (gapFrom !== undefined && day >= gapFrom && this.receipts.get(day)?.is_over !== true);
     if (isLost) {
-      this.#lost.push(day);
-      this.#deps.counts.gaps.push(day);
+      this.gaps.push(day);
       return;
     }
     this.#shortened.push(day);
@@ -136,12 +127,13 @@ export class RunOutcome {
     if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
   }
 
-  /** The facts to store with what was loaded so far. */
-  progress({ finalNewline, deps: { counts } }: Pick<Run, 'finalNewline' | 'deps'>, now: number): RunProgress {
+  /** What is to be stored with the days that were loaded so far. */
+  progress({ toDateInclusive, finalNewline }: ServiceBehaviour, now: number): RunProgress {
     const { hashes, hashing, appends, rewrites } = this.#plan;
-    const gaps = this.#failsAtGap ? [] : this.#lost;
-    const { toDateInclusive } = counts;
-    return { now, start: this.#start, hashes, hashing, appends, rewrites, gaps, toDateInclusive, finalNewline };
+    const gaps = this.#failsAtGap ? [] : this.gaps;
+    // What the plan knew comes from the state, or from the configuration, and is not to be stored.
+    const proved = this.#plan.toDateInclusive === undefined ? toDateInclusive : undefined;
+    return { now, start: this.#start, hashes, hashing, appends, rewrites, gaps, toDateInclusive: proved, finalNewline };
   }
 
   get #failsAtGap(): boolean {
@@ -150,7 +142,7 @@ export class RunOutcome {
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    if (this.#lost.length > 0 && this.#failsAtGap) return gapError(this.#lost, this.#plan.isNamed);
+    if (this.gaps.length > 0 && this.#failsAtGap) return gapError(this.gaps, this.#plan.isNamed);
     return this.#failures[0];
   }
 
@@ -158,27 +150,23 @@ export class RunOutcome {
     const [answer] = this.#unproven.values();
     if (answer === undefined) return undefined;
     return transientError(
-      `${nameDays([...this.#unproven.keys()])}: answered with ${answer}, and the service exports no other day as CSV. So it ` +
+      `${nameDays([...this.#unproven.keys()])}: answered with ${answer} before the service exported any day as CSV. So it ` +
         'is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
 
-  /** Logs the first failed day, unless it is the error with which the run ends: the caller reports that one. */
-  logFirstFailure(end: unknown): void {
-    const [first] = this.#failures;
-    if (first !== undefined && first !== end) this.#logFailure(first);
-  }
-
-  #logFailure({ message, where }: UserError): void {
-    this.#deps.logger.error('day.failed', message, { ...where });
+  /** Logs the days that failed, but for the error with which the run ends: the caller reports that one. */
+  logFailures(end: unknown): void {
+    for (const failure of this.#failures) {
+      if (failure !== end) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
+    }
   }
 
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
   finish(): void {
-    const { logger, counts } = this.#deps;
-    const { listedInProfiles = this.#unseen } = counts;
-    const columns = [...this.#unseen].filter((name) => !listedInProfiles.has(name)).join(', ');
-    if (columns !== '' && this.#hasLoaded) {
+    const { logger, unseenColumns } = this.#deps;
+    if (unseenColumns.size > 0 && this.#hasLoaded) {
+      const columns = [...unseenColumns].join(', ');
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
@@ -187,10 +175,10 @@ export class RunOutcome {
       const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (this.#lost.length > 0 && !this.#failsAtGap)
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#lost)}: recorded as a gap.`);
+    if (this.gaps.length > 0 && !this.#failsAtGap)
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap.`);
     const failure = this.failure ?? this.#unprovenError();
-    this.logFirstFailure(failure);
+    this.logFailures(failure);
     if (failure !== undefined) throw failure;
     if (!this.#hasLoaded && this.#openError !== undefined) throw this.#openError;
   }

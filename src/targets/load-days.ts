@@ -47,15 +47,17 @@ export async function loadProfiles(
   settings: ProfileSettings,
   deps: LoadDeps,
 ): Promise<UserError | undefined> {
-  const { counts, clock, logger, signal } = deps;
+  const { counts, unseenColumns, clock, logger, signal } = deps;
   const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profile-snapshot.ts');
   const stored = sink.state?.profiles?.receipt;
   const filters = profileFilters(settings);
-  counts.listedInProfiles = undefined;
-  if (!isSnapshotDue(stored, filters, clock.now())) return undefined;
+  if (!isSnapshotDue(stored, filters, clock.now())) {
+    // The profiles, which are not asked for, may have these columns.
+    unseenColumns.clear();
+    return undefined;
+  }
   const store = async (snapshot: DayDownload) => {
     const rows = await sink.replaceProfiles(snapshot, hashedColumns(settings), signal);
-    counts.listedInProfiles = new Set(snapshot.files.flatMap(({ listed }) => listed ?? []));
     counts.profiles = rows;
     if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
   };

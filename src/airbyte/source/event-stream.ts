@@ -1,7 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { DayResult } from '../../extract/download/day.ts';
-import type { Run } from '../../extract/download/run.ts';
+import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import { stateAfter, unreadState } from '../../extract/export-state.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
@@ -58,11 +57,11 @@ export class EventStream {
   }
 
   /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
-  async take(result: DayResult, run: Run): Promise<boolean> {
+  async take(result: DayResult, behaviour: ServiceBehaviour): Promise<boolean> {
     try {
       const isRead = result.kind === 'loaded' || result.kind === 'empty';
-      if (isRead && keepsEveryRecord(this.output.configured)) this.#requireEndDay(run);
-      const download = this.#outcome.add(result, run);
+      if (isRead && keepsEveryRecord(this.output.configured)) this.#requireEndDay(behaviour);
+      const download = this.#outcome.add(result, behaviour);
       // A lost day fails the stream once a day after it is there: then all that are lost are known.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
@@ -74,11 +73,11 @@ export class EventStream {
   }
 
   /** Writes the state that goes with the records of a day just written. */
-  async advance(receipt: Receipt, run: Run, { records, unsent }: WrittenRecords): Promise<void> {
+  async advance(receipt: Receipt, behaviour: ServiceBehaviour, { records, unsent }: WrittenRecords): Promise<void> {
     this.#logUnsent(unsent.get(this.name) ?? []);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
-    const state = stateAfter(this.#state, receipts, this.#outcome.progress(run, this.#deps.clock.now()));
+    const state = stateAfter(this.#state, receipts, this.#outcome.progress(behaviour, this.#deps.clock.now()));
     this.#state = { ...state, days: Object.fromEntries(receipts), ...this.#refresh };
     await this.output.state(this.#state, records.get(this.name) ?? 0);
   }
@@ -104,7 +103,7 @@ export class EventStream {
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
-  #requireEndDay({ toDateInclusive }: Run): void {
+  #requireEndDay({ toDateInclusive }: ServiceBehaviour): void {
     if (toDateInclusive !== undefined) return;
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.name} keeps every record: rows ` +

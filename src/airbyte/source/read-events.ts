@@ -1,6 +1,5 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
-import type { DayResult } from '../../extract/download/day.ts';
-import type { Run } from '../../extract/download/run.ts';
+import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import { Downloads, logPlan } from '../../extract/extract.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
@@ -28,7 +27,7 @@ export async function readEvents(outputs: readonly StreamOutput[], saved: SavedS
       while (running().length > 0) {
         const { value: result, done } = await deps.heartbeat.during(results.next());
         if (done === true) break;
-        await takeDay(result, downloads.run, streams, deps);
+        await takeDay(result, downloads.behaviour, streams, deps);
       }
     } finally {
       await downloads.close();
@@ -57,13 +56,13 @@ async function planStreams(outputs: readonly StreamOutput[], saved: SavedStates,
 /** Gives a day to the streams that want it: its records in one pass, and a state for each. */
 async function takeDay(
   result: DayResult,
-  run: Run,
+  behaviour: ServiceBehaviour,
   streams: readonly EventStream[],
   { config, writer, clock, signal, logger }: ReadDeps,
 ): Promise<void> {
   const { day } = result;
   const takers: EventStream[] = [];
-  for (const stream of streams) if (stream.wants(day) && (await stream.take(result, run))) takers.push(stream);
+  for (const stream of streams) if (stream.wants(day) && (await stream.take(result, behaviour))) takers.push(stream);
   if ('download' in result) {
     const { download } = result;
     const written = await writeRecords(
@@ -74,7 +73,7 @@ async function takeDay(
     );
     const cells = rescuedText(written, takers);
     if (cells !== undefined) logger.warn('cells.rescued', `${day}: ${cells}`);
-    for (const stream of takers) await stream.advance(download.receipt, run, written);
+    for (const stream of takers) await stream.advance(download.receipt, behaviour, written);
     await removeFiles(download.files);
   }
   for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);

@@ -15,11 +15,14 @@ import {
   rowCount,
   type SendExport,
 } from '../day-download.ts';
+import { toDateOf } from '../export-request.ts';
+import type { ExtractDeps } from '../extract-deps.ts';
 import { lastDayOver } from '../plan/calendar.ts';
+import type { DownloadPlan } from '../plan/which-days.ts';
 import { hasOtherFilters } from '../receipt.ts';
+import type { RunFolder } from '../spool.ts';
 import { findEndDay } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
-import type { Run } from './run.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
@@ -36,57 +39,103 @@ export type DayResult =
 /** Codes of bodies that no other download makes readable. */
 const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
 
+/** How the service behaves, as far as the answers so far have shown: the first export of a run tells the others. */
+export class ServiceBehaviour {
+  /** Whether an export includes its `to_date`; undefined while it is not known. */
+  toDateInclusive: boolean | undefined;
+  /** False if files end without a line end; undefined while it is not known. */
+  finalNewline: boolean | undefined;
+  /** True once it has exported a day as CSV, in this run or an earlier one. */
+  exportsDays: boolean;
+  /** The newest day that it no longer exports: it exports none before it. */
+  goneThrough: Day | undefined;
+  /** Event names of all downloads. */
+  readonly eventNames = new Set<string>();
+
+  constructor({ state, receipts, toDateInclusive }: DownloadPlan) {
+    this.toDateInclusive = toDateInclusive;
+    this.finalNewline = state?.final_newline;
+    this.exportsDays = receipts.size > 0;
+  }
+}
+
+/** What the downloads of one run share. */
+export interface DownloadDeps extends ExtractDeps {
+  readonly plan: DownloadPlan;
+  readonly behaviour: ServiceBehaviour;
+  readonly folder: RunFolder;
+}
+
 /** Downloads one day and checks it. Throws a failure that ends the run. */
-export async function downloadDay(run: Run, day: Day): Promise<DayResult> {
-  if (run.goneThrough !== undefined && day <= run.goneThrough) return { kind: 'gone', day };
-  const result = await new DayExport(run, day).download();
-  if (result.kind === 'gone') run.goneThrough = laterOf(day, run.goneThrough ?? day);
+export async function downloadDay(day: Day, deps: DownloadDeps): Promise<DayResult> {
+  const { behaviour } = deps;
+  if (behaviour.goneThrough !== undefined && day <= behaviour.goneThrough) return { kind: 'gone', day };
+  const result = await new DayExport(day, deps).download();
+  if (result.kind === 'gone') behaviour.goneThrough = laterOf(day, behaviour.goneThrough ?? day);
   return result;
 }
 
 class DayExport {
-  readonly #run: Run;
   readonly #day: Day;
+  readonly #deps: DownloadDeps;
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
   /** Requests that were sent. */
   #exports = 0;
 
-  constructor(run: Run, day: Day) {
-    this.#run = run;
+  constructor(day: Day, deps: DownloadDeps) {
     this.#day = day;
-    this.#began = run.deps.clock.now();
+    this.#deps = deps;
+    this.#began = deps.clock.now();
     this.#isOver = day <= lastDayOver(this.#began);
+  }
+
+  async download(): Promise<DayResult> {
+    const findsEnd = this.#day === this.#deps.plan.endDayOn;
+    const result = await this.#resultOf(await (findsEnd ? this.#findEndDay() : this.#export()));
+    return Array.isArray(result) ? this.#unlessFewer(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
-    const run = this.#run;
-    const { service, timezone, suppression, edits } = run.deps;
-    const request = { ...run.plan.filters, from: this.#day, to: run.toDateOf(this.#day), ...changes };
+    const { service, timezone, suppression, edits, folder, plan, behaviour } = this.#deps;
+    const request = { ...plan.filters, from: this.#day, to: this.#toDate, ...changes };
     const result = await downloadChecked({
-      ...run.deps,
-      signal: run.signal,
+      ...this.#deps,
       label: request.from,
-      finalNewline: run.finalNewline,
+      finalNewline: behaviour.finalNewline,
       mayGrow: !this.#isOver,
       send: (signal) => {
         this.#exports++;
         return service.exportEvents(request, signal);
       },
-      open: () => run.folder.newFile(),
+      open: () => folder.newFile(),
       scan: { timezone, requireSystem: true, suppression, edits },
     });
-    if (result.kind === 'checked') run.recordExported(result);
+    if (result.kind === 'checked') {
+      for (const name of result.scan.eventNames) behaviour.eventNames.add(name);
+      behaviour.finalNewline = result.scan.finalNewline;
+      behaviour.exportsDays = true;
+    }
     return result;
   };
 
-  async download(): Promise<DayResult> {
-    const findsEnd = this.#day === this.#run.plan.endDayOn;
-    const answer = findsEnd ? await findEndDay(this.#run, this.#day, this.#export) : await this.#export();
-    const result = await this.#resultOf(answer);
-    return Array.isArray(result) ? this.#unlessFewer(result) : result;
+  /** The `to_date` with which the day is requested. */
+  get #toDate(): Day {
+    return toDateOf(this.#day, this.#deps.behaviour.toDateInclusive);
+  }
+
+  /** Exports the day, and finds out whether an export includes its end. */
+  async #findEndDay(): Promise<ExportResult> {
+    const { behaviour, logger, edits } = this.#deps;
+    const day = this.#day;
+    const { answer, isEndIncluded } = await findEndDay(day, this.#export, edits);
+    if (isEndIncluded === undefined) return answer;
+    behaviour.toDateInclusive = isEndIncluded;
+    const message = `The export of ${day} proves that to_date is ${isEndIncluded ? 'included' : 'not included'}.`;
+    logger.info('end_day.proved', message, { day, to_date_inclusive: isEndIncluded });
+    return answer;
   }
 
   /**
@@ -143,14 +192,15 @@ class DayExport {
   async #inParts(): Promise<CheckedFile[] | DayResult> {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
-    this.#run.deps.logger.warn('day.parts', message, { day });
-    const parts = await fetchParts(this.#run, day, this.#export);
+    this.#deps.logger.warn('day.parts', message, { day });
+    const { plan, behaviour } = this.#deps;
+    const parts = await fetchParts(day, plan.filters, behaviour.eventNames, this.#export);
     return parts instanceof UserError ? this.#failed(parts) : [...parts];
   }
 
   /** The day with these files; it is downloaded once more if they have fewer rows than are stored. */
   async #unlessFewer(files: CheckedFile[]): Promise<DayResult> {
-    const { logger } = this.#run.deps;
+    const { logger } = this.#deps;
     const day = this.#day;
     const stored = this.#storedRows();
     const rows = rowCount(files);
@@ -180,12 +230,12 @@ class DayExport {
    * do not compare.
    */
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
-    const { plan } = this.#run;
+    const { plan } = this.#deps;
     const stored = plan.receipts.get(this.#day);
     if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, plan.hashes)) {
       return { rows: 0, isSameRequest: false };
     }
-    const isSameRequest = stored.to_date === this.#run.toDateOf(this.#day);
+    const isSameRequest = stored.to_date === this.#toDate;
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
@@ -194,15 +244,15 @@ class DayExport {
   }
 
   #downloadOf(files: readonly CheckedFile[]): DayDownload {
-    const { plan, deps } = this.#run;
+    const { plan, clock } = this.#deps;
     return dayDownload(files, {
       day: this.#day,
-      to_date: this.#run.toDateOf(this.#day),
+      to_date: this.#toDate,
       requested_at: new Date(this.#began).toISOString(),
       is_over: this.#isOver,
       filters: plan.hashes.filters,
       exports: this.#exports,
-      verified_at: new Date(deps.clock.now()).toISOString(),
+      verified_at: new Date(clock.now()).toISOString(),
     });
   }
 }

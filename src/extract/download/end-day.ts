@@ -1,8 +1,8 @@
 import { addDays, type Day } from '../../base/days.ts';
+import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import { discard, type ExportResult, rowCount, type SendExport } from '../day-download.ts';
-import type { Run } from './run.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -16,22 +16,28 @@ const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(run: Run, day: Day, sendExport: SendExport): Promise<ExportResult> {
+export async function findEndDay(
+  day: Day,
+  sendExport: SendExport,
+  edits: ColumnEdits | undefined,
+): Promise<{ readonly answer: ExportResult; readonly isEndIncluded: boolean | undefined }> {
   const next = addDays(day, 1);
   const single = await sendExport({ to: day });
-  if (isFailure(single)) return single;
-  if (single.kind === 'checked' && canProve(run) && spansAnHour(single.scan.columns)) {
-    run.recordEndDay(true, day);
-    return single;
+  if (isFailure(single)) return { answer: single, isEndIncluded: undefined };
+  // The service may select by this column, the only one of them that can be dropped.
+  const canProve = edits?.drop.has(EVENT_DATETIME) !== true;
+  if (single.kind === 'checked' && canProve && spansAnHour(single.scan.columns)) {
+    return { answer: single, isEndIncluded: true };
   }
   const both = await sendExport({ to: next });
+  let isExcluded = false;
   if (hasNoRows(single) && both.kind === 'checked' && rowCount([both]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
-    if (hasNoRows(nextAlone)) run.recordEndDay(false, day);
+    isExcluded = hasNoRows(nextAlone);
     await discard(nextAlone);
   }
   await discard(single);
-  return both;
+  return { answer: both, isEndIncluded: isExcluded ? false : undefined };
 }
 
 /** True for a refusal that another `to_date` would not change. */
@@ -41,9 +47,6 @@ const isFailure = (answer: ExportResult): boolean =>
 /** True for an answer without any row; false for a refusal. */
 const hasNoRows = (answer: ExportResult): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
-
-/** False if `df_event_datetime` is dropped, the only such column that can be: the service may select by it. */
-const canProve = ({ deps }: Run): boolean => deps.edits?.drop.has(EVENT_DATETIME) !== true;
 
 /**
  * True if the datetime system columns with values, one at least, all have rows an hour apart. One column is not enough:

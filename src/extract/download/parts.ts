@@ -3,7 +3,6 @@ import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
 import type { CheckedFile } from '../day-download.ts';
 import { discard, type SendExport } from '../day-download.ts';
-import type { Run } from './run.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -31,14 +30,15 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
 
 /**
  * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
- * user's own filter. Returns the failure if a part cannot be exported.
+ * user's own filter. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
  */
 export async function fetchParts(
-  { plan, eventNames }: Run,
   day: Day,
+  filters: Filters,
+  eventNames: ReadonlySet<string>,
   sendExport: SendExport,
 ): Promise<readonly CheckedFile[] | UserError> {
-  const { events, eventsCondition } = plan.filters;
+  const { events, eventsCondition } = filters;
   const files: CheckedFile[] = [];
   const included: string[] = [];
   let refusal: ExportRefusal | undefined;
@@ -46,7 +46,7 @@ export async function fetchParts(
     await discard(...files);
     return tooLarge(day, which, part);
   };
-  for (const name of namesWithin(plan.filters, [...KNOWN_NAMES, ...eventNames])) {
+  for (const name of namesWithin(filters, [...KNOWN_NAMES, ...eventNames])) {
     const part = await sendExport({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') {

@@ -50,8 +50,8 @@ interface DownloadCounts {
   exports: number;
   /** Bytes of CSV received. */
   bytes: number;
-  /** True once a warning has said that the clocks differ. */
-  isWarnedOfClock: boolean;
+  /** Number of answers whose clock differs from that of this machine: the first is warned of. */
+  clockWarnings: number;
 }
 
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
@@ -210,8 +210,7 @@ function recordAnswer(
   const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
   const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
   if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-  if (!counts.isWarnedOfClock) logger.warn('clock.apart', `${message}.`);
-  counts.isWarnedOfClock = true;
+  if (counts.clockWarnings++ === 0) logger.warn('clock.apart', `${message}.`);
 }
 
 /** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */

@@ -367,6 +367,7 @@ export class Fixture {
       ),
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
+      unseenColumns: new Set(),
       counts: this.counts,
       maxConcurrentExports: 3,
       timezone: undefined,

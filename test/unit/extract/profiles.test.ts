@@ -51,13 +51,8 @@ describe('the snapshot of user profiles', () => {
       return answer();
     };
     const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
-    const deps = {
-      ...runtime,
-      counts,
-      service,
-      maxConcurrentExports: 5,
-      timezone: undefined,
-    };
+    const unseenColumns = new Set<string>();
+    const deps = { ...runtime, counts, unseenColumns, service, maxConcurrentExports: 5, timezone: undefined };
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {
       const failure = await loadProfiles(sink, settings, deps);
