@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json' };
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
+import type { Env } from '../base/env.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
@@ -47,12 +48,8 @@ export class CliConfiguration {
    * environment. Throws for unknown keys.
    */
   constructor(pathOrObject: string | object | undefined, context: Context) {
-    const isObjectItself = typeof pathOrObject === 'object';
-    const env = isObjectItself ? () => undefined : context.env;
-    const isThere = pathOrObject !== undefined || existsSync(CONFIG_FILE);
-    const file = isObjectItself ? 'config' : (pathOrObject ?? CONFIG_FILE);
-    const read = () => objectOf(isObjectItself ? pathOrObject : readJsonFile(file, 'the configuration file'));
-    const { erasure: erasureInFile = {}, ...inFile } = isThere ? read() : {};
+    const { file, env, values } = inputOf(pathOrObject, context.env);
+    const { erasure: erasureInFile = {}, ...inFile } = values;
     if (!isObject(erasureInFile)) throw configError(`erasure in ${file} is not usable, wanted an object.`);
     const [source, local, erasure] = CONFIG_SCHEMAS.map((schema) => readEnvironment(schema, env));
     for (const secret of secretsIn([inFile, erasureInFile, source.values, local.values, erasure.values]))
@@ -67,24 +64,24 @@ export class CliConfiguration {
     if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
     this.#context = context;
     this.values = { ...withPaths(inFile, dirname(file)), ...source.values, ...local.values };
-    this.erasure = { ...placesIn(this.values), ...withPaths(erasureInFile, dirname(file)), ...erasure.values };
-    const pathKey = PATHS.find((key) => hasUser(this.values[key] ?? this.erasure[key]));
-    if (pathKey !== undefined) throw userError(`${pathKey} in ${file} or ${variableOf(pathKey)}`);
+    this.erasure = { ...placesToPurge(this.values), ...withPaths(erasureInFile, dirname(file)), ...erasure.values };
     this.names = new Map([...source.names, ...local.names, ...erasure.names]);
-    this.file = isThere ? file : `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
+    const pathKey = PATHS.find((key) => hasUser(this.values[key] ?? this.erasure[key]));
+    if (pathKey !== undefined) throw userError(this.names.get(pathKey) ?? `${pathKey} in ${file}`);
+    this.file = file;
   }
 
   /** All that a sync needs. */
   source(): SourceConfig & CommandConfig {
     this.#require(sourceSchema.required);
-    const { config } = parseSourceConfig(pick(this.values, sourceSchema), () => undefined, this.names);
+    const { config } = parseSourceConfig(valuesOf(this.values, sourceSchema), () => undefined, this.names);
     return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
   }
 
   /** The same without the way to the service, which a plan does not need. */
   settings(): SourceSettings & CommandConfig {
     this.#require(['service_id']);
-    const { config } = parseSourceSettings(pick(this.values, sourceSchema), this.names);
+    const { config } = parseSourceSettings(valuesOf(this.values, sourceSchema), this.names);
     return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
   }
 
@@ -96,18 +93,16 @@ export class CliConfiguration {
 
   /** Some settings: the others may be missing or wrong. */
   part<K extends SettingKey>(...keys: readonly K[]): Pick<SourceSettings, K> {
-    return parseSourceKeys(keys, pick(this.values, sourceSchema), this.names).config;
+    return parseSourceKeys(keys, valuesOf(this.values, sourceSchema), this.names).config;
   }
 
   /** What every work with a place is given. */
   local(): LocalConfig {
-    return parseLocalConfig(pick(this.values, localSchema), this.names).config;
+    return parseLocalConfig(valuesOf(this.values, localSchema), this.names).config;
   }
 
   placeOptions(): PlaceOptions {
-    const { lockWaitMs, memoryLimit, spoolDir } = this.local();
-    const { env, clock, logger, signal } = this.#context;
-    return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
+    return placeOptions(this.local(), this.#context);
   }
 
   #require(keys: readonly string[]): void {
@@ -121,6 +116,15 @@ export class CliConfiguration {
     const [verb, them] = keys.length === 1 ? ['is', 'it'] : ['are', 'them'];
     return configError(`${keys.join(', ')} ${verb} missing: set ${names.join(', ')}, or write ${them} into ${file}.`);
   }
+}
+
+/** A file with the environment, or the object of a caller, which is all that counts. */
+function inputOf(pathOrObject: string | object | undefined, env: Env): { file: string; env: Env; values: JsonObject } {
+  if (typeof pathOrObject === 'object') return { file: 'config', env: () => undefined, values: objectOf(pathOrObject) };
+  if (pathOrObject === undefined && !existsSync(CONFIG_FILE))
+    return { file: `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`, env, values: {} };
+  const file = pathOrObject ?? CONFIG_FILE;
+  return { file, env, values: objectOf(readJsonFile(file, 'the configuration file')) };
 }
 
 /** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
@@ -142,12 +146,11 @@ export const userError = (what: string): UserError =>
 /** The service of `erasure` is that of the file. */
 const SERVICE_KEYS = ['base_url', 'service_id'];
 const PATHS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
-const STDOUT = '-';
 
-/** Paths in a file are relative to its folder. */
+/** Paths in a file are relative to its folder; `-` is stdout. */
 function withPaths(values: JsonObject, folder: string): JsonObject {
   const inFolder = (path: unknown) =>
-    typeof path === 'string' && path !== '' && path !== STDOUT && !isAddress(path) && !isAbsolute(path)
+    typeof path === 'string' && path !== '' && path !== '-' && !isAddress(path) && !isAbsolute(path)
       ? join(folder, path)
       : path;
   const paths = Object.fromEntries(PATHS.filter((key) => key in values).map((key) => [key, inFolder(values[key])]));
@@ -157,20 +160,27 @@ function withPaths(values: JsonObject, folder: string): JsonObject {
 }
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
-const placesIn = ({ target, place }: JsonObject) =>
+const placesToPurge = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? { places: [{ target, place }] } : {};
 
-const pick = (values: JsonObject, { properties }: ConfigSchema): JsonObject =>
+const valuesOf = (values: JsonObject, { properties }: ConfigSchema): JsonObject =>
   Object.fromEntries(Object.entries(values).filter(([key]) => Object.hasOwn(properties, key)));
+
+export function placeOptions(
+  { lockWaitMs, memoryLimit, spoolDir }: LocalConfig,
+  { env, clock, logger, signal }: Context,
+): PlaceOptions & { readonly signal: AbortSignal } {
+  return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
+}
 
 /** How a run opens its place. */
 export function openOptions(
   config: Pick<SourceSettings, 'timezone' | 'columnTypes' | 'schemaMode' | 'userProfiles'> & LocalConfig,
-  { env, clock, logger, signal, terminal }: Context,
+  context: Context,
 ): OpenOptions {
-  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
-  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs, env, clock, logger, signal };
-  return { ...place, timezone, columnTypes, schemaMode, userProfiles, stdout: terminal.stdout ?? process.stdout };
+  const { retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
+  const stdout = context.terminal.stdout ?? process.stdout;
+  return { ...placeOptions(config, context), retentionMs, timezone, columnTypes, schemaMode, userProfiles, stdout };
 }
 
 /** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */

@@ -65,7 +65,7 @@ function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfi
 }
 
 /** A longer wait for the quota ends a plan: it can be repeated later. */
-const MAX_WAIT_MS = 60_000;
+const MAX_QUOTA_WAIT_MS = 60_000;
 
 /** The ways in which people are found; `close` ends the connections of the export of profiles. */
 export function openWays(
@@ -75,7 +75,9 @@ export function openWays(
 ): { readonly ways: Ways; readonly close: () => Promise<void> } {
   const erasure = erasureOf(configuration);
   const isAsked = erasure.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
-  const client = isAsked ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_WAIT_MS }) : undefined;
+  const client = isAsked
+    ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
+    : undefined;
   const { hashKey } = configuration.part('columnsHash', 'hashKey');
   const ways = {
     places: placesOf(values, erasure),

@@ -14,7 +14,7 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
-    return { exit: exitOf(signal.reason ?? error), message, log: (logger) => logger.warn('run.stopped', message) };
+    return { exit: stopExit(signal.reason ?? error), message, log: (logger) => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
@@ -29,7 +29,7 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */
-function exitOf(reason: unknown): ExitCode {
+function stopExit(reason: unknown): ExitCode {
   if (!(reason instanceof Stopped)) return EXIT.later;
   return reason.signal === 'SIGINT' ? EXIT.interrupted : EXIT.terminated;
 }

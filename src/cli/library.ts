@@ -5,7 +5,7 @@ import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { showPlan } from './commands/plan.ts';
-import { statusOf } from './commands/status.ts';
+import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
 import { CliConfiguration, openOptions } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
@@ -92,7 +92,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
   const { configuration, context } = open(options);
   const { target, place } = placeOf('sync', options, TARGETS, configuration);
   const config = configuration.source();
-  const run = { config, days: daysOf(options), maxWaitMs: options.maxWaitMs };
+  const run = { config, days: dayRange(options), maxWaitMs: options.maxWaitMs };
   const { summary, error } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
   if (error !== undefined) throw error;
   return summary;
@@ -102,13 +102,13 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { configuration, context } = open(options);
   const named = optionalPlaceOf('plan', options, TARGETS, configuration);
-  return (await showPlan(named, daysOf(options), configuration, context)).result;
+  return (await showPlan(named, dayRange(options), configuration, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
   const { configuration, context } = open(options);
-  return statusOf(placeOf('status', options, STATEFUL_TARGETS, configuration), configuration, context);
+  return readStatus(placeOf('status', options, STATEFUL_TARGETS, configuration), configuration, context);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
@@ -127,4 +127,4 @@ function open({ config, log = () => {}, signal = new AbortController().signal }:
   return { configuration: new CliConfiguration(config, context), context };
 }
 
-const daysOf = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });
+const dayRange = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });

@@ -3,14 +3,14 @@ import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
+import { ProcessTerminal } from './process-terminal.ts';
 import { runCommandLine } from './program.ts';
 import { systemPrompts } from './prompts.ts';
-import { openTerminal } from './terminal.ts';
 
 // Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);
 letHeapGrow();
-const terminal = openTerminal(systemClock, systemEnv);
+const terminal = new ProcessTerminal(systemClock, systemEnv);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { configError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
@@ -35,7 +34,7 @@ export function configuredPlace<T extends Target>(
   return { configuration, ...placeOf(command, words, targets, configuration) };
 }
 
-/** The target and the place of a command. Throws a configuration failure where nothing names them. */
+/** The target and the place of a command. Throws a configuration failure where nothing names both. */
 export function placeOf<T extends Target>(
   command: string,
   words: PlaceWords,
@@ -43,10 +42,7 @@ export function placeOf<T extends Target>(
   configuration: CliConfiguration,
 ): NamedPlace<T> {
   const named = optionalPlaceOf(command, words, targets, configuration);
-  if (named !== undefined) return named;
-  throw configError(
-    `TARGET PLACE is missing: write ${command} ${placeWords(targets)}, or set target and place in ${configuration.file}.`,
-  );
+  return named ?? missingPlace(command, targets, configuration);
 }
 
 /** The same for a command that may do without; undefined where nothing names them. */
@@ -58,27 +54,16 @@ export function optionalPlaceOf<T extends Target>(
 ): NamedPlace<T> | undefined {
   const { target: word, place } = words.target === undefined ? configuration.local() : words;
   if (word === undefined) return undefined;
-  if (place === undefined) throw incompletePlace(command, word, targets);
+  // The word may be the place alone, and no known one.
+  if (place === undefined) return missingPlace(command, targets, configuration);
   const target = targetNamed(word, targets, command);
   checkTarget(target, place, command);
   return { target, place };
 }
 
-/** The failure of a single word, which is the target, or the place alone. */
-function incompletePlace(command: string, word: string, targets: readonly Target[]) {
-  const named = TARGETS.find(({ name }) => name === word);
-  if (named !== undefined) return configError(`PLACE is missing: write ${command} ${placeWords([named])}.`);
-  const kind = targetAt(word) ?? kindOf(word);
-  if (kind === undefined) return unknownTarget(word, targets);
-  return configError(`TARGET is missing: write ${command} ${kind} ${word}.`);
-}
-
-/** The target that a word was probably meant for, which names no place yet; undefined for what may be no place. */
-function kindOf(word: string): string | undefined {
-  if (/\.(duckdb|db)$/.test(word)) return 'duckdb';
-  if (word.endsWith('.arrow') || word === '-') return 'arrow';
-  if (word.startsWith('s3://')) return 'delta';
-  return word.endsWith('/') || statSync(word, { throwIfNoEntry: false })?.isDirectory() ? 'parquet' : undefined;
+function missingPlace(command: string, targets: readonly Target[], { file }: CliConfiguration): never {
+  const forms = placeWords(targets);
+  throw configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${file}.`);
 }
 
 /** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */
@@ -87,15 +72,12 @@ export function targetNamed<T extends Target>(word: string, targets: readonly T[
   if (target !== undefined) return target;
   if (TARGETS.some(({ name }) => name === word))
     throw configError(`${command} takes ${placeWords(targets)}, not ${word}.`);
-  throw unknownTarget(word, targets);
-}
-
-const unknownTarget = (word: string, targets: readonly Target[]) =>
-  unknownName(
+  throw unknownName(
     'target',
     word,
     targets.map(({ name }) => name),
   );
+}
 
 /** Throws a configuration failure for a place that another target has loaded. */
 export function checkTarget({ name }: Target, place: string, command: string): void {

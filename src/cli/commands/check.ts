@@ -6,7 +6,7 @@ import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
 /** The answer of a verdict, unless a later attempt may prove more. */
-export function exitOf({ usable, kind }: Pick<CheckVerdict, 'usable' | 'kind'>): ExitCode {
+export function checkExit({ usable, kind }: Pick<CheckVerdict, 'usable' | 'kind'>): ExitCode {
   if (usable) return EXIT.done;
   return kind === 'config' || kind === 'invalid' ? EXIT.usage : EXIT.later;
 }
@@ -33,5 +33,5 @@ export async function checkSource(config: SourceConfig, context: Context) {
     remaining: limits.remaining ?? null,
     reset_at: limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString(),
   };
-  return { verdict, exit: exitOf({ usable, kind }) };
+  return { verdict, exit: checkExit({ usable, kind }) };
 }

@@ -1,5 +1,4 @@
 import { addDays, type Day, dayAt } from '../../base/days.ts';
-import type { Env } from '../../base/env.ts';
 import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
@@ -8,7 +7,7 @@ import { startSimulator } from '../../simulator/simulator.ts';
 import type { TargetReport } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
-import { openOptions } from '../configuration.ts';
+import { openOptions, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 import type { Summary } from '../results.ts';
@@ -73,7 +72,7 @@ export const command = defineCommand({
     const summary = await loadDemo(file, local, context);
     say(describeSummary(summary, file));
     terminal.result('');
-    const place = { ...local, ...context };
+    const place = placeOptions(local, context);
     const report = await (await duckdb.maintenance()).report(file, place);
     const { withFile } = await import('../../engine/session/open-engine.ts');
     const answers = await withFile({ ...place, file, readOnly: true }, async (engine) => {
@@ -87,7 +86,7 @@ export const command = defineCommand({
     await writeNamedFile(output, reportPage(report, options), `the report ${output}`);
     say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
-    for (const line of nextSteps(file, context.env, terminal.columns)) terminal.result(line);
+    for (const line of nextSteps(file)) terminal.result(line);
     return { result: summary, lines: [] };
   },
 });
@@ -136,20 +135,13 @@ function queryLines(answers: readonly (readonly ResultRow[])[], columns: number)
   });
 }
 
-/** The commands that go on, written as this one was called: by npm in a clone, by npx, or by its name alone. */
-function nextSteps(file: string, env: Env, columns: number): string[] {
-  const isScript = env('npm_lifecycle_event') === 'demo';
-  const program = isScript || env('npm_command') === 'exec' ? 'npx dfinery-elt' : 'dfinery-elt';
-  const again = file === DEFAULT_FILE ? `${program} demo` : `${program} demo ${file}`;
-  const steps = [
-    [isScript && file === DEFAULT_FILE ? 'npm run demo' : again, 'again: only what is new'],
-    [`${program} verify duckdb ${file}`, 'rows against receipts'],
-    [`${program} simulate`, 'the embedded service'],
-    [`${program} init`, 'your own service'],
+/** The commands that go on, as they are written in the folder of the package. */
+function nextSteps(file: string): string[] {
+  return [
+    'How to go on',
+    `  npx dfinery-elt demo${file === DEFAULT_FILE ? '' : ` ${file}`}   # again: only what is new`,
+    `  npx dfinery-elt verify duckdb ${file}   # rows against receipts`,
+    '  npx dfinery-elt simulate   # the embedded service',
+    '  npx dfinery-elt init   # your own service',
   ];
-  const width = Math.max(...steps.map(([line]) => line.length));
-  const isNarrow = steps.some(([, what]) => width + what.length + 4 > columns);
-  const shown = ([line, what]: readonly string[]) =>
-    isNarrow ? [`  ${line}`, `      ${what}`] : [`  ${line.padEnd(width)}  ${what}`];
-  return ['How to go on', ...steps.flatMap(shown)];
 }

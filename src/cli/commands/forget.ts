@@ -126,7 +126,7 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
       },
     });
     const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-    return resultOf(await during(what, work, context), purge, context);
+    return commandResult(await during(what, work, context), purge, context);
   } finally {
     await close();
     await deleter?.close();
@@ -158,7 +158,7 @@ function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfigurati
 
 const NO_PLACES = 'The case has no places: rows that were loaded stay where they are.';
 
-function resultOf(
+function commandResult(
   { report: plan, failure }: ErasureResult,
   purge: PurgeRequest | undefined,
   context: Context,

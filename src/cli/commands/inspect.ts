@@ -42,7 +42,7 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const columns = columnsOf(scan, pinned, timezone !== undefined);
+    const columns = inspectedColumns(scan, pinned, timezone !== undefined);
     const result = {
       v: 1,
       file,
@@ -87,7 +87,7 @@ interface InspectedColumn {
   readonly fits: boolean;
 }
 
-function columnsOf(
+function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,
   pinned: ReadonlyMap<string, ColumnType> | undefined,
   asInstants: boolean,

@@ -12,7 +12,7 @@ import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-argum
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
 
-const MAX_SHOWN = 40;
+const MAX_LISTED_DAYS = 40;
 
 export const command = defineCommand({
   options: { ...placeArguments(TARGETS), ...DAY_OPTIONS },
@@ -83,7 +83,9 @@ function asLines({ planned, forecast, loadsProfiles, now }: PlanOutput): string[
   }
   const rows = planned.days.map((day, i) => [`${i + 1}`, day, planned.receipts.has(day) ? 'read again' : 'new']);
   const shown =
-    rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', `${rows.length} in total`]] : rows;
+    rows.length > MAX_LISTED_DAYS
+      ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
+      : rows;
   const wait = Math.max(0, forecast.earliestEnd - now);
   const { most } = forecast;
   const least = forecast.least === most ? '' : `${forecast.least} to `;

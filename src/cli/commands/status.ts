@@ -22,13 +22,13 @@ export const command = defineCommand({
   page: 'operations.md',
   async run(values, context) {
     const { configuration, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
-    const result = await statusOf(named, configuration, context);
+    const result = await readStatus(named, configuration, context);
     return { result, lines: linesOf(result) };
   },
 });
 
 /** Reads what a place holds, without its rows. */
-export async function statusOf(
+export async function readStatus(
   { target, place }: NamedPlace<StatefulTarget>,
   configuration: CliConfiguration,
   { clock }: Pick<Context, 'clock'>,

@@ -36,7 +36,7 @@ export const command = defineCommand({
     const failed = failure && { exit: failure.exit, error: context.redactor.mask(failure.message) };
     const summary = { ...result.summary, ...failed };
     if (failure === undefined || summary.days > 0)
-      context.logger.info('run.summary', describeSummary(summary, nameOf(target, place)));
+      context.logger.info('run.summary', describeSummary(summary, shownPlace(target, place)));
     failure?.log(context.logger);
     return await notifyAndAnswer({ target, place, url, summary, historyDays: config.historyDays }, context);
   },
@@ -56,7 +56,8 @@ export const command = defineCommand({
 
 const isStdout = (target: Target | undefined, place: string): boolean => target?.isStdout?.(place) === true;
 
-const nameOf = (target: Target | undefined, place: string): string => (isStdout(target, place) ? 'the stream' : place);
+const shownPlace = (target: Target | undefined, place: string): string =>
+  isStdout(target, place) ? 'the stream' : place;
 
 /** A run that is over, or a command line that was refused: its target may not be known. */
 interface ToldRun {
@@ -72,6 +73,7 @@ interface ToldRun {
 async function notifyAndAnswer(run: ToldRun, context: Context): Promise<CommandResult> {
   const { target, place, url, summary, historyDays } = run;
   const command = `sync ${target?.name ?? ''} ${place}`;
-  if (url !== undefined) await notify(url, { summary, command, place: nameOf(target, place), historyDays }, context);
+  if (url !== undefined)
+    await notify(url, { summary, command, place: shownPlace(target, place), historyDays }, context);
   return { result: summary, lines: [], exit: summary.exit, on: isStdout(target, place) ? 'stderr' : undefined };
 }

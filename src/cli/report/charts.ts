@@ -24,7 +24,7 @@ export function draw({ description, unit, series, labels }: Chart): Html {
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
   const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / slots)}">${text}</span>`);
-  return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${numberOf(tick)}</span>`)}</div>
+  return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
 <div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}
 <svg viewBox="0 0 ${slots} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
 <div class="labels">${texts}</div>${legend(series)}</figure>`;
@@ -58,6 +58,6 @@ function stepOf(largest: number): number {
   return ([1, 2, 5].find((times) => times * power >= least) ?? 10) * power;
 }
 
-const numberOf = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
+const tickText = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
 const percent = (part: number): string => `${short(part * 100)}%`;
 const short = (value: number): string => String(Math.round(value * 1e4) / 1e4);

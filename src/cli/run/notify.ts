@@ -76,11 +76,11 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   return [...reasons, `${next_from_date}, the first day not yet complete, ${canBe}.`];
 }
 
-const MAX_SHOWN = 10;
+const MAX_NAMES = 10;
 const firstNames = (names: readonly string[]): string =>
-  names.length <= MAX_SHOWN
+  names.length <= MAX_NAMES
     ? names.join(', ')
-    : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
+    : `${names.slice(0, MAX_NAMES).join(', ')} and ${names.length - MAX_NAMES} more`;
 
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(

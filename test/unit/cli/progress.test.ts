@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { columnsOf, StatusLine } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/run/progress.ts';
-import { columnsOf, StatusLine } from '../../../src/cli/terminal.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) =>

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { isatty } from 'node:tty';
+import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
+import { codeOf } from '../base/errors.ts';
+import type { LogLevel } from '../base/log.ts';
+import { OutputQueue } from '../base/output-queue.ts';
+import { diskError } from '../fs/disk-failure.ts';
+import { openOutputStream } from '../fs/output-stream.ts';
+import type { Terminal } from './terminal.ts';
+import { truncate, widthOf } from './text-layout.ts';
+
+/** Longest wait (ms) for a reader that takes nothing: of the log before a result, of a result after a signal to stop. */
+const READER_WAIT_MS = 2_000;
+/** Columns that a status leaves free at the end of its line. */
+const FREE_COLUMNS = 3;
+/** Colours of log lines: dim, yellow, red. */
+const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };
+
+const DEFAULT_COLUMNS = 80;
+
+/** A terminal that has no size has 0 columns: that of a container or of a job that no window belongs to. */
+export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
+
+/** The line below all others of a terminal, such as a bar. */
+export class StatusLine {
+  readonly #columns: () => number;
+  #text = '';
+
+  constructor(columns: () => number) {
+    this.#columns = columns;
+  }
+
+  /** What shows another text in its place. */
+  replaced(line: string): string {
+    // Some columns are left free: a full line would wrap, and so would the ^C that a terminal shows.
+    const text = line === '' ? '' : truncate(line, this.#columns() - FREE_COLUMNS);
+    const before = this.#text;
+    this.#text = text;
+    return text === before ? '' : `${this.#cleared(before)}${text}`;
+  }
+
+  /** What shows a line of text above it. */
+  above(line: string): string {
+    return this.#text === '' ? `${line}\n` : `${this.#cleared(this.#text)}${line}\n${this.#text}`;
+  }
+
+  /** A window that was made narrower shows the text in several rows. */
+  #cleared(text: string): string {
+    const rows = Math.ceil(widthOf(text) / this.#columns());
+    return rows > 1 ? `\r\u001b[${rows - 1}A\u001b[J` : '\r\u001b[K';
+  }
+}
+
+/** Both streams of this process. A result comes after the notes before it, in case both are the same stream. */
+export class ProcessTerminal implements Terminal {
+  readonly stdout = openOutputStream(1);
+  readonly interactive: boolean;
+  readonly #hasColours: boolean;
+  readonly #clock: Clock;
+  readonly #status = new StatusLine(() => columnsOf(process.stderr));
+  readonly #results = new OutputQueue(this.stdout);
+  readonly #notes = new OutputQueue(openOutputStream(2));
+  /** Ends when the results so far are in their queue. */
+  #resultsQueued: Promise<void> = Promise.resolve();
+  /** True while a reader takes no notes: one wait for it is enough. */
+  #isLogStuck = false;
+
+  constructor(clock: Clock, env: Env) {
+    this.#clock = clock;
+    this.interactive = isatty(2) && env('TERM') !== 'dumb';
+    this.#hasColours = this.interactive && !env('NO_COLOR');
+  }
+
+  get columns(): number {
+    return isatty(1) ? columnsOf(process.stdout) : Number.POSITIVE_INFINITY;
+  }
+
+  result(line: string, on?: 'stderr'): void {
+    if (on === 'stderr') {
+      this.note(line);
+      return;
+    }
+    this.status();
+    this.#resultsQueued = this.#resultsQueued
+      .then(() => this.#notesWritten())
+      .then(() => this.#results.add(`${line}\n`));
+  }
+
+  note(line: string, level?: LogLevel): void {
+    const colour = this.#hasColours && level !== undefined ? COLOURS[level] : undefined;
+    const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
+    this.#notes.add(this.#status.above(text));
+  }
+
+  status(line = ''): void {
+    if (this.interactive) this.#notes.add(this.#status.replaced(line));
+  }
+
+  /**
+   * Waits until all is written, before the process ends. Throws a UserError when a result could not be written, but not
+   * when its reader has closed the pipe.
+   */
+  async drain(signal: AbortSignal): Promise<void> {
+    this.status();
+    await this.#resultsQueued;
+    await this.#notesWritten();
+    const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+    const written = this.#results.drain().catch(refuseLoss);
+    await Promise.race([written, stopped.then(() => this.#clock.sleep(READER_WAIT_MS))]);
+  }
+
+  async #notesWritten(): Promise<void> {
+    if (this.#isLogStuck || this.#notes.isEmpty) return;
+    this.#isLogStuck = true;
+    const written = this.#notes.drain().then(
+      () => {
+        this.#isLogStuck = false;
+      },
+      () => {},
+    );
+    await Promise.race([written, this.#clock.sleep(READER_WAIT_MS)]);
+  }
+}
+
+const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
+
+function refuseLoss(error: unknown): void {
+  if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
+}
