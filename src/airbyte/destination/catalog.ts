@@ -40,7 +40,7 @@ function schemaProblems({ name, jsonSchema }: ConfiguredStream, scope: Scope): s
   const names = Object.keys(properties);
   if (!names.includes(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
   const problems: string[] = [];
-  if (!isText(properties[idField]))
+  if (!isStringSchema(properties[idField]))
     problems.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
   if (timeField !== undefined && !names.includes(timeField)) {
     problems.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
@@ -56,7 +56,7 @@ function schemaProblems({ name, jsonSchema }: ConfiguredStream, scope: Scope): s
   return problems;
 }
 
-function isText(schema: unknown): boolean {
+function isStringSchema(schema: unknown): boolean {
   if (!isObject(schema)) return false;
   const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => type !== 'null');
   return types.length === 1 && types[0] === 'string';

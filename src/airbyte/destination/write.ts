@@ -40,7 +40,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) =>
         readInput(input, context, (message) => {
-          const number = message.stream && numberOf(message.stream, numbers, message.line);
+          const number = message.stream && streamNumberOf(message.stream, numbers, message.line);
           if (message.kind === 'state') states.addState(number, message.text);
           else if (number !== undefined) states.addRow(number, addRow(message, list, config));
         }),
@@ -91,7 +91,7 @@ function addRow({ data, line: row }: RecordMessage, list: DeletionList, config: 
   return list.add({ row, id, requestedAt: field === undefined ? undefined : ownValue(data, field) });
 }
 
-function numberOf(stream: StreamDescriptor, numbers: ReadonlyMap<string, number>, line: number): number {
+function streamNumberOf(stream: StreamDescriptor, numbers: ReadonlyMap<string, number>, line: number): number {
   const number = numbers.get(streamKey(stream));
   if (number !== undefined) return number;
   throw configError(

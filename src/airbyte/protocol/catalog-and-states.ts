@@ -1,15 +1,15 @@
 import { configError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
-import type { DestinationSyncMode, JsonSchema, StreamDescriptor, SyncMode } from './messages.ts';
+import type { JsonSchema, StreamDescriptor } from './messages.ts';
 
-/** One stream as the user configured it. Modes are text: a mode nobody knows must be named, not lost. */
+/** One stream as the user configured it. A mode that nobody knows must be named, not lost. */
 export interface ConfiguredStream {
   readonly descriptor: StreamDescriptor;
   readonly name: string;
   readonly namespace: string | undefined;
   readonly jsonSchema: JsonSchema;
-  readonly syncMode: SyncMode | (string & {});
-  readonly destinationSyncMode: DestinationSyncMode | (string & {});
+  readonly syncMode: string;
+  readonly destinationSyncMode: string;
   /** Paths of the key's fields; empty if no key is configured. */
   readonly primaryKey: readonly (readonly string[])[];
   readonly generationId: number | undefined;
@@ -50,16 +50,16 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
     syncMode: textIn(value.sync_mode) ?? 'full_refresh',
     destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
-    generationId: numberOf(value.generation_id),
-    minimumGenerationId: numberOf(value.minimum_generation_id),
-    syncId: numberOf(value.sync_id),
+    generationId: numberIn(value.generation_id),
+    minimumGenerationId: numberIn(value.minimum_generation_id),
+    syncId: numberIn(value.sync_id),
   };
 }
 
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((text) => typeof text === 'string') : typeof value === 'string' ? [value] : [];
 
-const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+const numberIn = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 const unusableError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 

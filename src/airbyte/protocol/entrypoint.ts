@@ -158,7 +158,7 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   letHeapGrow();
   const writer = new MessageWriter(openStdout(systemClock));
-  logWarnings(writer);
+  logNodeWarnings(writer);
   if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
   await runUntilStopped(async (signal) => {
     code = await runConnector(connector, {
@@ -182,7 +182,7 @@ function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
 }
 
 /** Logs Node's warnings, which it would print on stderr, where a platform takes them for errors. */
-function logWarnings(writer: MessageWriter): void {
+function logNodeWarnings(writer: MessageWriter): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => {
     writer.sink({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });

@@ -1,15 +1,13 @@
 import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
 import { unnamedDiskError } from '../../fs/disk-failure.ts';
 
-/** The messages of the Airbyte protocol v0 that are written here. Key names are the protocol's own. */
+// The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
 
 export interface StreamDescriptor {
   readonly name: string;
   readonly namespace?: string | null;
 }
 
-export type SyncMode = 'full_refresh' | 'incremental';
-export type DestinationSyncMode = 'append' | 'overwrite' | 'append_dedup';
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ConnectorSpecification {
@@ -18,13 +16,13 @@ export interface ConnectorSpecification {
   readonly documentationUrl: string;
   readonly changelogUrl: string;
   readonly supportsIncremental?: boolean;
-  readonly supported_destination_sync_modes?: readonly DestinationSyncMode[];
+  readonly supported_destination_sync_modes?: readonly ('append' | 'append_dedup')[];
 }
 
 export interface AirbyteStream {
   readonly name: string;
   readonly json_schema: JsonSchema;
-  readonly supported_sync_modes: readonly SyncMode[];
+  readonly supported_sync_modes: readonly ('full_refresh' | 'incremental')[];
   readonly source_defined_cursor?: boolean;
   readonly default_cursor_field?: readonly string[];
   readonly source_defined_primary_key?: readonly (readonly string[])[];

@@ -5,7 +5,6 @@ import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import { cellFits, classify } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { StreamName } from './property-names.ts';
 import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
@@ -22,7 +21,7 @@ const FRAME_ROOM = 1024;
 const KEY_LABEL = Buffer.from(',"_key":');
 const LOG_ID_LABEL = Buffer.from(',"df_event_log_id":');
 const POSITION_LABEL = Buffer.from(',"item_position":');
-const NULL = Buffer.from('null');
+const NULL_JSON = Buffer.from('null');
 const END = Buffer.from('}}}\n');
 /** Size that the array of lines has at first, and to which it returns after a large row (bytes). */
 const LINES_BYTES = 1 << 20;
@@ -60,7 +59,6 @@ export class Lines {
  * tokenizer's list.
  */
 export class RecordEncoder {
-  readonly stream: StreamName;
   readonly plan: RecordPlan;
   /** Number of cells that did not fit, by column of the header. */
   readonly rescuedCells: Float64Array;
@@ -73,12 +71,11 @@ export class RecordEncoder {
 
   /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, emittedAt: number) {
-    this.stream = plan.stream;
     this.plan = plan;
-    this.rescuedCells = new Float64Array(plan.encodings.length);
+    this.rescuedCells = new Float64Array(plan.columns.length);
     this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${plan.stream}","emitted_at":${emittedAt},"data":`);
     // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-    const names = plan.labels.map((label, i) => 2 * label.length + Buffer.byteLength(plan.rescuedAs[i]));
+    const names = plan.columns.map(({ label, rescuedAs }) => 2 * label.length + Buffer.byteLength(rescuedAs));
     this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
   }
 
@@ -105,11 +102,10 @@ export class RecordEncoder {
 
   /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
   #writeCell(bytes: Buffer, cells: Int32Array, k: number, lines: Lines): void {
-    const column = cells[k] >> COLUMN_SHIFT;
-    const encoding = this.plan.encodings[column];
+    const { encoding, label } = this.plan.columns[cells[k] >> COLUMN_SHIFT];
     if (encoding === SKIP) return;
     const start = lines.at;
-    lines.append(this.plan.labels[column]);
+    lines.append(label);
     if (encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
     else if (encoding === TEXT) this.#writeText(bytes, cells, k, lines);
     else if (!this.#writeTyped(bytes, cells, k, lines)) lines.at = start;
@@ -128,30 +124,30 @@ export class RecordEncoder {
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
     const column = cells[k] >> COLUMN_SHIFT;
-    const { codec, zone } = this.plan.codecs[column];
-    if (codec !== undefined && fits(this.#text, codec, zone, this.plan.encodings[column])) {
+    const { codec, zone, encoding } = this.plan.columns[column];
+    if (codec !== undefined && fits(this.#text, codec, zone, encoding)) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at, zone);
     } else {
       this.#mismatches.push(k);
       this.rescuedCells[column]++;
-      lines.append(NULL);
+      lines.append(NULL_JSON);
     }
     return true;
   }
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMismatches(bytes: Buffer, cells: Int32Array, lines: Lines): void {
-    const { hasRescued, rescuedAs, fields } = this.plan;
+    const { hasRescued, columns } = this.plan;
     const mismatches = this.#mismatches.splice(0);
     if (hasRescued) {
       for (const [i, k] of mismatches.entries()) {
-        lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${rescuedAs[cells[k] >> COLUMN_SHIFT]}:`));
+        lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columns[cells[k] >> COLUMN_SHIFT].rescuedAs}:`));
         this.#writeText(bytes, cells, k, lines);
       }
       lines.append(Buffer.from('}'));
     }
     const changes = mismatches.map((k) => {
-      const field = fields[cells[k] >> COLUMN_SHIFT];
+      const { field } = columns[cells[k] >> COLUMN_SHIFT];
       return `{"field":${field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
     lines.append(Buffer.from(`},"meta":{"changes":[${changes.join(',')}]}}}\n`));

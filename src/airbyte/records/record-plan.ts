@@ -1,6 +1,6 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
-import { headerColumns } from '../../cells/columns/groups.ts';
+import { type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/types.ts';
@@ -8,7 +8,7 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/day-download.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
+import { KEY, propertyNames, RESCUED, type StreamName } from './streams.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {
@@ -46,18 +46,26 @@ export const CHECKED = 4;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 5;
 
-/** How the rows of one file become records of one stream. Arrays have an entry for each column of the header. */
+/** How the cells of one column become a property of the records. */
+export interface RecordColumn {
+  readonly encoding: number;
+  /** Undefined if no cell can fit. */
+  readonly codec: ColumnCodec | undefined;
+  /** The zone of datetimes that name none. */
+  readonly zone: Zone | undefined;
+  /** `,"name":`. */
+  readonly label: Uint8Array;
+  /** The name of the property, as JSON. */
+  readonly field: string;
+  /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
+  readonly rescuedAs: string;
+}
+
+/** How the rows of one file become records of one stream. */
 export interface RecordPlan {
   readonly stream: StreamName;
-  readonly encodings: Uint8Array;
-  /** The codec of each property, undefined if no cell can fit, and the zone of its datetimes. */
-  readonly codecs: readonly { readonly codec: ColumnCodec | undefined; readonly zone: Zone | undefined }[];
-  /** `,"name":`. */
-  readonly labels: readonly Uint8Array[];
-  /** The name of the property, as JSON. */
-  readonly fields: readonly string[];
-  /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
-  readonly rescuedAs: readonly string[];
+  /** By column of the header. */
+  readonly columns: readonly RecordColumn[];
   /** Whether the stream has `_key`, `_rescued` and `item_position`. */
   readonly hasKey: boolean;
   readonly hasRescued: boolean;
@@ -75,21 +83,23 @@ export function planRecords(
   const headerNames = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
   const names = propertyNames(stream.name, headerNames, catalog);
-  const sent = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
-  const properties = sent.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
   const zone = zoneOf(timezone);
-  return {
-    stream: stream.name,
-    encodings: Uint8Array.from(properties, (property, i) =>
-      property === undefined ? SKIP : encodingOf(property, columns[i].forms, zone !== undefined),
-    ),
-    codecs: properties.map((property) => ({
+  const recordColumn = ({ name: column, occurrence }: HeaderColumn, i: number): RecordColumn => {
+    const { [i]: name = '' } = names;
+    const field = JSON.stringify(name);
+    const property = catalog.has(name) && names[i] !== undefined ? propertyType(stream.properties[name]) : undefined;
+    return {
+      encoding: property === undefined ? SKIP : encodingOf(property, columns[i].forms, zone !== undefined),
       codec: property?.type && TYPES[property.type],
       zone: property?.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
-    })),
-    labels: sent.map((name) => Buffer.from(`,${JSON.stringify(name ?? '')}:`)),
-    fields: names.map((name) => JSON.stringify(name ?? '')),
-    rescuedAs: headerNames.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
+      label: Buffer.from(`,${field}:`),
+      field,
+      rescuedAs: occurrence === 1 ? JSON.stringify(column) : field,
+    };
+  };
+  return {
+    stream: stream.name,
+    columns: headerNames.map(recordColumn),
     hasKey: stream.name !== 'event_logs' && catalog.has(KEY),
     hasRescued: Object.hasOwn(stream.properties, RESCUED),
     hasPosition: stream.name === 'event_items' && catalog.has(ITEM_POSITION),

@@ -1,18 +1,18 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 // `writeRecords` goes through the files of a day. For each file `record-plan.ts` decides how each column is written,
-// under the names of `property-names.ts`. `row-key.ts` reads the ids of a row, `record-encoder.ts` writes its lines.
+// under the names of `streams.ts`. `row-key.ts` reads the ids of a row, `record-encoder.ts` writes its lines.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
-import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
 import { isItem } from '../../table/tables.ts';
-import type { StreamName } from './property-names.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
 import { EventRows, RowKey } from './row-key.ts';
+import type { StreamName } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
@@ -27,11 +27,11 @@ interface RecordOptions {
 }
 
 export interface WrittenRecords {
-  readonly records: ReadonlyMap<StreamName, number>;
+  readonly records: Map<StreamName, number>;
   /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
-  readonly rescuedCells: ReadonlyMap<string, number>;
+  readonly rescuedCells: Map<string, number>;
   /** Columns that a stream would have but that its catalog lacks. */
-  readonly unsent: ReadonlyMap<StreamName, readonly string[]>;
+  readonly unsent: Map<StreamName, readonly string[]>;
 }
 
 /**
@@ -44,10 +44,12 @@ export async function writeRecords(
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal, idColumn = DETAIL_LOG_ID }: RecordOptions,
 ): Promise<WrittenRecords> {
-  const records = new Map(streams.map(({ name }) => [name, 0]));
-  const rescuedCells = new Map<string, number>();
-  const unsent = new Map(streams.map(({ name }): [StreamName, readonly string[]] => [name, []]));
-  if (streams.length === 0) return { records, rescuedCells, unsent };
+  const written: WrittenRecords = {
+    records: new Map(streams.map(({ name }) => [name, 0])),
+    rescuedCells: new Map(),
+    unsent: new Map(streams.map(({ name }) => [name, []])),
+  };
+  if (streams.length === 0) return written;
   const rows: RowsOfDay = {
     events: streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, signal) : undefined,
     rowsById: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
@@ -56,30 +58,11 @@ export async function writeRecords(
   const lines = new Lines();
   for (const file of day.files) {
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
-    const columns = headerColumns(file.header);
-    const key = new RowKey(columns, idColumn);
-    const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
-    const writeRow: EachRow = (bytes, tokenizer) => {
-      key.read(bytes, tokenizer);
-      const number = rows.rowsById === undefined ? 1 : nextNumber(rows.rowsById, key.id.latin1);
-      const isEvent = rows.events?.chosen[rows.next++] === 1;
-      for (const encoder of encoders) {
-        if (encoder.stream === 'event_logs' && !isEvent) continue;
-        if (encoder.stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
-        encoder.write(bytes, tokenizer, key, number, lines);
-      }
-    };
-    await eachRow(file, writeRow, signal, () => write(lines.take()));
-    for (const { stream, plan, records: count } of encoders) {
-      records.set(stream, (records.get(stream) ?? 0) + count);
-      unsent.set(stream, [...new Set([...(unsent.get(stream) ?? []), ...plan.unsent])]);
-    }
-    for (const [column, name] of file.header.entries()) {
-      const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));
-      if (cells > 0) rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + cells);
-    }
+    const writeRow = rowWriter(encoders, headerColumns(file.header), idColumn, rows, lines);
+    await eachRow(file, signal, writeRow, () => write(lines.take()));
+    countRecords(written, file.header, encoders);
   }
-  return { records, rescuedCells, unsent };
+  return written;
 }
 
 /** What follows for a row from the other rows of its day. */
@@ -93,25 +76,63 @@ interface RowsOfDay {
 
 type EachRow = (bytes: Buffer, tokenizer: RowTokenizer) => void;
 
+/** Appends the next row of the day to `lines` for each stream that has it. */
+function rowWriter(
+  encoders: readonly RecordEncoder[],
+  columns: readonly HeaderColumn[],
+  idColumn: string,
+  rows: RowsOfDay,
+  lines: Lines,
+): EachRow {
+  const key = new RowKey(columns, idColumn);
+  const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
+  return (bytes, tokenizer) => {
+    key.read(bytes, tokenizer);
+    const number = rows.rowsById === undefined ? 1 : nextNumber(rows.rowsById, key.id.latin1);
+    const isEvent = rows.events?.chosen[rows.next++] === 1;
+    for (const encoder of encoders) {
+      const { stream } = encoder.plan;
+      if (stream === 'event_logs' && !isEvent) continue;
+      if (stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
+      encoder.write(bytes, tokenizer, key, number, lines);
+    }
+  };
+}
+
+/** Adds what the encoders of one file have written. */
+function countRecords(
+  { records, rescuedCells, unsent }: WrittenRecords,
+  header: readonly string[],
+  encoders: readonly RecordEncoder[],
+): void {
+  for (const { plan, records: count } of encoders) {
+    records.set(plan.stream, (records.get(plan.stream) ?? 0) + count);
+    unsent.set(plan.stream, [...new Set([...(unsent.get(plan.stream) ?? []), ...plan.unsent])]);
+  }
+  for (const [column, name] of header.entries()) {
+    const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));
+    if (cells > 0) rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + cells);
+  }
+}
+
 /** Calls `each` for every row of a file but its header. Calls `flush` now and then, and at the end. */
 async function eachRow(
   { path }: SpoolFile,
-  each: EachRow,
   signal: AbortSignal,
-  flush: () => Promise<void> = async () => {},
+  each: EachRow,
+  flush?: () => Promise<void>,
 ): Promise<void> {
   const source = new RowSource();
-  const readRows = () => {
+  const readRows = async () => {
     if (source.begin()) while (source.next()) if (source.rows > 1) each(source.bytes, source.tokenizer);
+    await flush?.();
   };
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     source.push(piece);
-    readRows();
-    await flush();
+    await readRows();
   }
   source.finish();
-  readRows();
-  await flush();
+  await readRows();
 }
 
 /** One pass over all files: which row stands for each event does not show before the last one. */
@@ -119,14 +140,10 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
   const events = new EventRows(files.reduce((sum, { rows }) => sum + rows, 0));
   for (const file of files) {
     const key = new RowKey(headerColumns(file.header));
-    await eachRow(
-      file,
-      (bytes, tokenizer) => {
-        key.read(bytes, tokenizer);
-        events.add(key);
-      },
-      signal,
-    );
+    await eachRow(file, signal, (bytes, tokenizer) => {
+      key.read(bytes, tokenizer);
+      events.add(key);
+    });
   }
   return events;
 }

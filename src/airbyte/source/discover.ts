@@ -10,14 +10,7 @@ import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import {
-  KEY,
-  propertyNames,
-  RESCUED,
-  STREAM_NAMES,
-  type StreamName,
-  USER_PROFILES,
-} from '../records/property-names.ts';
+import { EVENT_STREAMS, KEY, PROFILE_STREAM, propertyNames, RESCUED, type StreamName } from '../records/streams.ts';
 
 /** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
 const MAX_WAIT_MS = 30_000;
@@ -33,7 +26,7 @@ export const discover: DiscoverVerb = async (value, context) => {
       columns.map(({ source, type }) => ({ source, schema: TYPES[type].jsonSchema(config.timezone !== undefined) }));
     const streams = streamsOf(withSchemas(await discoverColumns(config, deps)));
     if (!config.userProfiles) return { type: 'CATALOG', catalog: { streams } };
-    const profiles = profilesStream(withSchemas(await profileColumns(config, service, deps)));
+    const profiles = profilesStream(withSchemas(await discoverProfileColumns(config, service, deps)));
     return { type: 'CATALOG', catalog: { streams: [...streams, profiles] } };
   } finally {
     await service.close();
@@ -46,13 +39,13 @@ const IDS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({
  * The columns of the export of profiles, with the types of all cells. If the export fails, or takes longer than two
  * minutes, the ids alone.
  */
-async function profileColumns(
+async function discoverProfileColumns(
   { columnTypes }: SourceConfig,
   service: ProfileService,
   { timezone, edits, clock, random, logger, signal }: ExtractDeps,
 ): Promise<readonly TypedColumn[]> {
   const warn = (why: string) =>
-    logger.warn('discover.profiles', `The columns of ${USER_PROFILES} but for the ids are not known: ${why}`);
+    logger.warn('discover.profiles', `The columns of ${PROFILE_STREAM} but for the ids are not known: ${why}`);
   try {
     const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (limited) =>
       downloadProfiles(ALL_PROPERTIES, {
@@ -98,7 +91,7 @@ interface ColumnSchema {
 
 /** The streams of events with these columns. */
 export function streamsOf(columns: readonly ColumnSchema[]): AirbyteStream[] {
-  return STREAM_NAMES.map((name) => ({
+  return EVENT_STREAMS.map((name) => ({
     ...streamOf(name, columns),
     supported_sync_modes: ['full_refresh', 'incremental'],
     source_defined_cursor: true,
@@ -109,7 +102,7 @@ export function streamsOf(columns: readonly ColumnSchema[]): AirbyteStream[] {
 
 /** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
 const profilesStream = (columns: readonly ColumnSchema[]): AirbyteStream => ({
-  ...streamOf(USER_PROFILES, columns),
+  ...streamOf(PROFILE_STREAM, columns),
   supported_sync_modes: ['full_refresh'],
   is_resumable: false,
 });
@@ -155,7 +148,7 @@ function ownProperties(stream: StreamName): [string, object][] {
   if (stream === 'event_logs') return [rescued];
   const description = 'Key of the row: its detail log id, numbered where that repeats.';
   const key: [string, object] = [KEY, { ...TEXT, description }];
-  if (stream === 'events' || stream === USER_PROFILES) return [key, rescued];
+  if (stream === 'events' || stream === PROFILE_STREAM) return [key, rescued];
   const position = { ...WHOLE_NUMBER, description: 'Position of the item in its event, as exported.' };
   return [key, rescued, [ITEM_POSITION, position]];
 }

@@ -6,9 +6,9 @@ import { stateAfter, unreadState } from '../../extract/export-state.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
 import type { Receipt } from '../../extract/receipt.ts';
 import { RunOutcome } from '../../extract/run-outcome.ts';
-import type { StreamName } from '../records/property-names.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { WrittenRecords } from '../records/record-writer.ts';
+import type { StreamName } from '../records/streams.ts';
 import type { ReadDeps, StreamOutput } from './stream-output.ts';
 import { keepsEveryRecord, REFRESHED_THROUGH, type StreamPlan, SYNC_ID } from './stream-plans.ts';
 

@@ -3,8 +3,8 @@ import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts'
 import { Downloads, logPlan } from '../../extract/extract.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
-import { RESCUED } from '../records/property-names.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
+import { RESCUED } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import type { ReadDeps, StreamOutput } from './stream-output.ts';
 import { downloadPlan, planStream } from './stream-plans.ts';

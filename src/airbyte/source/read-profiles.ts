@@ -1,9 +1,9 @@
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { DayDownload } from '../../extract/day-download.ts';
 import { loadSnapshot, profileFilters } from '../../extract/profile-snapshot.ts';
-import { USER_PROFILES } from '../records/property-names.ts';
 import { recordStream } from '../records/record-plan.ts';
 import { writeRecords } from '../records/record-writer.ts';
+import { PROFILE_STREAM } from '../records/streams.ts';
 import type { ReadDeps, StreamOutput } from './stream-output.ts';
 
 /**
@@ -15,10 +15,10 @@ export async function readProfiles(output: StreamOutput, deps: ReadDeps): Promis
   const write = async (snapshot: DayDownload) => {
     await output.status('RUNNING');
     const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
-    const streams = [recordStream(USER_PROFILES, output.configured)];
+    const streams = [recordStream(PROFILE_STREAM, output.configured)];
     const { records } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
     const { requested_at, filters } = snapshot.receipt;
-    await output.state({ version: 1, requested_at, filters }, records.get(USER_PROFILES) ?? 0);
+    await output.state({ version: 1, requested_at, filters }, records.get(PROFILE_STREAM) ?? 0);
   };
   await output.status('STARTED');
   try {

@@ -3,7 +3,7 @@ import { parseSourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { openConfig, type ReadVerb } from '../protocol/connector.ts';
-import { USER_PROFILES } from '../records/property-names.ts';
+import { PROFILE_STREAM } from '../records/streams.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { readEvents } from './read-events.ts';
 import { readProfiles } from './read-profiles.ts';
@@ -22,7 +22,8 @@ export const read: ReadVerb = async (value, catalog, saved, context) => {
     const extract = extractDeps(config, service, context, suppressionOf(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
     const profiles = outputs.find(
-      ({ configured: { name, namespace } }) => config.userProfiles && namespace === undefined && name === USER_PROFILES,
+      ({ configured: { name, namespace } }) =>
+        config.userProfiles && namespace === undefined && name === PROFILE_STREAM,
     );
     if (profiles !== undefined) await readProfiles(profiles, deps);
     const events = outputs.filter((output) => output !== profiles);

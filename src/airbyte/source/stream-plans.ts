@@ -7,7 +7,7 @@ import { parseState, StateError } from '../../extract/export-state.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { isStreamName, STREAM_NAMES, type StreamName } from '../records/property-names.ts';
+import { EVENT_STREAMS, isEventStream, type StreamName } from '../records/streams.ts';
 import { WAITING_UNTIL } from './stream-output.ts';
 
 /** Key of the state of a full refresh: the job that it belongs to. */
@@ -38,10 +38,10 @@ export function planStream(
 }
 
 function streamName({ name, namespace, syncMode }: ConfiguredStream): StreamName {
-  if (namespace !== undefined || !isStreamName(name)) {
+  if (namespace !== undefined || !isEventStream(name)) {
     throw configError(
       `The configured stream ${JSON.stringify(name)} does not exist here; ` +
-        `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
+        `there are ${EVENT_STREAMS.join(', ')}: refresh the source's schema.`,
     );
   }
   if (syncMode === 'full_refresh' || syncMode === 'incremental') return name;

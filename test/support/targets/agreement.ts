@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { propertyNames } from '../../../src/airbyte/records/property-names.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
+import { propertyNames } from '../../../src/airbyte/records/streams.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { headerColumns } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';

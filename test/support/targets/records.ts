@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StreamName } from '../../../src/airbyte/records/property-names.ts';
 import type { RecordStream } from '../../../src/airbyte/records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/record-writer.ts';
+import type { StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';

@@ -3,13 +3,13 @@ import { type ColumnGroup, compareBytes, type HeaderColumn, ITEM_PREFIX } from '
 import { foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 
 /** The streams of events, in the order in which `discover` lists them. */
-export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
+export const EVENT_STREAMS = ['events', 'event_logs', 'event_items'] as const;
 /** The stream of the export of profiles. */
-export const USER_PROFILES = 'user_profiles';
-type EventStreamName = (typeof STREAM_NAMES)[number];
-export type StreamName = EventStreamName | typeof USER_PROFILES;
+export const PROFILE_STREAM = 'user_profiles';
+type EventStreamName = (typeof EVENT_STREAMS)[number];
+export type StreamName = EventStreamName | typeof PROFILE_STREAM;
 
-export const isStreamName = (name: string): name is EventStreamName => STREAM_NAMES.some((stream) => stream === name);
+export const isEventStream = (name: string): name is EventStreamName => EVENT_STREAMS.some((stream) => stream === name);
 
 export const KEY = '_key';
 export const RESCUED = '_rescued';
@@ -32,7 +32,6 @@ function eachGroup<T extends string>(shown: T): Record<ColumnGroup, T> {
   return { unified_id: shown, system: shown, standard: shown, standard_item: shown, custom_item: shown, custom: shown };
 }
 
-const OWN_NAMES: readonly string[] = [KEY, RESCUED];
 const HASH_DIGITS = 6;
 
 /**
@@ -47,7 +46,7 @@ export function propertyNames(
   header: readonly HeaderColumn[],
   catalog?: ReadonlySet<string>,
 ): (string | undefined)[] {
-  const reserved = stream === 'event_items' ? [...OWN_NAMES, ITEM_POSITION] : OWN_NAMES;
+  const reserved = stream === 'event_items' ? [KEY, RESCUED, ITEM_POSITION] : [KEY, RESCUED];
   const plain = plainNames(stream, header, reserved);
   const names = [...plain];
   const taken = new Set(reserved.map(foldName));
