@@ -104,7 +104,7 @@ export const isEndIncluded = (
 export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 
-/** Why a stored state cannot be used; the Airbyte source handles `filters` and `future` itself. */
+/** Why a stored state cannot be used; the Airbyte source handles `filters` itself. */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
 
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */

@@ -22,12 +22,12 @@ export const discover: DiscoverVerb = async (value, context) => {
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);
-    const withSchemas = (columns: readonly TypedColumn[]) =>
-      columns.map(({ source, type }) => ({ source, schema: TYPES[type].jsonSchema(config.timezone !== undefined) }));
-    const streams = streamsOf(withSchemas(await discoverColumns(config, deps)));
-    if (!config.userProfiles) return { type: 'CATALOG', catalog: { streams } };
-    const profiles = profilesStream(withSchemas(await discoverProfileColumns(config, service, deps)));
-    return { type: 'CATALOG', catalog: { streams: [...streams, profiles] } };
+    const hasZone = config.timezone !== undefined;
+    const streams = eventStreams(await discoverColumns(config, deps), hasZone);
+    if (config.userProfiles) {
+      streams.push(profileStream(await discoverProfileColumns(config, service, deps), hasZone));
+    }
+    return { type: 'CATALOG', catalog: { streams } };
   } finally {
     await service.close();
   }
@@ -83,16 +83,10 @@ const PRIMARY_KEY = {
   user_profiles: UNIFIED_ID,
 } as const satisfies Record<StreamName, string>;
 
-/** A column of an export, and the JSON schema of its values. */
-interface ColumnSchema {
-  readonly source: string;
-  readonly schema: object;
-}
-
-/** The streams of events with these columns. */
-export function streamsOf(columns: readonly ColumnSchema[]): AirbyteStream[] {
+/** The streams of events with these columns. `hasZone`: datetimes are instants. */
+export function eventStreams(columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream[] {
   return EVENT_STREAMS.map((name) => ({
-    ...streamOf(name, columns),
+    ...streamOf(name, columns, hasZone),
     supported_sync_modes: ['full_refresh', 'incremental'],
     source_defined_cursor: true,
     default_cursor_field: [SERVER_DATETIME],
@@ -101,17 +95,17 @@ export function streamsOf(columns: readonly ColumnSchema[]): AirbyteStream[] {
 }
 
 /** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
-const profilesStream = (columns: readonly ColumnSchema[]): AirbyteStream => ({
-  ...streamOf(PROFILE_STREAM, columns),
+const profileStream = (columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream => ({
+  ...streamOf(PROFILE_STREAM, columns, hasZone),
   supported_sync_modes: ['full_refresh'],
   is_resumable: false,
 });
 
-function streamOf(name: StreamName, columns: readonly ColumnSchema[]) {
+function streamOf(name: StreamName, columns: readonly TypedColumn[], hasZone: boolean) {
   const names = propertyNames(name, headerColumns(columns.map((column) => column.source)));
   const shown = columns.flatMap((column, i) => {
     const property = names[i];
-    return property === undefined ? [] : [[property, propertyOf(column, property)]];
+    return property === undefined ? [] : [[property, propertyOf(column, property, hasZone)]];
   });
   return {
     name,
@@ -126,15 +120,13 @@ function streamOf(name: StreamName, columns: readonly ColumnSchema[]) {
 }
 
 /** The schema of a property. If its name got a hash, a description names the column of the export. */
-function propertyOf({ source, schema }: ColumnSchema, property: string): object {
-  // A name is that of the column, or its end without the prefix of an item, or else has a hash.
+function propertyOf({ source, type }: TypedColumn, property: string, hasZone: boolean): object {
+  const schema = TYPES[type].jsonSchema(hasZone);
+  // A name is that of the column, or its end without the prefix of an item, or has a hash.
   if (source.endsWith(property) || property === UNNAMED) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };
 }
-
-const TEXT = TYPES.string.jsonSchema(false);
-const WHOLE_NUMBER = TYPES.long.jsonSchema(false);
 
 function ownProperties(stream: StreamName): [string, object][] {
   const rescued: [string, object] = [
@@ -147,8 +139,8 @@ function ownProperties(stream: StreamName): [string, object][] {
   ];
   if (stream === 'event_logs') return [rescued];
   const description = 'Key of the row: its detail log id, numbered where that repeats.';
-  const key: [string, object] = [KEY, { ...TEXT, description }];
+  const key: [string, object] = [KEY, { ...TYPES.string.jsonSchema(false), description }];
   if (stream === 'events' || stream === PROFILE_STREAM) return [key, rescued];
-  const position = { ...WHOLE_NUMBER, description: 'Position of the item in its event, as exported.' };
-  return [key, rescued, [ITEM_POSITION, position]];
+  const position = 'Position of the item in its event, as exported.';
+  return [key, rescued, [ITEM_POSITION, { ...TYPES.long.jsonSchema(false), description: position }]];
 }

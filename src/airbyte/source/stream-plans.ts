@@ -77,9 +77,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   try {
     return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
   } catch (error) {
-    if (!(error instanceof StateError)) throw error;
-    if (error.problem === 'filters') return startAgain(name, error, input);
-    if (error.problem === 'future') return readNothing(name, state, input);
+    if (error instanceof StateError && error.problem === 'filters') return startAgain(name, error, input);
     throw error;
   }
 }
@@ -96,14 +94,6 @@ function startAgain(name: StreamName, error: StateError, input: StatelessInput):
   const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
   return { ...plan, warnings: [{ event: 'state.fresh_start', message }, ...plan.warnings] };
-}
-
-/** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
-function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
-  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
-  const warnings = [{ event: 'state.future', message }];
-  return { ...plan, state: parseState(state), days: [], endDayOn: undefined, warnings };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */
@@ -138,8 +128,8 @@ const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /**
- * What is downloaded for several streams: each day that one of them wants, once. How the service ends its bodies, and
- * whether an export includes its `to_date`, holds for all streams, so any plan may tell it.
+ * What is downloaded for several streams: each day that one of them wants, once. Any plan may tell how the service
+ * ends its bodies, and whether an export includes its `to_date`: that holds for all streams.
  */
 export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
   const [{ filters, hashes, oldest }] = plans;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { streamsOf } from '../../../src/airbyte/source/discover.ts';
+import { eventStreams } from '../../../src/airbyte/source/discover.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -13,7 +13,10 @@ const withHash = (name: string): string => nameWithHash(name, name);
 
 /** The properties of a stream in the catalog that `discover` prints for these columns. */
 function propertiesOf(stream: string, columns: readonly string[]): string[] {
-  const streams = streamsOf(columns.map((source) => ({ source, schema: {} })));
+  const streams = eventStreams(
+    columns.map((source) => ({ source, type: 'string' })),
+    false,
+  );
   return Object.keys(streams.find(({ name }) => name === stream)?.json_schema.properties ?? {});
 }
 
