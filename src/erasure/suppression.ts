@@ -12,9 +12,9 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SuppressedPeople, UnifiedId } from '../engine/people/query.ts';
 import { tryToWrite } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
+import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { withLockFile } from '../fs/lock.ts';
-import { makeFolders, OWNER_FILE } from '../fs/permissions.ts';
-import { syncFolder } from '../fs/sync.ts';
+import { OWNER_FILE } from '../fs/permissions.ts';
 import { makeKey, randomKey, storedKey } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is

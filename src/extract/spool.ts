@@ -3,8 +3,9 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError } from '../fs/disk-failure.ts';
+import { isPrivateFolder, makeFolders } from '../fs/folders.ts';
 import { hasLiveOwner, LockFile } from '../fs/lock.ts';
-import { isPrivateFolder, makeFolders, OWNER_FILE } from '../fs/permissions.ts';
+import { OWNER_FILE } from '../fs/permissions.ts';
 import type { CheckedOutput } from '../service/export/download.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
@@ -92,7 +93,7 @@ export async function sweepRunFolders(
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = hasLiveOwner(join(folder, LEASE)) ?? Math.abs(now - mtimeMs) < GRACE_MS;
+      const isInUse = hasLiveOwner(join(folder, LEASE), now) ?? Math.abs(now - mtimeMs) < GRACE_MS;
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

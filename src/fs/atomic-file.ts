@@ -2,12 +2,12 @@
 // the errors of a full or refusing disk.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { link, lstat, mkdtemp, open, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf } from '../base/errors.ts';
+import { codeOf, configError } from '../base/errors.ts';
+import { syncFolder } from './folders.ts';
 import { OWNER_FILE, setMode } from './permissions.ts';
-import { syncFile, syncFolder } from './sync.ts';
 
 /** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>
@@ -43,6 +43,17 @@ export async function tryToWrite(path: string): Promise<void> {
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
   if (existsSync(path)) await (await open(path, 'a')).close();
+}
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkReplaceable(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
+  const plain = (point: string) =>
+    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+  if (!points.some((point) => plain(point) === realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
 }
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
@@ -110,6 +121,16 @@ export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
+}
+
+/** Windows syncs only what is open for writing. */
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

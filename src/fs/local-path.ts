@@ -24,5 +24,5 @@ export function checkLocalPath(text: string): void {
   throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 
-/** The absolute path of what is there, without links; of what is not there, the path as it is given, made absolute. */
+/** The absolute path without links. Of what is not there: the path as it is given, made absolute. */
 export const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doubling, retry } from '../base/retry.ts';
@@ -54,7 +54,7 @@ export class LockFile {
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
     const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, what));
+    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, options));
     if (token !== undefined) return new LockFile(path, token, options);
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -89,7 +89,7 @@ export class LockFile {
     this.#stopTouching = clock.after(HEARTBEAT_MS, () => {
       try {
         if (!this.#isHeld()) return;
-        const now = new Date(systemClock.now());
+        const now = new Date(clock.now());
         utimesSync(this.#path, now, now);
       } catch {
         // A disk that fails for a while must not end the lock.
@@ -100,7 +100,7 @@ export class LockFile {
 }
 
 /**
- * Runs `work` while no other process that uses the lock does; it asks `checkHeld` right before each step that others
+ * Runs `work` while no other process that uses the lock does. `work` asks `checkHeld` right before each step that others
  * see. Throws what `work` throws, and what `acquire` throws.
  */
 export async function withLockFile<T>(
@@ -117,25 +117,23 @@ export async function withLockFile<T>(
 }
 
 /** True while the owner of a lock is alive; undefined if there is no such file. Throws the system's error. */
-export function hasLiveOwner(path: string): boolean | undefined {
+export function hasLiveOwner(path: string, now: number): boolean | undefined {
   const owner = readOwner(path);
-  return owner && !isDead(owner);
+  return owner && !isDead(owner, now);
 }
 
-/**
- * Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or another process steals.
- */
-function steal(path: string, what: string): string | undefined {
+/** Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or another process steals. */
+function steal(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): string | undefined {
   try {
     const owner = readOwner(path);
     // The lock was released meanwhile.
     if (owner === undefined) return create(path);
-    if (!isDead(owner)) return undefined;
+    if (!isDead(owner, clock.now())) return undefined;
     // Only one process at a time may remove the file: it may be that of a new owner already.
     const stealing = `${path}.steal`;
     if (create(stealing) === undefined) {
       const other = readOwner(stealing);
-      if (other !== undefined && isDead(other)) rmSync(stealing, { force: true });
+      if (other !== undefined && isDead(other, clock.now())) rmSync(stealing, { force: true });
       return undefined;
     }
     try {
@@ -154,9 +152,9 @@ function steal(path: string, what: string): string | undefined {
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
-function isDead({ identity, touchedAt }: Owner): boolean {
+function isDead({ identity, touchedAt }: Owner, now: number): boolean {
   const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
-  return liveness === 'unknown' ? systemClock.now() - touchedAt > SILENCE_MS : liveness === 'dead';
+  return liveness === 'unknown' ? now - touchedAt > SILENCE_MS : liveness === 'dead';
 }
 
 /** Creates the file of an owner and returns its token; undefined if there is one. Throws the system's error. */

@@ -1,6 +1,6 @@
 // Files that a user has named: which of them may be replaced, and how a small one is written.
 
-import { closeSync, existsSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { configError } from '../base/errors.ts';
 import { replaceFile } from './atomic-file.ts';
@@ -53,15 +53,4 @@ export async function writeNamedFile(path: string, text: string, what: string, m
   } catch (error) {
     throw diskError(error, { what, path });
   }
-}
-
-/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
-export function checkReplaceable(path: string): void {
-  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
-  const plain = (point: string) =>
-    point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
-  if (!points.some((point) => plain(point) === realpathSync(path))) return;
-  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message, { where: { file: path } });
 }

@@ -10,7 +10,7 @@ export interface ProcessIdentity {
   readonly host: string;
   /** Boot and namespace in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
-  /** Start time in the system's ticks, since a process id is used again; empty if the system does not provide it. */
+  /** Start time in the system's ticks, since process ids are used again. Empty if the system does not provide it. */
   readonly started: string;
 }
 
@@ -21,17 +21,17 @@ export const OWN_IDENTITY: ProcessIdentity = {
   pid: process.pid,
   host: hostname(),
   space: processSpace(),
-  started: statusOf('self')?.started ?? '',
+  started: readStatus('self')?.started ?? '',
 };
 
 /**
  * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only
- * the host is compared, and an id in use may be that of a later process.
+ * the host is compared. An id in use may then be that of a later process.
  */
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
   if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!exists(pid)) return 'dead';
-  const status = statusOf(String(pid));
+  const status = readStatus(String(pid));
   if (status === undefined || started === '') return 'unknown';
   return status.isOver || status.started !== started ? 'dead' : 'alive';
 }
@@ -55,7 +55,7 @@ function exists(pid: number): boolean {
 }
 
 /** Status of a process from /proc, if it is readable. One that ended and was not collected by its parent is over. */
-function statusOf(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
+function readStatus(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // After the command's name, which may hold anything: the state is field 3, the start time field 22.

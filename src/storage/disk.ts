@@ -5,8 +5,8 @@ import { codeOf, configError } from '../base/errors.ts';
 import { compareBytes } from '../cells/columns/groups.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import { checkWritable, makeFolders, OWNER_FILE, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
-import { syncFolder } from '../fs/sync.ts';
+import { checkWritable, makeFolders, syncFolder } from '../fs/folders.ts';
+import { OWNER_FILE, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
 import type { Storage, Stored } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */

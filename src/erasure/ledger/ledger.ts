@@ -11,9 +11,9 @@ import { configError, EXIT, transientError, UserError } from '../../base/errors.
 import type { Secret } from '../../base/secrets.ts';
 import { tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, keepsModes, makeFolders, OWNER_FILE } from '../../fs/permissions.ts';
-import { syncFolder } from '../../fs/sync.ts';
+import { isTrustedOwner, keepsModes, OWNER_FILE } from '../../fs/permissions.ts';
 import { makeKey, storedKey } from '../key-file.ts';
 import {
   GENESIS,

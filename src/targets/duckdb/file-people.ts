@@ -5,7 +5,7 @@ import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { checkReplaceable } from '../../fs/named-file.ts';
+import { checkReplaceable } from '../../fs/atomic-file.ts';
 import { type PlaceState, profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';

@@ -2,7 +2,8 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { literal, pathLiteral } from '../../cells/types/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { makeFolders, OWNER_FILE } from '../../fs/permissions.ts';
+import { makeFolders } from '../../fs/folders.ts';
+import { OWNER_FILE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** Bytes of the end of a file that are read first: they hold the footer, and of a small file everything. */

@@ -2,7 +2,8 @@ import fs, { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { holdPrivateUmask, isPrivateFolder, makeFolders } from '../../../src/fs/permissions.ts';
+import { isPrivateFolder, makeFolders } from '../../../src/fs/folders.ts';
+import { holdPrivateUmask } from '../../../src/fs/permissions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
