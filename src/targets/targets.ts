@@ -34,7 +34,7 @@ const parquet = filesTarget(
 );
 const delta = filesTarget(
   { name: 'delta', placeForms: ['DIR', 's3://BUCKET/PREFIX'] },
-  async () => (await import('./files/delta/delta-place.ts')).DELTA,
+  async () => (await import('./files/delta/delta-log.ts')).DELTA,
 );
 
 /** The targets, in the order of help. */

@@ -5,10 +5,10 @@ import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import { type PlannedBatch, type PlannedDay, rescuesNothing } from '../../table/batch.ts';
 import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
-import type { StoredProfiles, TableState } from '../../table/place-state.ts';
+import type { StoredProfiles } from '../../table/place-state.ts';
 import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
 import type { FilesPlace } from './files-place.ts';
-import type { DayFile, NewFile } from './format.ts';
+import type { DayFile, NewFile, ReplacedFiles } from './format.ts';
 import { readParquet } from './parquet-file.ts';
 
 /** Writes the local files of a planned batch, or of a planned snapshot of profiles. */
@@ -27,34 +27,30 @@ export class BatchFiles {
 
   /** Writes the files of the days, and anew those of other days that lose rows, or have a column of another type. */
   async write(receipts: Receipts) {
-    const { columns, timezone = null, days } = this.#planned;
-    const table = { columns, timezone, receipts };
-    const added: NewFile[] = [];
-    const rowsOfDays = new Map<Day, number>();
-    for (const plannedDay of days) {
+    const days = await this.#writeDays(receipts);
+    const { files, retyped } = await this.#writeRetyped(days, receipts);
+    const replaced = new Set([...days.keys(), ...files.keys()]);
+    const events: ReplacedFiles = {
+      removed: [...this.#stored.values()].filter(({ day }) => replaced.has(day)),
+      added: [...files.values(), ...days.values()].filter((file) => file !== undefined),
+    };
+    const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
+    return { events, rowsByDay: rows, retyped, rescued: await this.#countRescued(days) };
+  }
+
+  /** Writes the files of the days, and those of neighbours that lose rows to them; undefined if no row is left. */
+  async #writeDays(receipts: Receipts): Promise<Map<Day, NewFile | undefined>> {
+    const files = new Map<Day, NewFile | undefined>();
+    for (const plannedDay of this.#planned.days) {
       const { mayShareRows, receipt } = plannedDay.download;
       let file = await this.writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       if (mayShareRows && file !== undefined) file = await this.#withoutRowsOfNext(file, plannedDay);
-      if (mayShareRows && file !== undefined) {
-        const previous = await this.#previousWithout(file, table);
-        if (previous?.file !== undefined) added.push(previous.file);
-        if (previous !== undefined) rowsOfDays.set(previous.day, previous.file?.rows ?? 0);
-      }
-      if (file !== undefined) added.push(file);
-      rowsOfDays.set(receipt.day, file?.rows ?? 0);
+      // Its row leaves the day before it is under this one.
+      if (mayShareRows && file !== undefined) await this.#takeFromPrevious(file, receipts, files);
+      files.set(receipt.day, file);
     }
-    const rescued = await this.#countRescued(added);
-    const { retypedFiles, retyped } = await this.#findRetyped();
-    // Where all files have all columns, the log writes the others anew.
-    const outdated = this.#place.format.isUniform ? [] : retypedFiles.filter(({ day }) => !rowsOfDays.has(day));
-    for (const file of outdated) {
-      const anew = await this.#place.rewrite(file, table, retyped.has(file.day) ? { changedAt: this.#changedAt } : {});
-      if (anew !== undefined) added.unshift(anew);
-    }
-    const leaving = new Set([...rowsOfDays.keys(), ...outdated.map(({ day }) => day)]);
-    const removed = [...this.#stored.values()].filter(({ day }) => leaving.has(day));
-    return { added, removed, rowsByDay: rowsOfDays, retyped, rescued };
+    return files;
   }
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
@@ -87,16 +83,16 @@ export class BatchFiles {
     return this.#place.write(query, rows, this.#receiptOf(plannedDay, rows));
   }
 
-  /** The day before, whose file loses the rows that a new file has; undefined if there are none of them. */
-  async #previousWithout(newFile: NewFile, table: Pick<TableState, 'columns' | 'timezone' | 'receipts'>) {
+  /** Writes the file of the day before into `files`, without the rows that a new file has, if it has any of them. */
+  async #takeFromPrevious(newFile: NewFile, receipts: Receipts, files: Map<Day, NewFile | undefined>): Promise<void> {
     const previous = this.#stored.get(addDays(newFile.day, -1));
-    if (previous === undefined) return undefined;
+    if (previous === undefined) return;
     const without = this.#isAlsoIn(newFile.local);
     const from = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
     const lost = await this.#place.engine.count(`${from} WHERE ${without}`);
-    if (lost === 0) return undefined;
-    const file = await this.#place.rewrite(previous, table, { without, lost, changedAt: this.#changedAt });
-    return { day: previous.day, file };
+    if (lost === 0) return;
+    const rewriting = { without, lost, changedAt: this.#changedAt };
+    files.set(previous.day, await this.#place.rewrite(previous, this.#tableWith(receipts), rewriting));
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -116,21 +112,34 @@ export class BatchFiles {
     return { ...receipt, rows_stored, changed_at: this.#changedAt };
   }
 
+  #tableWith(receipts: Receipts) {
+    return { columns: this.#planned.columns, timezone: this.#planned.timezone ?? null, receipts };
+  }
+
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
-  async #countRescued(added: readonly NewFile[]): Promise<ReadonlyMap<string, number>> {
-    const days = new Set(this.#planned.days.map(({ download }) => download.receipt.day));
-    const paths = added.filter(({ day }) => days.has(day)).map(({ local }) => local);
+  async #countRescued(files: ReadonlyMap<Day, NewFile | undefined>): Promise<ReadonlyMap<string, number>> {
+    const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
     if (paths.length === 0 || rescuesNothing(this.#planned)) return new Map();
     return rescuedCells(this.#place.engine, readParquet(paths));
   }
 
-  /** The stored files that have a column whose type changes, and the days with a value in one. */
-  async #findRetyped() {
+  /**
+   * Writes the stored files anew that have a column whose type changes, but for those of `days`. `retyped`: the days
+   * with a value in one. Where all files have all columns, the log writes them anew.
+   */
+  async #writeRetyped(days: ReadonlyMap<Day, unknown>, receipts: Receipts) {
+    const files = new Map<Day, NewFile | undefined>();
     const names = this.#planned.columns.filter(isRetyped).map(({ name }) => name);
-    const retypedFiles = [...this.#stored.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const from = retypedFiles.length === 0 ? undefined : await this.#place.rows(retypedFiles);
-    const hasValue = names.map((name) => `${identifier(name)} IS NOT NULL`);
-    const counted = from === undefined ? [] : await rowsByDay(this.#place.engine, `${from} WHERE ${anyOf(hasValue)}`);
-    return { retypedFiles, retyped: new Set([...counted].map(([day]) => day)) };
+    const stored = [...this.#stored.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
+    const from = stored.length === 0 ? undefined : await this.#place.rows(stored);
+    if (from === undefined) return { files, retyped: new Set<Day>() };
+    const hasValue = anyOf(names.map((name) => `${identifier(name)} IS NOT NULL`));
+    const retyped = new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${hasValue}`)).keys());
+    const outdated = this.#place.format.isUniform ? [] : stored.filter(({ day }) => !days.has(day));
+    for (const file of outdated) {
+      const change = retyped.has(file.day) ? { changedAt: this.#changedAt } : {};
+      files.set(file.day, await this.#place.rewrite(file, this.#tableWith(receipts), change));
+    }
+    return { files, retyped };
   }
 }

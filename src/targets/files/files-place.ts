@@ -14,15 +14,15 @@ import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { folderError, noTableError } from '../failures.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
-  type CommitChange,
   type DayFile,
   type FilesFormat,
   type FilesLog,
   type FilesOptions,
   type NewFile,
   type OpenMode,
+  type PlaceVersion,
+  type PlannedChange,
   STATE_FILE,
-  type Version,
 } from './format.ts';
 import {
   describeFile,
@@ -70,15 +70,14 @@ export class FilesPlace {
   /** Opens a place, and reads its latest version. Throws UserError. */
   static async open(format: FilesFormat, options: FilesOptions, purpose: OpenMode): Promise<FilesPlace> {
     const storage = await format.storageOf(options);
-    const mode = purpose === 'read' && format.hasUnfinishedPurge?.(storage) === true ? 'rewrite' : purpose;
+    const mode = purpose === 'read' && format.hasUnfinishedPurge(storage) ? 'rewrite' : purpose;
     const { workFolder } = storage;
     let run: RunFolder | undefined;
     let engine: Engine | undefined;
     try {
-      if (mode === 'rewrite' && workFolder !== undefined && !(await hasFiles(storage))) {
-        throw noTableError(options.place);
-      }
-      if (mode === 'load' && workFolder !== undefined) await format.refuseForeign(storage);
+      // The folder of the run lies in a place on a disk: nothing is made in one that is not ours.
+      if (mode === 'rewrite' && !(await hasFiles(storage))) throw noTableError(options.place);
+      if (mode === 'load') await format.refuseForeign(storage);
       run =
         mode === 'read' || workFolder === undefined
           ? await RunFolder.open(options.spoolDir, options.clock, 'files')
@@ -110,7 +109,7 @@ export class FilesPlace {
   }
 
   /** The latest version. Throws UserError if nothing was loaded yet. */
-  get version(): Version {
+  get version(): PlaceVersion {
     const { version } = this.log;
     if (version === undefined) throw noTableError(this.name);
     return version;
@@ -197,14 +196,13 @@ export class FilesPlace {
     return this.#newFile(await rewriteParquet(this.engine, rewriting, this.#newPath()), file.day, profiles);
   }
 
-  /** As `exclusively` of the log; a commit fails once another run took this one for dead. */
-  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
-    return this.log.exclusively((commit) =>
-      work((change) => {
-        this.#opened.run.checkHeld();
-        return commit(change);
-      }),
-    );
+  /** As `commit` of the log; it fails once another run took this one for dead. */
+  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+    return this.log.commit(async () => {
+      const planned = await plan();
+      this.#opened.run.checkHeld();
+      return planned;
+    });
   }
 
   /** A free path in the folder of this run. */

@@ -20,7 +20,7 @@ import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace } from './files-place.ts';
-import type { CommitChange, FilesFormat } from './format.ts';
+import type { Change, FilesFormat, PlannedChange } from './format.ts';
 import { readParquet } from './parquet-file.ts';
 
 type SinkOptions = OpenOptions & { readonly place: string };
@@ -59,12 +59,21 @@ class FilesSink implements Sink {
     return this.#place.log.version?.state;
   }
 
-  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
-    return this.#exclusively(signal, (commit) => this.#commit(batch, progress, signal, commit));
+  async commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
+    const { commit, columns } = await this.#committed(() => this.#changeOfDays(batch, progress, signal), signal);
+    logChanges(this.#options.logger, columns, commit.rescued);
+    return commit;
   }
 
-  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
-    return this.#exclusively(signal, (commit) => this.#replaceProfiles(snapshot, hashing, signal, commit));
+  async replaceProfiles(
+    snapshot: DayDownload,
+    hashing: HashedColumns,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const stored = await this.#committed(() => this.#changeOfProfiles(snapshot, hashing, signal), signal);
+    if (stored === undefined) return undefined;
+    logChanges(this.#options.logger, stored.columns, stored.rescued);
+    return stored.rows;
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -83,75 +92,60 @@ class FilesSink implements Sink {
     }
   }
 
-  /** The state to which a commit adds. Throws if people were purged since the place was opened. */
-  #latestState(): PlaceState {
-    const { timezone = null, place } = this.#options;
-    const stored = this.state ?? newState(timezone);
-    checkNotPurged(place, this.#opened, stored);
-    return stored;
-  }
-
-  async #commit(
-    batch: readonly DayDownload[],
-    progress: RunProgress,
-    signal: AbortSignal,
-    commit: CommitChange,
-  ): Promise<Commit> {
-    const { timezone = null, clock, logger } = this.#options;
+  /** The change that stores a batch of days, and what is reported of it. */
+  async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal) {
     const place = this.#place;
-    const stored = this.#latestState();
-    // A first run that died may have had another time zone.
-    const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
+    const { before, changedAt } = this.#latest();
     const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, (days) => place.countRows(days));
-    if (changed.length === 0) {
-      const { state, commit: report } = finishUnchanged(before, unchanged, progress);
-      const isStored = unchanged.length === 0 || isDeepStrictEqual(state, stored);
-      if (!isStored || place.log.version?.namesRemoved === true)
-        await commit({ kind: 'load', state, events: { removed: [], added: [] } });
-      return report;
-    }
+    if (changed.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
     const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
-    const changedAt = nextChange(before.receipts, clock.now());
     const files = new BatchFiles(place, planned, changedAt);
-    const written = await place.engine.transaction(() => files.write(before.receipts), signal);
-    const { state, commit: report } = finishBatch(before, planned, {
-      ...written,
-      unchanged,
-      progress,
-      changedAt,
-    });
-    await commit({ kind: 'load', state, events: written });
-    logChanges(logger, planned.columns, report.rescued);
-    return report;
+    const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts), signal);
+    const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
+    const change: Change = { kind: 'load', state, events };
+    return { change, report: { commit, columns: planned.columns } };
   }
 
-  async #replaceProfiles(
-    snapshot: DayDownload,
-    hashing: HashedColumns,
-    signal: AbortSignal,
-    commit: CommitChange,
-  ): Promise<number | undefined> {
-    const { clock, logger } = this.#options;
+  /** The change after a batch whose rows are all there: none, if nothing else is to be stored either. */
+  #changeOfReceipts(before: PlaceState, unchanged: readonly DayDownload[], progress: RunProgress) {
+    const { state, commit } = finishUnchanged(before, unchanged, progress);
+    const isStored = unchanged.length === 0 || isDeepStrictEqual(state, this.state);
+    const change: Change = { kind: 'load', state, events: { removed: [], added: [] } };
+    const namesRemoved = this.#place.log.version?.namesRemoved === true;
+    return { change: isStored && !namesRemoved ? undefined : change, report: { commit, columns: [] } };
+  }
+
+  /** The change that replaces the table of profiles; none if a later snapshot is there. */
+  async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal) {
     const { engine, log } = this.#place;
-    const before = this.#latestState();
-    if (isLater(before.profiles, snapshot)) return undefined;
+    const { before, changedAt } = this.#latest();
+    if (isLater(before.profiles, snapshot)) return { change: undefined, report: undefined };
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     const [plannedDay] = planned.days;
     const rows = rowsIn([plannedDay]);
-    const changedAt = nextChange(before.receipts, clock.now());
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
     const files = new BatchFiles(this.#place, planned, changedAt);
-    const added = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
-    const rescued = added === undefined ? new Map() : await rescuedCells(engine, readParquet([added.local]));
+    const file = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
+    const rescued =
+      file === undefined ? new Map<string, number>() : await rescuedCells(engine, readParquet([file.local]));
     const stored = log.version?.profiles;
-    const change = { removed: stored === undefined ? [] : [stored], added: added === undefined ? [] : [added] };
-    await commit({ kind: 'load', state: { ...before, profiles }, profiles: change });
-    logChanges(logger, planned.columns, rescued);
-    return rows;
+    const replaced = { removed: stored === undefined ? [] : [stored], added: file === undefined ? [] : [file] };
+    const change: Change = { kind: 'load', state: { ...before, profiles }, profiles: replaced };
+    return { change, report: { rows, rescued, columns: planned.columns } };
   }
 
-  #exclusively<T>(signal: AbortSignal, work: (commit: CommitChange) => Promise<T>): Promise<T> {
-    return this.#guarded(() => this.#place.exclusively(work), signal);
+  /** The state to which a commit adds, and its instant. Throws if people were purged since the place was opened. */
+  #latest(): { readonly before: PlaceState; readonly changedAt: string } {
+    const { timezone = null, place, clock } = this.#options;
+    const stored = this.state ?? newState(timezone);
+    checkNotPurged(place, this.#opened, stored);
+    // A first run that died may have had another time zone.
+    const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
+    return { before, changedAt: nextChange(before.receipts, clock.now()) };
+  }
+
+  #committed<T>(plan: () => Promise<PlannedChange<T>>, signal: AbortSignal): Promise<T> {
+    return this.#guarded(() => this.#place.commit(plan), signal);
   }
 
   async #guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {

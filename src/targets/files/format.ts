@@ -35,7 +35,7 @@ export interface DayFile {
 export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
 
 /** A place at one moment. */
-export interface Version {
+export interface PlaceVersion {
   readonly state: PlaceState;
   /** The live files of `events`. */
   readonly files: ReadonlyMap<Day, DayFile>;
@@ -52,7 +52,7 @@ export interface Version {
 }
 
 /** A sentence about each table with damaged files; none if all are whole. */
-export function damageIn({ damaged, damagedProfiles }: Version): string[] {
+export function damageIn({ damaged, damagedProfiles }: PlaceVersion): string[] {
   const ofProfiles =
     'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
     'user_profiles set to true.';
@@ -63,7 +63,7 @@ export function damageIn({ damaged, damagedProfiles }: Version): string[] {
 }
 
 /** The files that leave a table, and those that come. A day whose file leaves has a new one, or no rows any more. */
-export interface FilesChange {
+export interface ReplacedFiles {
   readonly removed: readonly Pick<DayFile, 'day' | 'path'>[];
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
   readonly added: readonly NewFile[];
@@ -73,39 +73,43 @@ export interface FilesChange {
 export interface Change {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: PlaceState;
-  readonly events?: FilesChange;
+  readonly events?: ReplacedFiles;
   /** `state.profiles` is what the table then holds. */
-  readonly profiles?: FilesChange | undefined;
-  /** Of a purge: a query of `day` and `key` of the rows of `events` that leave. */
-  readonly leaving?: string;
+  readonly profiles?: ReplacedFiles | undefined;
+  /** Of a purge: a query of `day` and `key` of the rows of `events` that it removes. */
+  readonly purgedRows?: string;
 }
 
-/**
- * Stores the new files of a change and makes them visible, together with the state. Once it returns, no crash undoes
- * it. If another writer was first it throws LostRace, and what it stored is removed.
- */
-export type CommitChange = (change: Change) => Promise<void>;
+/** What is to become of a place, nothing if there is no change; and what its commit then reports. */
+export interface PlannedChange<T> {
+  readonly change: Change | undefined;
+  readonly report: T;
+}
 
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
-  readonly version: Version | undefined;
+  readonly version: PlaceVersion | undefined;
   /**
-   * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration
-   * failure if others' files lie where their table would.
+   * Reads the latest version; false if it is the one that was known. Unless the place is only read, it first finishes
+   * what a killed run left half-way. For a load of profiles it throws a configuration failure if others' files lie
+   * where their table would.
    */
   read(): Promise<boolean>;
   /** True if a file of `version` was replaced under its name since: what was read of it may be of two versions. */
-  hasReplacedFiles?(): Promise<boolean>;
-  /** Runs work on the latest version, which no other writer changes before `commit`, or `commit` throws LostRace. */
-  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T>;
-  /** Called after the commit of a purge: removes every byte that is no longer part of the table. */
-  erase?(): Promise<void>;
+  hasReplacedFiles(): boolean;
+  /**
+   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. Once it
+   * returns, no crash undoes it. If another writer commits first, it throws LostRace, and removes what it stored.
+   */
+  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
+  /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
+  erase(): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more, and names what is damaged. */
   tidy(): Promise<void>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(run: RunRecord): Promise<void>;
-  /** Files among those of the table that this program did not write: they stay. */
+  /** Files among those of the tables that this program did not write: they stay. */
   foreign(): Promise<string[]>;
   /** Differences in the log itself. */
   check(): Promise<Difference[]>;
@@ -119,14 +123,14 @@ export interface FilesFormat {
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
   /** True if a purge was killed: whoever comes next finishes it, also one who came to read. */
-  hasUnfinishedPurge?(storage: Storage): boolean;
+  hasUnfinishedPurge(storage: Storage): boolean;
   logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
   /** All columns that a file can have, in their order, with their types. */
   columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
   /** The path of a new file, from the root of the storage. */
   pathOf(day: Day, table: Table['name']): string;
-  /** Derives the name of a column from that in the export; absent: the same. */
-  columnName?(source: string): string;
+  /** Derives the name of a column from that in the export. */
+  columnName(source: string): string;
 }
 
 export interface LogParts {

@@ -10,7 +10,7 @@ import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
-import type { DayFile, FilesFormat, FilesOptions } from './format.ts';
+import type { Change, DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
 import { reading, withPlace } from './with-place.ts';
 
@@ -110,13 +110,13 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
     });
   }
   return withPlace(format, options, 'rewrite', (place) =>
-    place.exclusively(async (commit) => {
+    place.commit(async () => {
       const { days, removed, rows } = planned(place);
       const { state } = place.version;
       const changedAt = nextChange(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
-      if (days.length > 0) await commit({ kind: 'prune', state: after, events: { removed, added: [] } });
-      return { days, rows };
+      const change: Change = { kind: 'prune', state: after, events: { removed, added: [] } };
+      return { change: days.length === 0 ? undefined : change, report: { days, rows } };
     }),
   );
 }

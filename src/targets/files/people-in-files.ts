@@ -5,7 +5,7 @@ import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { attempted } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
-import { joinPeople, type PeopleQuery } from '../../engine/people/query.ts';
+import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -22,7 +22,7 @@ import {
   type FilesOptions,
   LostRace,
   type NewFile,
-  type Version,
+  type PlaceVersion,
 } from './format.ts';
 import { reading, withPlace } from './with-place.ts';
 
@@ -65,9 +65,9 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 /** Runs the steps of a purge but for the last: nothing is changed. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    const { lookup, change } = await withoutPeople(place, query, options.signal);
+    const { people, change } = await withoutPeople(place, query, options.signal);
     await tryErase(place, change);
-    return { people: lookup.people, foreign: await place.log.foreign() };
+    return { people, foreign: await place.log.foreign() };
   });
 }
 
@@ -81,25 +81,39 @@ const NOT_ERASED =
  */
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    // Whoever was found once is found in the next attempt, too: rows of one table may have left.
+    const bytesBefore = bytesIn(place.version);
+    // Whoever was found once is found in the next attempt, too. An attempt that lost the race for the table of profiles
+    // has removed the rows of events: what it found counts.
     let { peopleOf } = query;
+    let [removed, rowsRemoved]: [PeopleFound, number] = [NOBODY, -1];
     const removeRows = () =>
-      place.exclusively(async (commit) => {
-        const before = place.version;
-        const { lookup, change } = await withoutPeople(place, { ...query, peopleOf }, options.signal);
-        peopleOf = joinPeople(peopleOf, lookup.people.peopleOf);
+      place.commit(async () => {
+        const { people, change } = await withoutPeople(place, { ...query, peopleOf }, options.signal);
+        peopleOf = joinPeople(peopleOf, people.peopleOf);
+        const rows = people.rows + people.others.rows;
+        if (rows > rowsRemoved) [removed, rowsRemoved] = [people, rows];
         await tryErase(place, change);
-        const suppressionLength = await options.onFound(lookup.people);
-        await commit({ ...change, state: { ...change.state, suppressionLength } });
-        return { before, people: lookup.people };
+        const suppressionLength = await options.onFound(people);
+        return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
       });
-    const { before, people } = await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
+    await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
     const stays = await bytesThatStay(place, options.signal);
     const { inUse, unreached } = await otherFolders(place);
     const damaged = damageIn(place.version).map((message) => `They may hold the people: ${message}`);
-    return { ...resultOf(before, place.version), people, unreached: [...stays, ...damaged, ...unreached], inUse };
+    const unreachable = [...stays, ...damaged, ...unreached];
+    return {
+      people: removed,
+      rowsRemoved,
+      bytesBefore,
+      bytesAfter: bytesIn(place.version),
+      unreached: unreachable,
+      inUse,
+    };
   });
 }
+
+const bytesIn = ({ files, profiles }: PlaceVersion): number =>
+  [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
 const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
@@ -108,7 +122,7 @@ const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
   try {
-    await place.log.erase?.();
+    await place.log.erase();
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();
@@ -116,16 +130,6 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
     if (!(error instanceof UserError)) throw error;
     return [`${error.message} ${NOT_ERASED}`];
   }
-}
-
-function resultOf(before: Version, after: Version) {
-  const sum = ({ files, profiles }: Version, key: 'rows' | 'bytes') =>
-    [...files.values()].reduce((total, file) => total + file[key], profiles?.[key] ?? 0);
-  return {
-    rowsRemoved: sum(before, 'rows') - sum(after, 'rows'),
-    bytesBefore: sum(before, 'bytes'),
-    bytesAfter: sum(after, 'bytes'),
-  };
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
@@ -161,7 +165,7 @@ async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
 async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: AbortSignal | undefined) {
   return place.engine.transaction(async () => {
     const search = await lookUp(place, query);
-    return { lookup: search.lookup, change: await changeWithout(place, search) };
+    return { people: search.lookup.people, change: await changeWithout(place, search) };
   }, signal);
 }
 
@@ -190,7 +194,7 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
     events: { removed, added },
     profiles: profiles?.files,
-    ...(lost.size > 0 && { leaving: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}` }),
+    ...(lost.size > 0 && { purgedRows: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}` }),
   };
 }
 

@@ -39,7 +39,7 @@ export function reading<T>(
       const [outcome] = await Promise.allSettled([work(place)]);
       signal?.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isCertain(outcome.value);
-      const isOfOneVersion = isDone && (await place.log.hasReplacedFiles?.()) !== true;
+      const isOfOneVersion = isDone && !place.log.hasReplacedFiles();
       return isOfOneVersion || !(await place.log.read()) ? outcome : undefined;
     });
     if (read?.status === 'fulfilled') return read.value;

@@ -2,24 +2,22 @@ import { randomUUID } from 'node:crypto';
 import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
-import { DAY_MS } from '../../../base/durations.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
-import type { Change, DayFile, FilesChange, NewFile } from '../format.ts';
+import type { Change, DayFile, NewFile, ReplacedFiles } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';
 import { partitionColumnsOf, protocolOf, schemaString } from './schema.ts';
+import { DEFAULT_RETENTION_MS } from './upkeep.ts';
 
 // The entry of a commit: what it says of a change, and how a file of it is read again.
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
-/** Default time that files which left the table stay for its readers (ms). */
-export const DEFAULT_RETENTION_MS = DAY_MS;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
@@ -30,7 +28,7 @@ export function retentionMsOf(metaData: MetaData | undefined): number {
 }
 
 /** A change of one table, and the state after it. */
-export interface TableChange extends FilesChange, Pick<Change, 'kind' | 'state'> {}
+export interface TableChange extends ReplacedFiles, Pick<Change, 'kind' | 'state'> {}
 
 interface CommitDetails {
   /** Time of the commit (ms since 1970). */

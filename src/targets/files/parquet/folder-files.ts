@@ -7,7 +7,7 @@ import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
-import { STATE_FILE, type Version } from '../format.ts';
+import { type PlaceVersion, STATE_FILE } from '../format.ts';
 import {
   columnsOfFiles,
   describeFile,
@@ -30,7 +30,7 @@ import {
 const DAY_FOLDER = new RegExp(`^${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})$`);
 
 /** A folder as it is on the disk: its state, completed by what its files say where they differ from it. */
-export interface FolderVersion extends FolderState, Version {
+export interface FolderVersion extends FolderState, PlaceVersion {
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
   readonly files: ReadonlyMap<Day, FolderFile>;

@@ -17,7 +17,6 @@ import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import {
-  type CommitChange,
   damageIn,
   type FilesFormat,
   type FilesLog,
@@ -25,6 +24,7 @@ import {
   foreignError,
   type LogParts,
   type OpenMode,
+  type PlannedChange,
   STATE_FILE,
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
@@ -37,6 +37,7 @@ const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
 
 export const PARQUET: FilesFormat = {
   isUniform: true,
+  columnName: (source) => source,
   columnsOf: (state) => columnsOfFiles(state),
   pathOf: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayFile(day)),
   async storageOf({ place }) {
@@ -75,24 +76,30 @@ class FolderLog implements FilesLog {
   async read(): Promise<boolean> {
     const before = this.version;
     if (before !== undefined) await this.#awaitWriter();
-    // Whoever may write mends the folder.
-    if (this.#mode !== 'read') await this.#locked(async () => {});
-    else this.version = await this.#read();
+    if (this.#mode === 'read') this.version = await this.#read();
+    else await this.#locked(async () => {});
     if (this.#mode === 'rewrite') this.#warnOfDamage();
     if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
     return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
   }
 
-  async hasReplacedFiles(): Promise<boolean> {
+  hasReplacedFiles(): boolean {
     return filesOf(this.version).some(({ path, bytes, modified }) => {
       const onDisk = sizeAndTime(this.#path(path));
       return onDisk?.bytes !== bytes || onDisk.modified !== modified;
     });
   }
 
-  exclusively<T>(work: (commit: CommitChange) => Promise<T>): Promise<T> {
-    return this.#locked((writer) => work((change) => writer.commit(change)));
+  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+    return this.#locked(async (writer) => {
+      const { change, report } = await plan();
+      if (change !== undefined) await writer.commit(change);
+      return report;
+    });
   }
+
+  /** A commit replaces files under their names: it leaves no other bytes. */
+  async erase(): Promise<void> {}
 
   /** A commit replaces files under their names: nothing is left to remove. */
   async tidy(): Promise<void> {

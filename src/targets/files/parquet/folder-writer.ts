@@ -46,35 +46,39 @@ export class FolderWriter {
   /** Finishes what a killed run left half-way, and stores what differs from the state. True if it finished a purge. */
   async mend(): Promise<boolean> {
     if (this.version === undefined) return false;
-    const isPurging = existsSync(this.#path(PURGE_NOTE));
-    const purged = isPurging ? await this.#finishPurge(this.version) : this.version;
-    const version = await this.#conform(purged);
+    if (existsSync(this.#path(PURGE_NOTE))) {
+      await this.commit(await this.#notedChange(this.version));
+      return true;
+    }
+    const version = await this.#conform(this.version);
     this.version = textOf(version) === version.text ? version : await this.#store(version);
-    return isPurging;
+    return false;
   }
 
-  async commit(change: Change): Promise<void> {
-    const { kind, state, events: { removed, added } = { removed: [], added: [] }, profiles } = change;
+  async commit({ kind, state, events, profiles, purgedRows }: Change): Promise<void> {
     let version = this.version ?? emptyVersion(state.timezone);
-    const leaving = new Set([...removed, ...added].map(({ day }) => day));
+    const { removed, added } = events ?? { removed: [], added: [] };
+    const days = new Set([...removed, ...added].map(({ day }) => day));
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
     const columns = columnsOfFiles(state);
     const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema)
-      version = await this.#announce(version, state, leaving);
+      version = await this.#announce(version, state, days);
     // 2. The keys that a purge removes are noted: whoever finds the note finishes the purge.
-    if (change.leaving !== undefined) await this.#noteKeys(change.leaving);
-    // 3. The files that stay get the new columns.
-    version = await this.#conform(version, leaving);
+    if (purgedRows !== undefined) await this.#noteKeys(purgedRows);
+    // 3. The files of other days get the new columns.
+    version = await this.#conform(version, days);
     // 4. The files of the change replace the others. Days without rows lose theirs.
-    const without = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !leaving.has(day)));
-    const [files, damaged] = [without(version.files), without(version.damaged)];
-    for (const file of added) files.set(file.day, await this.#put(file.local, file, columns));
-    await this.#removeDays([...leaving].filter((day) => !files.has(day)));
-    const profilesFile = profiles === undefined ? version.profiles : await this.#putProfiles(state, profiles.added[0]);
+    const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
+    const [files, damaged] = [ofOtherDays(version.files), ofOtherDays(version.damaged)];
+    for (const file of added) files.set(file.day, await this.#put(file, columns));
+    await this.#removeDays([...days].filter((day) => !files.has(day)));
+    version = { ...version, state, files, damaged };
+    if (profiles !== undefined) {
+      version = { ...version, profiles: await this.#putProfiles(state, profiles.added[0]), damagedProfiles: undefined };
+    }
     // 5. The state says what is there now, and the purge is done.
-    const damagedProfiles = profiles === undefined ? version.damagedProfiles : undefined;
-    this.version = await this.#store({ ...version, state, files, damaged, profiles: profilesFile, damagedProfiles });
+    this.version = await this.#store(version);
     if (kind === 'purge') await this.#remove([PURGE_NOTE]);
   }
 
@@ -84,10 +88,10 @@ export class FolderWriter {
   }
 
   /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
-  #announce(version: FolderVersion, state: PlaceState, leaving: ReadonlySet<Day>): Promise<FolderVersion> {
+  #announce(version: FolderVersion, state: PlaceState, days: ReadonlySet<Day>): Promise<FolderVersion> {
     const { columns, timezone, suppressionLength } = state;
-    const staying = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !leaving.has(day));
-    const receipts = receiptsOf([...version.state.receipts.values(), ...staying]);
+    const ofOtherDays = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !days.has(day));
+    const receipts = receiptsOf([...version.state.receipts.values(), ...ofOtherDays]);
     return this.#store({ ...version, state: { ...version.state, columns, timezone, suppressionLength, receipts } });
   }
 
@@ -98,11 +102,12 @@ export class FolderWriter {
     return { ...version, text };
   }
 
-  /** Writes the files anew that lack a column, or have one of another type; not those of days that leave anyway. */
-  async #conform(version: FolderVersion, leaving: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
+  /** Replaces the files that lack a column, or have one of another type; not those of `days`, which are replaced anyway. */
+  async #conform(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
     const files = new Map(version.files);
+    const columns = columnsOfFiles(version.state);
     for (const file of outdatedFiles(version)) {
-      if (!leaving.has(file.day)) files.set(file.day, await this.#rewrite(file, version.state));
+      if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#write(file, version.state), columns));
     }
     return { ...version, files, unfinished: new Set() };
   }
@@ -115,30 +120,23 @@ export class FolderWriter {
     await storage.putFile(note, PURGE_NOTE);
   }
 
-  /** Removes the rows that a killed purge has noted. */
-  async #finishPurge(version: FolderVersion): Promise<FolderVersion> {
+  /** The change that removes the rows that a killed purge has noted. */
+  async #notedChange({ files, state }: FolderVersion): Promise<Change> {
     const { engine } = this.#parts;
-    const rowsLeft = new Map<Day, number>();
-    for (const { day, path, rows } of version.files.values()) {
-      const lost = await engine.count(`${readParquet([this.#path(path)])} WHERE ${this.#isNoted(day)}`);
-      if (lost > 0) rowsLeft.set(day, rows - lost);
+    const rows = new Map<Day, number>();
+    for (const file of files.values()) {
+      const lost = await engine.count(`${readParquet([this.#path(file.path)])} WHERE ${this.#isNoted(file.day)}`);
+      if (lost > 0) rows.set(file.day, file.rows - lost);
     }
-    const { receipts } = version.state;
-    const changedAt = nextChange(receipts, engine.options.clock.now());
-    const state = { ...version.state, receipts: withRows(receipts, rowsLeft, changedAt) };
-    const files = new Map(version.files);
-    for (const file of version.files.values()) {
-      const rows = rowsLeft.get(file.day);
-      if (rows === 0) {
-        files.delete(file.day);
-        await this.#remove([file.path]);
-      } else if (rows !== undefined) {
-        files.set(file.day, await this.#rewrite({ ...file, rows }, state, this.#isNoted(file.day)));
-      }
+    const changedAt = nextChange(state.receipts, engine.options.clock.now());
+    const after = { ...state, receipts: withRows(state.receipts, rows, changedAt) };
+    const removed = [...files.values()].filter(({ day }) => rows.has(day));
+    const added: NewFile[] = [];
+    for (const file of removed) {
+      const rowsLeft = rows.get(file.day) ?? 0;
+      if (rowsLeft > 0) added.push(await this.#write({ ...file, rows: rowsLeft }, after, this.#isNoted(file.day)));
     }
-    const purged = await this.#store({ ...version, state, files });
-    await this.#remove([PURGE_NOTE]);
-    return purged;
+    return { kind: 'purge', state: after, events: { removed, added } };
   }
 
   /** SQL, TRUE for a row of a day whose key is in the note of a purge, else FALSE. */
@@ -148,15 +146,15 @@ export class FolderWriter {
     return `coalesce(_key IN (SELECT key FROM ${lines} WHERE day = ${literal(day)}), false)`;
   }
 
-  /** Replaces a file by its rows that stay, `file.rows`, with the columns of the state. */
-  async #rewrite(file: FolderFile, state: PlaceState, without?: string): Promise<FolderFile> {
+  /** Writes a file anew: its rows that stay, `file.rows`, with the columns of the state. */
+  async #write(file: FolderFile, state: PlaceState, without?: string): Promise<NewFile> {
     const { engine, folder } = this.#parts;
     const { day, path, rows } = file;
     const receipt = state.receipts.get(day);
     if (receipt === undefined) throw new RangeError(`${day} has no receipt`);
     const rewriting = { local: this.#path(path), table: state, isUniform: true, without, rows, receipt };
     const written = await rewriteParquet(engine, rewriting, join(folder, `${day}.part`));
-    return this.#put(written.local, { ...file, ...written }, columnsOfFiles(state));
+    return { ...written, day, path, columns: new Set(written.statistics.keys()) };
   }
 
   #path(path: string): string {
@@ -165,8 +163,7 @@ export class FolderWriter {
 
   /** Moves a new file into its place. */
   async #put(
-    local: string,
-    { day, path, rows, sha256, writtenAt }: Pick<FolderFile, 'day' | 'path' | 'rows' | 'sha256' | 'writtenAt'>,
+    { local, day, path, rows, sha256, writtenAt }: NewFile,
     columns: readonly DescribedColumn[],
   ): Promise<FolderFile> {
     this.#checkHeld();
@@ -194,7 +191,7 @@ export class FolderWriter {
   /** Replaces the file of profiles, or removes it if none is left. */
   async #putProfiles(state: PlaceState, file: NewFile | undefined): Promise<FolderFile | undefined> {
     const table = profilesOf(state);
-    if (table !== undefined && file !== undefined) return this.#put(file.local, file, columnsOfFiles(table));
+    if (table !== undefined && file !== undefined) return this.#put(file, columnsOfFiles(table));
     await this.#remove([PROFILES_FILE]);
     return undefined;
   }

@@ -4,6 +4,7 @@ import valid from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
+import { isTemporary } from '../../../../fs/atomic-file.ts';
 import type { Table } from '../../../../table/tables.ts';
 import type { LogParts } from '../../format.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
@@ -91,6 +92,10 @@ export const isDataFile = (path: string): boolean => {
   const [isFile, day] = DATA_FILE.exec(path) ?? [];
   return isFile !== undefined && (day === undefined || isDay(day));
 };
+
+/** True for a path, from the root of the storage, of a data file of this program, also one that is not whole yet. */
+export const isOurs = (path: string, table: Table['name']): boolean =>
+  isDataFile(path.slice(table.length + 1)) || isTemporary(path);
 
 /** The day of a data file, by its path from the folder of the table; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {

@@ -1,0 +1,236 @@
+import { isDeepStrictEqual } from 'node:util';
+import pLimit from 'p-limit';
+import type { Day } from '../../../base/days.ts';
+import { configError } from '../../../base/errors.ts';
+import { plainCount } from '../../../base/quantities.ts';
+import type { Stored } from '../../../storage/storage.ts';
+import { type Difference, difference } from '../../../table/differences.ts';
+import { nextChange, removedDays, withPruned } from '../../../table/receipts.ts';
+import { EVENTS, type Table } from '../../../table/tables.ts';
+import type { DayFile, FilesOptions, LogParts, NewFile, OpenMode, PlaceVersion } from '../format.ts';
+import { PARTITION_COLUMN } from '../parquet-file.ts';
+import { damagedError } from '../stored-state.ts';
+import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
+import { stateOf } from './delta-state.ts';
+import { entryPath, isDataFile, isOurs, LOG_FOLDER, type LogFolder } from './protocol/entry.ts';
+import { LogVersion, readLatest } from './protocol/log-version.ts';
+import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
+import {
+  CHECKPOINT_EVERY,
+  eraseHistory,
+  eraseWithoutLog,
+  expiredFiles,
+  renewCheckpoint,
+  type Upkeep,
+} from './upkeep.ts';
+
+const STORE_CONCURRENCY = 4;
+
+/** A table has no half-written files: a commit is one step. */
+export const NO_FAULTS: Pick<PlaceVersion, 'damaged' | 'unfinished'> = {
+  damaged: new Map(),
+  unfinished: new Set(),
+};
+
+/**
+ * The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise.
+ */
+export class TableLog {
+  /** The table as it was read or committed last; undefined before the first commit. */
+  version: PlaceVersion | undefined;
+  readonly #folder: LogFolder;
+  readonly #table: Table['name'];
+  readonly #options: FilesOptions;
+  readonly #mode: OpenMode;
+  /** The log of `version`. */
+  #log: LogVersion | undefined;
+  /** The data files that were in the storage when the table was read. */
+  #stored: readonly Stored[] = [];
+  /** Live files that somebody removed from the storage; from the folder of the table. */
+  #missing: ReadonlySet<string> = new Set();
+
+  constructor(parts: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
+    this.#folder = { ...parts, table };
+    this.#table = table;
+    this.#options = options;
+    this.#mode = mode;
+  }
+
+  get address(): string {
+    return `${this.#folder.storage.address}/${this.#table}`;
+  }
+
+  /** Reads the latest version, and lists the data files; false if the version was known. */
+  async read(): Promise<boolean> {
+    const isNew = await this.readEntries();
+    if (this.#log === undefined) return isNew;
+    this.#stored = await this.#listDataFiles();
+    this.#missing = await this.#missingOf(this.#log);
+    if (this.#missing.size > 0) {
+      this.version = this.#versionOf(this.#log);
+      this.#warnOfRemoved(this.#missing.size);
+    }
+    return isNew;
+  }
+
+  /** Reads what is new in the log; false if nothing is. */
+  async readEntries(): Promise<boolean> {
+    const before = this.#log?.number;
+    const log = await readLatest(this.#folder, this.#log);
+    if (log?.number === before) return false;
+    if (log !== undefined) this.#refuseOthers(log);
+    this.version = log && this.#versionOf(log);
+    this.#log = log;
+    return true;
+  }
+
+  /** Stores the files of a change, which no reader sees before its entry. */
+  async putFiles(files: readonly NewFile[]): Promise<void> {
+    const { storage } = this.#folder;
+    const limit = pLimit(STORE_CONCURRENCY);
+    const stored = await Promise.allSettled(files.map(({ local, path }) => limit(() => storage.putFile(local, path))));
+    const failed = stored.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  /** Makes a change of the version visible by the next entry; false if another writer has created that. */
+  async createEntry(change: TableChange): Promise<boolean> {
+    const { storage } = this.#folder;
+    const { added, removed, state } = change;
+    const now = this.#options.clock.now();
+    const log = this.#log ?? new LogVersion();
+    const details = { now, retentionMs: this.#retentionMs, missing: this.#missing, table: this.#table };
+    const actions = commitActions(log, change, details);
+    const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
+    const path = `${this.#table}/${entryPath(log.number + 1)}`;
+    // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
+    if (!(await storage.create(path, text)) && (await storage.read(path))?.toString('utf8') !== text) return false;
+
+    log.apply(log.number + 1, actions);
+    this.#log = log;
+    const files = new Map(this.version?.files);
+    for (const { day } of removed) files.delete(day);
+    for (const { local: _local, statistics: _statistics, ...file } of added) files.set(file.day, file);
+    this.version = { ...NO_FAULTS, state, files };
+    if (log.number > 0 && log.number % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(log);
+    return true;
+  }
+
+  /** Removes every byte of files and history that the version does not name. */
+  async erase(): Promise<void> {
+    if (this.#log === undefined) await eraseWithoutLog(this.#folder, this.#options.clock.now());
+    else await eraseHistory(this.#upkeepOf(this.#log));
+  }
+
+  /** Removes files whose retention has ended, and those that dead runs left. */
+  async tidy(): Promise<void> {
+    if (this.#expiredFiles().length === 0) return;
+    // Another run may have committed a file meanwhile that was nobody's when the table was read.
+    await this.readEntries();
+    const expired = this.#expiredFiles();
+    if (expired.length > 0) await this.#folder.storage.remove(expired);
+  }
+
+  /** The files in the folder of the table, but for its log, that this program did not write. */
+  async foreign(): Promise<string[]> {
+    return (await this.#listTable()).filter((path) => !isOurs(path, this.#table));
+  }
+
+  /** True if the folder of the table has a data file of this program, also if its log cannot be read. */
+  async hasOurFiles(): Promise<boolean> {
+    return (await this.#listTable()).some((path) => isDataFile(this.#inTable(path)));
+  }
+
+  check(): Difference[] {
+    if (this.version === undefined) return [];
+    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return [];
+    return [difference('columns', `${this.address}: the schema in the log is not that of the state`)];
+  }
+
+  #refuseOthers({ protocol, metaData }: LogVersion): void {
+    if (protocol === undefined || metaData === undefined) {
+      throw configError(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
+    }
+    checkProtocol(protocol, this.address);
+    if (isDeepStrictEqual(metaData.partitionColumns, partitionColumnsOf(this.#table))) return;
+    throw configError(`${this.address} is no longer partitioned as this program does it: somebody else changed it.`);
+  }
+
+  /** The table at a version of its log. Days without a live file that is there count as pruned. */
+  #versionOf(log: LogVersion): PlaceVersion {
+    const state = stateOf(log.domains, this.address);
+    const files = new Map<Day, DayFile>();
+    const [receiptDay] = state.receipts.keys();
+    for (const add of log.files.values()) {
+      if (this.#missing.has(add.path)) continue;
+      const file = dayFileOf(add, this.address, this.#table, receiptDay);
+      if (files.has(file.day)) throw damagedError(`${this.address}/${add.path}`, `${file.day} has two files`);
+      files.set(file.day, file);
+    }
+    const changedAt = nextChange(state.receipts, this.#options.clock.now());
+    const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
+    return { ...NO_FAULTS, state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
+  }
+
+  /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
+  async #missingOf({ files }: LogVersion): Promise<Set<string>> {
+    const stored = new Set(this.#stored.map(({ path }) => this.#inTable(path)));
+    const unlisted = [...files.keys()].filter((path) => !stored.has(path));
+    const { storage } = this.#folder;
+    const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => storage.read(`${this.#table}/${path}`));
+    return new Set(unlisted.filter((_, i) => objects[i] === undefined));
+  }
+
+  #warnOfRemoved(files: number): void {
+    if (this.#mode === 'read') return;
+    const message = `${this.address}: the files of ${plainCount(files, 'day')} were removed: they count as pruned.`;
+    this.#options.logger.warn('days.removed', message, { days: files });
+  }
+
+  /** The data files in the storage. The folder of the log comes before them in the order of paths. */
+  async #listDataFiles(): Promise<Stored[]> {
+    const first = `${this.#table}/${this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-'}`;
+    const files: Stored[] = [];
+    for await (const file of this.#folder.storage.list(this.#table, first)) files.push(file);
+    return files;
+  }
+
+  /** The paths of all files in the folder of the table but for its log. */
+  async #listTable(): Promise<string[]> {
+    const paths: string[] = [];
+    for await (const { path } of this.#folder.storage.list(this.#table)) {
+      if (!this.#inTable(path).startsWith(`${LOG_FOLDER}/`)) paths.push(path);
+    }
+    return paths;
+  }
+
+  /** A failure is only logged: the commits are valid without a checkpoint. */
+  async #renewCheckpoint(log: LogVersion): Promise<void> {
+    try {
+      await renewCheckpoint(this.#upkeepOf(log));
+    } catch (error) {
+      const version = log.number;
+      const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
+      this.#options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
+    }
+  }
+
+  /** The paths of files that no version within the retention names. */
+  #expiredFiles(): string[] {
+    return this.#log === undefined ? [] : expiredFiles(this.#stored, this.#upkeepOf(this.#log));
+  }
+
+  #upkeepOf(log: LogVersion): Upkeep {
+    return { folder: this.#folder, log, now: this.#options.clock.now(), retentionMs: this.#retentionMs };
+  }
+
+  /** Time that files which left the table stay for its readers (ms). */
+  get #retentionMs(): number {
+    return this.#options.retentionMs ?? retentionMsOf(this.#log?.metaData);
+  }
+
+  /** A path from the root of the storage, as one from the folder of the table. */
+  #inTable(path: string): string {
+    return path.slice(this.#table.length + 1);
+  }
+}

@@ -1,0 +1,93 @@
+import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
+import { transientError } from '../../../base/errors.ts';
+import { isTemporary } from '../../../fs/atomic-file.ts';
+import type { Stored } from '../../../storage/storage.ts';
+import { writeCheckpoint } from './protocol/checkpoint.ts';
+import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, type LogFolder, logFileOf } from './protocol/entry.ts';
+import type { LogVersion } from './protocol/log-version.ts';
+
+// What is removed from a table: what left it long ago, what dead runs left, and after a purge all of the past.
+
+/** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
+export const CHECKPOINT_EVERY = 5;
+/** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
+const LOG_RETENTION_MS = 30 * DAY_MS;
+/** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
+const UNCOMMITTED_MS = HOUR_MS;
+/** Default time that files which left the table stay for its readers (ms). */
+export const DEFAULT_RETENTION_MS = DAY_MS;
+
+/** The latest version of a table, and for how long its readers may need older ones. */
+export interface Upkeep {
+  readonly folder: LogFolder;
+  readonly log: LogVersion;
+  /** The time now (ms since 1970). */
+  readonly now: number;
+  /** Time that files which left the table stay (ms). */
+  readonly retentionMs: number;
+}
+
+/** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
+export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage, table } = folder;
+  await writeCheckpoint(folder, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
+  const old: string[] = [];
+  for await (const { path, modified } of storage.list(`${table}/${LOG_FOLDER}`)) {
+    const file = logFileOf(path.slice(table.length + 1));
+    // Each checkpoint has all days: of them the latest two stay.
+    const isOld =
+      file === undefined
+        ? isTemporary(path) && modified < now - UNCOMMITTED_MS
+        : file.version < log.number &&
+          (file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.number - CHECKPOINT_EVERY);
+    if (isOld) old.push(path);
+  }
+  if (old.length > 0) await storage.remove(old);
+}
+
+/** Those of the stored files that no version within the retention names. */
+export function expiredFiles(
+  stored: readonly Stored[],
+  { folder: { table }, log, now, retentionMs }: Upkeep,
+): string[] {
+  const expired = stored.filter(({ path, modified }) => {
+    const inTable = path.slice(table.length + 1);
+    if (log.files.has(inTable)) return false;
+    const leftAt = log.tombstones.get(inTable)?.deletionTimestamp;
+    if (leftAt != null) return leftAt < now - retentionMs;
+    return isOurs(path, table) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
+  });
+  return expired.map(({ path }) => path);
+}
+
+/** Removes every data file but those of the latest version, and all of the log before it. */
+export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage, table } = folder;
+  const purgedAt = await committedAt(folder, log.number);
+  const isLive = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
+    const inTable = path.slice(table.length + 1);
+    if (log.files.has(inTable) || inTable.startsWith(`${LOG_FOLDER}/`) || !isOurs(path, table)) return true;
+    // An uncommitted file that is older than the purge belongs to no writer that can still commit.
+    return modified >= purgedAt && !log.tombstones.has(inTable);
+  };
+  await storage.eraseAllBut(table, isLive, purgedAt);
+  if (log.number === 0) return;
+  await writeCheckpoint(folder, log.number, log.actions(now - retentionMs));
+  const isOfPurge = ({ path }: Pick<Stored, 'path'>) => {
+    const inTable = path.slice(table.length + 1);
+    return inTable === LAST_CHECKPOINT || (logFileOf(inTable)?.version ?? -1) >= log.number;
+  };
+  await storage.eraseAllBut(`${table}/${LOG_FOLDER}`, isOfPurge, now);
+}
+
+/** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
+export const eraseWithoutLog = ({ storage, table }: LogFolder, now: number): Promise<void> =>
+  storage.eraseAllBut(table, ({ path }) => !isOurs(path, table), now);
+
+/** Time at which a version was stored, by the clock of the store (ms since 1970). */
+async function committedAt({ storage, table }: LogFolder, version: number): Promise<number> {
+  for await (const { path, modified } of storage.list(`${table}/${LOG_FOLDER}`)) {
+    if (path === `${table}/${entryPath(version)}`) return modified;
+  }
+  throw transientError(`${storage.address}/${table}/${LOG_FOLDER} does not list version ${version}: run again.`);
+}
