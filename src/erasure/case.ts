@@ -1,18 +1,18 @@
 // This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the list,
-// `ways.ts` finds its people, `purge.ts` and `place.ts` empty the places, `requests.ts` asks the service. `ledger/`
-// keeps what happened.
+// `ways.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps what
+// happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
-import { codesOf, type DeletionReport, reportOf } from './erasure-report.ts';
-import { Ledger, type LedgerSettings, type Remembered } from './ledger/ledger.ts';
+import { codesOf, type DeletionReport, type PlannedCase, reportOf } from './erasure-report.ts';
+import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
-import { placeName } from './place.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
 import type { RateLimits } from './rate-limiter.ts';
-import { newCounts, type ProfileDeleter, type Requested, sendRequests } from './requests.ts';
+import { newCounts, type Requested, type RequestOptions, sendRequests } from './requests.ts';
+import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */
 interface ErasureSettings extends LedgerSettings, RateLimits {
@@ -29,16 +29,14 @@ export interface ErasureOptions {
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   /** Undefined: no request is sent. */
-  readonly deleter: ProfileDeleter | undefined;
+  readonly deleter: RequestOptions['deleter'] | undefined;
   readonly purge?: PurgeRequest | undefined;
-  /**
-   * True to request also those whom the ledger knows as deleted; undefined where nobody can say so, as on a platform.
-   */
+  /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: DeletionReport) => void;
   /** Called when an id has its decision; the ledger has every answer by then. */
-  readonly onDecided?: () => void;
+  readonly onDecided?: (hasConfirmed: boolean) => void;
 }
 
 export interface ErasureResult {
@@ -49,27 +47,31 @@ export interface ErasureResult {
 
 /**
  * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
- * still knows the profiles then, so that after a kill the same command finds the same people. Without a consent it ends
+ * still knows the profiles then. So after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
  * is impossible, if the hash is another one, or if the ledger cannot be written. A stop by the signal and a defect
  * reject, too.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
-  const { settings, io, consent, deleter, onPlanned = () => {}, onDecided = () => {} } = options;
+  const { settings, io, consent, deleter } = options;
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, toRequest, purge, report } = plan;
+  const { ledger, purge, toRequest, doneBefore } = plan;
+  const report = (requested?: Requested) => reportOf({ ...plan, requested, now: io.clock.now() });
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
-  if (consent === undefined || plan.refusal !== undefined) return { report: report(), failure: plan.refusal };
-  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
+  const planned = report();
+  const refusal = refusalOf(planned);
+  if (consent === undefined || refusal !== undefined) return { report: planned, failure: refusal };
+  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== planned.hash) {
     throw configError(
-      `Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. Its hash is ${plan.hash}.`,
+      'Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. ' +
+        `Its hash is ${planned.hash}.`,
     );
   }
-  onPlanned(report());
-  if (plan.hasPeople) {
+  options.onPlanned?.(planned);
+  if (planned.ids > 0 || purge !== undefined) {
     const places = purge?.names ?? [];
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
@@ -81,8 +83,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   if (purge?.isPurged === false) return { report: report(NOT_REQUESTED), failure: worstOf(failures) };
 
   // 4. Request: ask the service for everybody whom it has not deleted yet.
-  if (deleter !== undefined) deleter.hasDeleted ||= ledger.hasConfirmed;
-  for (const listed of plan.doneBefore) {
+  const onDecided = () => options.onDecided?.(ledger.hasConfirmed);
+  for (const listed of doneBefore) {
     listed.decision = 'done';
     onDecided();
   }
@@ -97,79 +99,80 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
 const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
 
-/** What is known before anything is sent or removed. Throws UserError for what makes the execution impossible. */
-async function planErasure(options: ErasureOptions) {
-  const { settings, io, consent, deleter } = options;
+/** What is known before anything is sent or removed. */
+interface ErasurePlan {
+  /** When it was begun (ms since 1970). */
+  readonly began: number;
+  readonly ledger: Ledger;
+  /** Undefined if no place is to be purged. */
+  readonly purge: Purge | undefined;
+  /** Whom the service is asked for. */
+  readonly toRequest: readonly ListedId[];
+  /** Whom the ledger knows as deleted. */
+  readonly doneBefore: readonly ListedId[];
+  readonly planned: PlannedCase;
+}
+
+/** Throws UserError for what makes the execution impossible. */
+async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
+  const { settings, io, consent, deleter, isAgain = false } = options;
   const began = io.clock.now();
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
   const list = new DeletionList();
   await options.read(list);
   const ids = list.ids();
-  const { toRequest, doneBefore, sentences } = requestsOf(ids, ledger, options);
-  const hasPeople = ids.length > 0 || options.purge?.isSuppressed === true;
+  const isSuppressed = options.purge?.isSuppressed === true;
   const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
+  const hasPeople = ids.length > 0 || isSuppressed;
   const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, service, io) : undefined;
-  const guard = guardProblem(toRequest, ledger, settings) ?? purge?.problem;
-  const hash = consentHash(list, purge, options);
-  const before = [
-    emptySentence(list, options) ?? [],
-    refusedSentence(list.counts) ?? [],
-    list.warnings(),
-    sentences,
-    options.purge?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
-  ].flat();
-  const report = (requested?: Requested) => {
-    const planned = {
-      ...list.counts,
-      done_before: doneBefore.length,
-      to_request: toRequest.length,
-      guard: guard ?? null,
-      purge_only: deleter === undefined,
-      ids_with_profile: purge?.ofList.withProfile ?? null,
-      places: purge?.reports ?? [],
-      warnings: [...before, ...(purge?.warnings ?? [])],
-      hash,
-      seconds: Math.round(io.clock.now() - began) / 1_000,
-    };
-    return reportOf(planned, ledger, requested);
+  const isDone = (listed: ListedId): boolean => !isAgain && isDoneBefore(listed, ledger);
+  const toRequest = deleter === undefined ? [] : ids.filter((listed) => !isDone(listed));
+  const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
+  const planned = {
+    ...list.counts,
+    done_before: doneBefore.length,
+    to_request: toRequest.length,
+    guard: guardProblem(toRequest, ledger, settings) ?? purge?.problem ?? null,
+    purge_only: deleter === undefined,
+    ids_with_profile: purge?.listed.withProfile ?? null,
+    hash: consentHash(list, purge, options),
+    warnings: [
+      list.counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
+      refusedSentence(list.counts) ?? [],
+      list.warnings(),
+      memorySentences(doneBefore, ledger, settings),
+      options.purge?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
+    ].flat(),
   };
-  const refusal = nothingAccepted(list) ?? (guard === undefined ? undefined : guardError(guard));
-  return { ledger, toRequest, doneBefore, hasPeople, purge, hash, refusal, report };
+  return { began, ledger, purge, toRequest, doneBefore, planned };
 }
 
-/** Whom the service is asked for, and whom the ledger knows as deleted; `sentences` say so. */
-function requestsOf(ids: readonly ListedId[], ledger: Ledger, options: ErasureOptions) {
-  const { deleter, isAgain, settings } = options;
-  const toRequest: ListedId[] = [];
-  const doneBefore: ListedId[] = [];
-  const times: number[] = [];
-  for (const listed of deleter === undefined ? [] : ids) {
-    const memory = isAgain ? undefined : ledger.remembered(listed.id);
-    if (memory?.outcome === 'done' && !isNewRequest(listed, memory)) {
-      doneBefore.push(listed);
-      times.push(memory.at);
-    } else toRequest.push(listed);
-  }
-  const sentences: string[] = [];
+/** True for an id that the ledger knows as deleted, unless its row is a new request. */
+function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
+  const memory = ledger.remembered(id);
+  if (memory?.outcome !== 'done') return false;
+  // A row that comes again is no new request: its deletion was confirmed already.
+  const isNewRequest =
+    requestedAt !== undefined &&
+    requestedAt >= memory.at &&
+    requestedAt > (memory.requestedAt ?? Number.NEGATIVE_INFINITY);
+  return !isNewRequest;
+}
+
+/** What the ledger remembers of the list, or that it remembers nothing. */
+function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settings: ErasureSettings): string[] {
   if (!ledger.isKept) {
-    sentences.push('There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.');
+    return ['There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.'];
   }
-  if (times.length > 0) {
-    const field = settings.requestedAtField;
-    const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-    sentences.push(
-      `${count(times.length, 'ID was', 'IDs were')} deleted at the service before (${daysOf(times)}), and will not be requested ` +
-        `again. To request them, ${isAgain === undefined ? '' : 'give --again, or '}${later}.`,
-    );
-  }
-  return { toRequest, doneBefore, sentences };
+  if (doneBefore.length === 0) return [];
+  const field = settings.requestedAtField;
+  const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
+  const days = daysOf(doneBefore.map(({ id }) => ledger.remembered(id)?.at ?? 0));
+  return [
+    `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${days}), and will not be requested ` +
+      `again. To request them, give forget --again, or ${later}.`,
+  ];
 }
-
-/**
- * True for a request after the confirmation, and not the one that was confirmed: a row that comes again is no new one.
- */
-const isNewRequest = ({ requestedAt: at }: ListedId, before: Remembered): boolean =>
-  at !== undefined && at >= before.at && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
 
 /** A warning if list and places came out of one backup: then no place knows more people than the list. */
 function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: Purge | undefined): string[] {
@@ -197,25 +200,22 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
   );
 }
 
-const guardError = (guard: string) => configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
-
-/** A failure if all rows were refused, which is most likely a mistake. */
-function nothingAccepted(list: DeletionList): UserError | undefined {
-  const { received, ids } = list.counts;
-  if (received === 0 || ids > 0) return undefined;
-  return configError(`Nothing was deleted. ${refusedSentence(list.counts)} Is the ID field the right one?`);
+/** The failure of a case that exceeds a limit, or whose rows were all refused, which is most likely a mistake. */
+function refusalOf(planned: DeletionReport): UserError | undefined {
+  const { received, ids, guard } = planned;
+  if (received > 0 && ids === 0) {
+    return configError(`Nothing was deleted. ${refusedSentence(planned)} Is the ID field the right one?`);
+  }
+  return guard === null ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
 }
 
-const emptySentence = ({ counts }: DeletionList, { purge }: ErasureOptions): string | undefined =>
-  counts.received > 0 || purge?.isSuppressed === true ? undefined : 'The list is empty: nobody is deleted.';
-
 /**
- * The hash of what an officer confirms; never of what ledger or service know, so that it stays valid for a second run.
+ * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
 function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {
   const { settings, purge, deleter, isAgain = false } = options;
   const ways = purge?.ways;
-  const pairs = (plan?.ofList.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+  const pairs = (plan?.listed.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],

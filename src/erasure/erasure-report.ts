@@ -1,11 +1,11 @@
 import { count, grouped } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { type ListCounts, refusalText } from './list.ts';
-import type { PlaceReport } from './place.ts';
+import type { PlaceReport, Purge } from './purge.ts';
 import { newCounts, type Requested } from './requests.ts';
 
 /** What a plan knows, with the names of the report. */
-interface PlannedCase extends ListCounts {
+export interface PlannedCase extends ListCounts {
   /** Ids that are not requested, since the ledger knows them as deleted. */
   readonly done_before: number;
   readonly to_request: number;
@@ -14,24 +14,36 @@ interface PlannedCase extends ListCounts {
   readonly purge_only: boolean;
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly ids_with_profile: number | null;
-  readonly places: readonly PlaceReport[];
-  readonly warnings: readonly string[];
   readonly hash: string;
-  readonly seconds: number;
+  readonly warnings: readonly string[];
+}
+
+interface CaseState {
+  readonly planned: PlannedCase;
+  readonly purge: Purge | undefined;
+  readonly ledger: Ledger;
+  /** Undefined for a plan. */
+  readonly requested: Requested | undefined;
+  /** When the case began, and the time now (ms since 1970). */
+  readonly began: number;
+  readonly now: number;
 }
 
 /** What a case would do, or once its requests ended did (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(plan: PlannedCase, ledger: Ledger, requested: Requested | undefined) {
+export function reportOf({ planned, purge, ledger, requested, began, now }: CaseState) {
   const sent = requested?.counts ?? newCounts();
   return {
     v: 1,
     kind: 'deletion',
     mode: requested === undefined ? 'plan' : 'executed',
     run: requested === undefined ? null : ledger.run,
-    ...plan,
+    ...planned,
+    places: purge?.reports ?? [],
+    warnings: [...planned.warnings, ...(purge?.warnings ?? [])],
+    seconds: Math.round(now - began) / 1_000,
     ...sent,
     // Also those that were never requested.
-    undecided: requested === undefined ? 0 : plan.to_request - sent.done - sent.rejected,
+    undecided: requested === undefined ? 0 : planned.to_request - sent.done - sent.rejected,
     stopped_by: requested?.stoppedBy?.code ?? null,
     head: requested === undefined || !ledger.isKept ? null : ledger.head,
   } as const;

@@ -1,21 +1,15 @@
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
-import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
+import { sweepRunFolders } from '../extract/spool.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
+import type { PurgeOptions, PurgeResult } from '../targets/contract.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
-import { CasePlace, MAX_NAMED } from './place.ts';
-import {
-  requireSuppression,
-  type SuppressionFile,
-  type SuppressionList,
-  suppress,
-  suppressionToAppend,
-  tryToSuppress,
-} from './suppression.ts';
-import { findInAllWays, type PeopleOfList, type Ways } from './ways.ts';
+import { requireSuppression, type SuppressionFile, SuppressionList } from './suppression.ts';
+import { findInAllWays, type ListedPeople, NOBODY_LISTED, placeName, type StoredPlace, type Ways } from './ways.ts';
 
 export interface PurgeRequest {
   readonly ways: Ways;
@@ -28,46 +22,34 @@ export interface PurgeRequest {
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
-  /** Removes the downloads that dead runs left. */
-  readonly sweep: () => Promise<{ readonly left: readonly string[]; readonly inUse: readonly string[] }>;
 }
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
-
-const NOBODY_LISTED: PeopleOfList = {
-  peopleOf: new Map(),
-  foundIds: new Set(),
-  withProfile: null,
-  changedHands: 0,
-  asksProfiles: false,
-  mapped: [],
-  warnings: [],
-};
+/** Most rows of the list that a report names, and most foreign tables and files that a line of the ledger names. */
+const MAX_NAMED = 100;
 
 /** The purge of all places: `plan` looks and tries, `run` removes. */
 export class Purge {
-  readonly ofList: PeopleOfList;
+  readonly listed: ListedPeople;
   readonly #request: PurgeRequest;
   readonly #ids: readonly ListedId[];
   readonly #places: readonly CasePlace[];
+  readonly #suppression: SuppressionList;
   readonly #warnings: Set<string>;
-  readonly #maxPeople: number;
-  #suppression: SuppressionList;
 
   private constructor(
     request: PurgeRequest,
     ids: readonly ListedId[],
-    ofList: PeopleOfList,
+    listed: ListedPeople,
     suppression: SuppressionList,
   ) {
     this.#request = request;
     this.#ids = ids;
-    this.ofList = ofList;
+    this.listed = listed;
     this.#suppression = suppression;
     this.#places = request.ways.places.map((stored) => new CasePlace(stored));
-    this.#warnings = new Set(ofList.warnings);
-    this.#maxPeople = request.maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * ids.length);
+    this.#warnings = new Set(listed.warnings);
   }
 
   /**
@@ -76,10 +58,9 @@ export class Purge {
    */
   static async plan(request: PurgeRequest, ids: readonly ListedId[], service: ServiceName, io: RunIo): Promise<Purge> {
     const { ways, isSuppressed } = request;
-    await tryToSuppress(request.suppression);
-    const suppression = suppressionToAppend(request.suppression);
-    const ofList = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
-    const purge = new Purge(request, ids, ofList, suppression);
+    const suppression = await SuppressionList.open(request.suppression);
+    const listed = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
+    const purge = new Purge(request, ids, listed, suppression);
     for (const [i, place] of purge.#places.entries()) {
       io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${purge.#places.length}) …`);
       await purge.#preview(place, serviceHash(service));
@@ -91,19 +72,22 @@ export class Purge {
   /** The limit that the people exceed, as a sentence; undefined if they exceed none. */
   get problem(): string | undefined {
     const { maxPeople, allowsShared, ways } = this.#request;
-    const persons = new Set(this.#forms().map(({ text }) => personOf(text, ways.hashKey))).size;
-    if (persons > this.#maxPeople) {
+    const most = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#ids.length);
+    const persons = new Set(this.#unifiedIds().map(({ text }) => personOf(text, ways.hashKey))).size;
+    if (persons > most) {
       const limit = maxPeople === undefined ? 'usual' : '--max-people allows';
       return (
-        `${count(persons, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(this.#maxPeople)}). ` +
+        `${count(persons, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(most)}). ` +
         `If that is meant, give --max-people ${persons}.`
       );
     }
-    const shared = this.ofList.changedHands + Math.max(0, ...this.#places.map(({ people }) => people.shared));
-    if (shared === 0 || allowsShared) return undefined;
+    const sharing = new Set(
+      [this.listed, ...this.#places.map(({ people }) => people)].flatMap(({ shared }) => [...shared]),
+    );
+    if (sharing.size === 0 || allowsShared) return undefined;
     return (
-      `${count(shared, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: the ID ` +
-      'changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
+      `${count(sharing.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
+      'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
     );
   }
 
@@ -127,7 +111,7 @@ export class Purge {
 
   /** True once every place has lost all rows of the people that can be read. */
   get isPurged(): boolean {
-    return this.#places.every(({ result }) => result !== undefined);
+    return this.#places.every(({ isPurged }) => isPurged);
   }
 
   /**
@@ -135,27 +119,27 @@ export class Purge {
    * failure in one place leaves the others to be purged. Returns the failures.
    */
   async run(ledger: Ledger): Promise<UserError[]> {
-    const { ways, suppression, sweep } = this.#request;
-    const { logger, signal } = ways.options;
+    const { options } = this.#request.ways;
     try {
-      this.#suppression = await suppress(suppression, this.#forms(), ways.options);
+      await this.#suppression.add(this.#unifiedIds(), options);
     } catch (error) {
       const failure = unnamedDiskError(error);
       if (failure instanceof UserError) return [failure];
       throw failure;
     }
+    const failures: UserError[] = [];
     for (const [i, place] of this.#places.entries()) {
-      signal?.throwIfAborted();
-      logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${this.#places.length}) …`);
+      options.signal?.throwIfAborted();
+      options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${this.#places.length}) …`);
       try {
         await this.#purgePlace(place, ledger);
       } catch (error) {
-        signal?.throwIfAborted();
-        place.failure = this.#failureOf(place, error);
+        options.signal?.throwIfAborted();
+        place.fail(this.#failureOf(place, error));
       }
+      if (place.failure !== undefined) failures.push(place.failure);
     }
-    const failures = this.#places.flatMap(({ failure }) => failure ?? []);
-    const { left, inUse } = await sweep();
+    const { left, inUse } = await sweepRunFolders(options.spoolDir, options.clock.now());
     this.#warnOfRuns(inUse);
     if (left.length === 0) return failures;
     const stays = `Downloads of dead runs may name the people, and stay: ${namesOf(left)}. Remove them.`;
@@ -164,11 +148,8 @@ export class Purge {
 
   /** Finds the people of a place, and does all that their removal does but its last step. */
   async #preview(place: CasePlace, service: string): Promise<void> {
-    const { target, path } = place.stored;
-    const { options } = this.#request.ways;
-    const { people, foreign } = await (await target.people()).previewPurge(path, this.#query(), options);
-    place.people = people;
-    place.foreign = foreign;
+    await place.preview(this.#query(), this.#request.ways);
+    const { people, foreign } = place;
     if (people.service !== undefined && people.service !== service) {
       throw configError(
         `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
@@ -185,29 +166,24 @@ export class Purge {
 
   /** Removes the people from a place. */
   async #purgePlace(place: CasePlace, ledger: Ledger): Promise<void> {
-    const { ways, suppression } = this.#request;
-    const { target, path } = place.stored;
-    let listed = 0;
+    const { options } = this.#request.ways;
     // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
     const onFound = async (people: PeopleFound) => {
-      place.people = people;
       const { problem } = this;
       if (problem !== undefined) {
         throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
       }
       this.#requireSuppression(place);
       await ledger.writeAll(place.purgeLines(this.#ids, ledger));
-      this.#suppression = await suppress(suppression, people.unifiedIds, ways.options);
-      listed = this.#suppression.length;
-      return listed;
+      await this.#suppression.add(people.unifiedIds, options);
+      return this.#suppression.length;
     };
-    place.result = await (await target.people()).purge(path, this.#query(), { ...ways.options, onFound });
-    const { people, rowsRemoved: rows, unreached, inUse = [] } = place.result;
-    place.people = people;
+    const { rowsRemoved: rows, unreached, inUse = [] } = await place.purge(this.#query(), { ...options, onFound });
     const stays = place.foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
+    const listed = this.#suppression.length;
     await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...remains });
-    if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
+    if (unreached.length > 0) place.fail(transientError(unreached.join(' ')));
     this.#warnOfRuns(inUse);
   }
 
@@ -222,24 +198,21 @@ export class Purge {
   #query(): PeopleQuery {
     const { column, hashKey } = this.#request.ways;
     const ids = this.#ids.map(({ id }) => id);
-    const { peopleOf, asksProfiles } = this.ofList;
+    const { peopleOf, asksProfiles } = this.listed;
     return { ids, column, asksProfiles, peopleOf, hashKey, suppressed: this.#suppression.people };
   }
 
   /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-  #forms(): UnifiedId[] {
-    const forms = new Map<string, UnifiedId>();
-    for (const { people } of this.#places) for (const form of people.unifiedIds) forms.set(form.text, form);
-    for (const text of [...this.ofList.peopleOf.values()].flat()) {
-      if (!forms.has(text)) forms.set(text, { text, hashKey: undefined });
-    }
-    return [...forms.values()];
+  #unifiedIds(): UnifiedId[] {
+    const inWays = [...this.listed.peopleOf.values()].flat().map((text) => ({ text, hashKey: undefined }));
+    // A place knows under which key its form is a hash.
+    const inRows = this.#places.flatMap(({ people }) => people.unifiedIds);
+    return [...new Map([...inWays, ...inRows].map((unifiedId) => [unifiedId.text, unifiedId])).values()];
   }
 
   /** Refuses a place that knows more people on the suppression list than the list has, or warns of it. */
   #requireSuppression({ name, people: { suppressionLength } }: CasePlace): void {
-    // Another purge may have put people on the list since it was read.
-    if (suppressionLength > this.suppressionLength) this.#suppression = suppressionToAppend(this.#request.suppression);
+    if (suppressionLength > this.suppressionLength) this.#suppression.reload();
     if (!this.#request.isNewList) requireSuppression(name, suppressionLength, this.#suppression);
     if (suppressionLength <= this.suppressionLength) return;
     this.#warnings.add(
@@ -256,9 +229,9 @@ export class Purge {
     if (this.#places.every(({ people }) => people.rows + people.others.rows === 0)) {
       this.#warnings.add(isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.');
     }
-    if (!isSuppressed && this.#ids.some(({ id }) => !this.ofList.foundIds.has(id))) {
+    if (!isSuppressed && this.#ids.some(({ id }) => !this.listed.foundIds.has(id))) {
       this.#warnings.add(
-        'IDs that no way finds are not put on the suppression list, and rows of theirs stay: run again after the next sync.',
+        'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
       );
     }
   }
@@ -270,3 +243,80 @@ export class Purge {
 }
 
 const namesOf = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');
+
+/** A place of a case: who was found there last, and what became of them. Its methods alone change its fields. */
+class CasePlace {
+  readonly name: string;
+  people: PeopleFound = NOBODY;
+  /** Names of tables and files that others made there: they stay. */
+  foreign: readonly string[] = [];
+  /** Why the people are, or may be, still there. */
+  failure: UserError | undefined;
+  readonly #stored: StoredPlace;
+  /** Present once all rows that can be read are removed. */
+  #result: PurgeResult | undefined;
+
+  constructor(stored: StoredPlace) {
+    this.#stored = stored;
+    this.name = placeName(stored);
+  }
+
+  get isPurged(): boolean {
+    return this.#result !== undefined;
+  }
+
+  async preview(query: PeopleQuery, { options }: Ways): Promise<void> {
+    const { target, path } = this.#stored;
+    ({ people: this.people, foreign: this.foreign } = await (await target.people()).previewPurge(path, query, options));
+  }
+
+  async purge(query: PeopleQuery, { onFound, ...options }: PurgeOptions): Promise<PurgeResult> {
+    const { target, path } = this.#stored;
+    const noteFound = (people: PeopleFound) => {
+      this.people = people;
+      return onFound(people);
+    };
+    this.#result = await (await target.people()).purge(path, query, { ...options, onFound: noteFound });
+    return this.#result;
+  }
+
+  fail(failure: UserError): void {
+    this.failure = failure;
+  }
+
+  /** A line for each id of the list, and one for the others on the suppression list together. */
+  purgeLines(ids: readonly ListedId[], { key }: Ledger) {
+    const { rowsOf, others } = this.people;
+    const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place: this.name, rows }) as const;
+    const ofIds = ids.map(({ id }) => line(key.idHash(id), rowsOf.get(id) ?? 0));
+    return others.rows > 0 || ofIds.length === 0 ? [...ofIds, line(null, others.rows)] : ofIds;
+  }
+
+  report(ids: readonly ListedId[]) {
+    const { persons, rows, shared, rowsOf, others } = this.people;
+    const withoutRows = ids.filter(({ id }) => !rowsOf.has(id));
+    return {
+      target: this.#stored.target.name,
+      place: this.#stored.path,
+      people: persons,
+      rows,
+      /** The people of the suppression list, who leave with those of the case. */
+      other_people: others.persons,
+      other_rows: others.rows,
+      shared: shared.size,
+      ids_without_rows: withoutRows.length,
+      /** The rows of the list whose ids have no row in the place; a hundred at most. */
+      row_numbers: withoutRows.slice(0, MAX_NAMED).map(({ row }) => row),
+      /** Null: nothing was removed, or a failure leaves open how many were. */
+      rows_removed: this.#result?.rowsRemoved ?? null,
+      bytes_before: this.#result?.bytesBefore ?? null,
+      bytes_after: this.#result?.bytesAfter ?? null,
+      /** A hundred at most. */
+      foreign: this.foreign.slice(0, MAX_NAMED),
+      error: this.failure?.message ?? null,
+    };
+  }
+}
+
+/** What the purge found and removed in one place; with the names of the report. */
+export type PlaceReport = ReturnType<CasePlace['report']>;

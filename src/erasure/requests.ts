@@ -30,14 +30,11 @@ export const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-/** Sends one deletion, without any retry or pacing; never throws for what the service or the network did. */
-export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile' | 'hasDeleted'>;
-
 export interface RequestOptions extends RunIo {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;
-  readonly deleter: ProfileDeleter;
+  readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
   /** Called when an id is decided, or left undecided; the ledger has every answer by then. */
   readonly onDecided: (id: ListedId) => void;
 }
@@ -158,7 +155,7 @@ class Sender {
     let answer: DeletionAnswer | undefined;
     if (isSent) {
       this.#counts.requests++;
-      answer = await deleter.deleteProfile(listed.id, this.#closing.signal).catch((error: unknown) => {
+      answer = await deleter.deleteProfile(listed.id, this.#closing.signal, ledger).catch((error: unknown) => {
         if (!this.#signal.aborted) throw error;
         return undefined;
       });

@@ -2,8 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { RunIo } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
-import { placeName } from './place.ts';
-import { findInAllWays, type Ways, waysOf } from './ways.ts';
+import { findInAllWays, placeName, type Ways, waysOf } from './ways.ts';
 
 export interface PersonOptions {
   readonly rows: AsyncIterable<ListRow>;
@@ -26,10 +25,10 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   const listed = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const ofList = await findInAllWays(listed, ways, io);
-  const { peopleOf, asksProfiles } = ofList;
+  const listedPeople = await findInAllWays(listed, ways, io);
+  const { peopleOf, asksProfiles } = listedPeople;
   const query = { ids: listed.map(({ id }) => id), column, asksProfiles, peopleOf, hashKey };
-  const warnings = [refused ?? [], list.warnings(), ofList.warnings].flat();
+  const warnings = [refused ?? [], list.warnings(), listedPeople.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const place = await (await target.people()).find(path, query, options);

@@ -4,15 +4,26 @@ import type { RunIo } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { joinPeople, type PeopleFound, type PeopleOfIds, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
+import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
-import type { PlaceOptions } from '../targets/contract.ts';
+import type { PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
-import { placeName, type StoredPlace } from './place.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles of the service, or a mapping in their place.
 // The other is the rows of places whose column holds an id. The union is meant.
+
+/** A place as a user names it. */
+export interface StoredPlace {
+  readonly target: StatefulTarget;
+  readonly path: string;
+}
+
+/** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
+export function placeName({ target, path }: StoredPlace): string {
+  return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
+}
 
 export interface Ways {
   readonly places: readonly StoredPlace[];
@@ -27,21 +38,31 @@ export interface Ways {
 }
 
 /** The people of a list, before anything is changed. */
-export interface PeopleOfList {
+export interface ListedPeople {
   /** Unified ids by external id, in every form that a way has. */
   readonly peopleOf: PeopleOfIds;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly withProfile: number | null;
-  /** Number of people whom rows name, and whose profile has another external id. */
-  readonly changedHands: number;
+  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
+  readonly shared: ReadonlySet<string>;
   /** True if the profiles that places hold tell whose the ids are. */
   readonly asksProfiles: boolean;
   /** The pairs of a mapping, which the confirmation covers. */
   readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
   readonly warnings: readonly string[];
 }
+
+export const NOBODY_LISTED: ListedPeople = {
+  peopleOf: new Map(),
+  foundIds: new Set(),
+  withProfile: null,
+  shared: new Set(),
+  asksProfiles: false,
+  mapped: [],
+  warnings: [],
+};
 
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
@@ -61,7 +82,7 @@ const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): 
   profiles === undefined && mapping === undefined;
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<PeopleOfList> {
+export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<ListedPeople> {
   const { column } = ways;
   const ids = new Set(listed.map(({ id }) => id));
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
@@ -76,7 +97,7 @@ export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io:
     peopleOf,
     foundIds,
     withProfile: profiles?.peopleOf.size ?? null,
-    changedHands: profiles?.ofOthers.size ?? 0,
+    shared: new Set([...(profiles?.ofOthers ?? [])].map((text) => personOf(text, ways.hashKey))),
     asksProfiles,
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [

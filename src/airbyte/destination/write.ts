@@ -45,9 +45,9 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
           else if (number !== undefined) states.addRow(number, addRow(message, list, config));
         }),
       onPlanned: (plan) => logStart(plan, config, context),
-      onDecided() {
+      onDecided(hasConfirmed) {
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
-        if (deleter.hasDeleted) states.release();
+        if (hasConfirmed) states.release();
       },
     });
     if (config.dryRun) return endDryRun(report, failure, context);

@@ -9,7 +9,6 @@ import { DeletionList } from '../../erasure/list.ts';
 import type { PurgeRequest } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { Ways } from '../../erasure/ways.ts';
-import { sweepRunFolders } from '../../extract/spool.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
@@ -138,7 +137,6 @@ function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfigurati
   const { suppressed, newList, maxPeople, allowShared } = values;
   const { ledgerDir } = configuration;
   const suppression = suppressionFileOf({ ...configuration.part('suppressionFile', 'suppressionKey'), ledgerDir });
-  const { clock, spoolDir } = ways.options;
   if (suppression === undefined) {
     throw configError(
       'A case with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
@@ -152,7 +150,6 @@ function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfigurati
     isNewList: newList,
     maxPeople,
     allowsShared: allowShared,
-    sweep: () => sweepRunFolders(spoolDir, clock.now()),
   };
 }
 

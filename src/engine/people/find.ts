@@ -98,7 +98,7 @@ function sumOf(tables: readonly TablePeople[], { hashKey }: PeopleQuery) {
     rowsOf,
     near: new Map(tables.toReversed().flatMap((table) => [...table.near].filter(([id]) => !rowsOf.has(id)))),
     rows,
-    shared: Math.max(...tables.map((table) => table.shared)),
+    shared: new Set(tables.flatMap((table) => [...table.shared])),
     others: {
       persons: [...suppressed].filter((person) => !persons.has(person)).length,
       rows: tables.reduce((sum, table) => sum + table.leaving, 0) - rows,
@@ -255,13 +255,13 @@ class TableSearch {
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 
-  /** Counts the people whose rows also have another id in the column. */
-  async #shared(): Promise<number> {
-    if (this.column === undefined) return 0;
+  /** The people whose rows also have another id in the column. */
+  async #shared(): Promise<ReadonlySet<string>> {
+    if (this.column === undefined) return new Set();
     const rowsOfPeople = `${this.#rows} WHERE ${this.#unified.isAmong(this.#peopleKeys)}`;
     const pairs = await this.#table.engine.rows(otherIdsOf(this.#idKeys, this.column, this.#unified, rowsOfPeople));
     const shared = pairs.filter(({ other }) => !isPlaceholder(String(other)));
-    return new Set(shared.map(({ text }) => personOf(String(text), this.#query.hashKey))).size;
+    return new Set(shared.map(({ text }) => personOf(String(text), this.#query.hashKey)));
   }
 }
 

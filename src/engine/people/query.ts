@@ -51,8 +51,8 @@ export interface PeopleFound {
   readonly near: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rows: number;
-  /** Number of people whose rows also carry other ids in the column. */
-  readonly shared: number;
+  /** The people whose rows also carry other ids in the column. */
+  readonly shared: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly others: { readonly persons: number; readonly rows: number };
   /** True if a table of profiles was asked whose the ids are. */
@@ -74,7 +74,7 @@ export const NOBODY: PeopleFound = {
   peopleOf: new Map(),
   near: new Map(),
   rows: 0,
-  shared: 0,
+  shared: new Set(),
   others: { persons: 0, rows: 0 },
   askedProfiles: false,
   column: undefined,

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { LF } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { configuredOrStoredKey, type LedgerKey } from './key.ts';
+import { type LedgerKey, requireLedgerKey } from './key.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -112,23 +111,17 @@ export async function readLedger(
 ): Promise<ReadChain> {
   let chain: ReadChain = { lines: 0, head: GENESIS, tornBytes: 0 };
   if (!existsSync(path)) return chain;
-  // What stands after the last line end comes last: the file is read to its end by then.
-  let isTorn = false;
-  const fileBytes = async function* () {
-    let hasLineEnd = true;
-    for await (const chunk of createReadStream(path)) {
-      hasLineEnd = chunk[chunk.length - 1] === LF;
-      yield chunk;
-    }
-    isTorn = !hasLineEnd;
-  };
+  const file = createReadStream(path);
+  let end = 0;
   const brokenBy = (problem: string): ReadChain => ({
     ...chain,
     problem: `${basename(path)}, line ${chain.lines + 1} ${problem}.`,
   });
-  for await (const lines of linesOf(fileBytes())) {
+  for await (const lines of linesOf(file)) {
     for (const bytes of lines) {
-      if (isTorn) return { ...chain, tornBytes: bytes.length };
+      end += bytes.length + 1;
+      // A crash has cut this line: the file ends before its line end.
+      if (end > file.bytesRead) return { ...chain, tornBytes: bytes.length };
       const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
       if ('problem' in read) return brokenBy(read.problem);
       if (read.line.prev !== chain.head) return brokenBy('does not follow the line before it');
@@ -143,7 +136,7 @@ export async function readLedger(
 export function openLedger(path: string, key: Secret | undefined): { readonly file: string; readonly key: LedgerKey } {
   if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
   const file = statSync(path).isDirectory() ? join(path, LEDGER_FILE) : path;
-  return { file, key: configuredOrStoredKey(dirname(file), key) };
+  return { file, key: requireLedgerKey(dirname(file), key) };
 }
 
 /**

@@ -1,25 +1,18 @@
 import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
 import { configError } from '../../base/errors.ts';
-import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
+import { Secret } from '../../base/secrets.ts';
 import { HashKey } from '../../cells/columns/hash-key.ts';
-import { randomKey, storedKey } from '../key-file.ts';
+import { configuredOrStored, makeKey, randomKey } from '../keys.ts';
 
-/** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
+/** The keys of a ledger, each derived from one secret under a label of its own: no line can ever hold that secret. */
 export class LedgerKey {
   readonly #ids: HashKey;
   readonly #lines: HashKey;
 
-  /** Throws a configuration failure for a key that is too short. */
-  constructor(key: Secret) {
-    if (key.reveal().length < MIN_KEY_LENGTH) {
-      throw configError(
-        `The ledger's key is shorter than ${MIN_KEY_LENGTH} characters: ` +
-          'give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".',
-      );
-    }
-    this.#ids = derived(key, 'id');
-    this.#lines = derived(key, 'chain');
+  constructor(secret: Secret) {
+    this.#ids = derived(secret, 'id');
+    this.#lines = derived(secret, 'chain');
   }
 
   /** Tells whether two ledgers share a key, without saying anything of it. */
@@ -37,26 +30,32 @@ export class LedgerKey {
   }
 }
 
-function derived(key: Secret, purpose: string): HashKey {
-  const bytes = hkdfSync('sha256', key.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
+function derived(secret: Secret, purpose: string): HashKey {
+  const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
   return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
 }
 
-/** A random key for a dry run without a key, which writes nothing. */
+const keyFileOf = (folder: string): string => join(folder, 'ledger.key');
+
+/** A key for a plan of a ledger without a key yet, and for a case without a ledger. */
 export const temporaryKey = (): LedgerKey => new LedgerKey(randomKey());
 
-/** The file with the key of a ledger. */
-export const keyFileOf = (folder: string): string => join(folder, 'ledger.key');
+/** Makes the key of a new ledger in its folder. The caller holds the lock of the ledger. */
+export const makeLedgerKey = async (folder: string): Promise<LedgerKey> =>
+  new LedgerKey(await makeKey(keyFileOf(folder)));
 
-/**
- * The key of a ledger: the configured one, else the one in its folder. Throws a configuration failure when there is
- * neither.
- */
-export function configuredOrStoredKey(folder: string, configured: Secret | undefined): LedgerKey {
-  const secret = configured ?? storedKey(keyFileOf(folder));
-  if (secret) return new LedgerKey(secret);
+/** The key of the ledger in a folder: the configured one, else the one beside it; undefined if there is neither. */
+export function ledgerKeyOf(folder: string, configured: Secret | undefined): LedgerKey | undefined {
+  const secret = configuredOrStored(configured, keyFileOf(folder), 'ledger_key (DFINERY_LEDGER_KEY)');
+  return secret && new LedgerKey(secret);
+}
+
+/** The same for a ledger that has lines. Throws a configuration failure if it has lost its key. */
+export function requireLedgerKey(folder: string, configured: Secret | undefined): LedgerKey {
+  const key = ledgerKeyOf(folder, configured);
+  if (key !== undefined) return key;
   throw configError(
-    `The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). If it is ` +
-      'lost for good, move ledger.jsonl out of the folder, which begins a new ledger; the suppression list stays there.',
+    `The ledger in ${folder} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
+      'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
   );
 }

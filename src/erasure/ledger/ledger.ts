@@ -13,8 +13,8 @@ import { tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, keepsModes, OWNER_FILE } from '../../fs/permissions.ts';
-import { makeKey, storedKey } from '../key-file.ts';
+import { isTrustedOwner, OWNER_FILE } from '../../fs/permissions.ts';
+import { isOpenTo, LOCK_WAIT_MS } from '../keys.ts';
 import {
   GENESIS,
   LEDGER_FILE,
@@ -25,7 +25,7 @@ import {
   signLine,
   verifyLine,
 } from './chain.ts';
-import { configuredOrStoredKey, keyFileOf, LedgerKey, temporaryKey } from './key.ts';
+import { type LedgerKey, ledgerKeyOf, makeLedgerKey, requireLedgerKey, temporaryKey } from './key.ts';
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
 export interface ServiceName {
@@ -54,8 +54,6 @@ interface OpenOptions {
   readonly isPlan: boolean;
 }
 
-/** Another run holds the lock for one write; a lock whose owner was killed is free after a minute. */
-const LOCK_WAIT_MS = 75_000;
 /** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
@@ -73,7 +71,7 @@ export class Ledger {
   readonly #memory = new Map<string, Remembered>();
   #hasConfirmed = false;
   #suppressionLength = 0;
-  #head: string;
+  #head = GENESIS;
   #size = -1;
   #pending: LedgerLine[] = [];
   #added = 0;
@@ -86,7 +84,6 @@ export class Ledger {
     this.key = key;
     this.#settings = settings;
     this.#clock = clock;
-    this.#head = GENESIS;
   }
 
   /**
@@ -118,7 +115,7 @@ export class Ledger {
     return this.#head;
   }
 
-  /** True if this service has confirmed a deletion in an earlier run. */
+  /** True if this service has confirmed a deletion, in this run or an earlier one. */
   get hasConfirmed(): boolean {
     return this.#hasConfirmed;
   }
@@ -146,6 +143,7 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
+    this.#hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
@@ -164,8 +162,7 @@ export class Ledger {
     const lines = this.#pending;
     this.#pending = [];
     try {
-      const lock = { what: `the ledger in ${folder}`, clock: this.#clock, waitMs: LOCK_WAIT_MS };
-      await withLockFile(join(folder, 'ledger.lock'), lock, (checkHeld) => this.#append(folder, lines, checkHeld));
+      await whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
       this.#written += lines.length;
     } catch (error) {
       const failure = ledgerError(error, folder);
@@ -258,23 +255,27 @@ async function keyOf(
   configured: Secret | undefined,
   { clock, isPlan }: OpenOptions,
 ): Promise<LedgerKey> {
-  const isNew = !existsSync(join(folder, LEDGER_FILE)) || statSync(join(folder, LEDGER_FILE)).size === 0;
-  if (!isNew || configured !== undefined || storedKey(keyFileOf(folder)) !== undefined)
-    return configuredOrStoredKey(folder, configured);
-  if (isPlan) return temporaryKey();
-  const lock = { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS };
-  return new LedgerKey(await withLockFile(join(folder, 'ledger.lock'), lock, () => makeKey(keyFileOf(folder))));
+  const isNew = (statSync(join(folder, LEDGER_FILE), { throwIfNoEntry: false })?.size ?? 0) === 0;
+  if (!isNew) return requireLedgerKey(folder, configured);
+  const key = ledgerKeyOf(folder, configured);
+  if (key !== undefined) return key;
+  return isPlan ? temporaryKey() : whileLocked(folder, clock, () => makeLedgerKey(folder));
 }
+
+/** Runs work while no other run writes to the ledger. */
+const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>
+  withLockFile(join(folder, 'ledger.lock'), { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS }, work);
 
 /** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
 const ledgerError = (error: unknown, folder: string): unknown =>
   diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' });
 
+const OTHERS_MAY_WRITE = 0o022;
+
 /** Refuses a folder whose files others could take away or replace. */
 function refuseForeignFolder(folder: string): void {
   const { uid, mode } = statSync(folder);
-  const isOpen = process.getuid !== undefined && (mode & 0o022) !== 0 && keepsModes(folder);
-  if (isTrustedOwner(uid) && !isOpen) return;
+  if (isTrustedOwner(uid) && !isOpenTo(OTHERS_MAY_WRITE, mode, folder)) return;
   throw configError(
     `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,
     { where: { file: folder } },

@@ -29,6 +29,12 @@ export interface DeletionAnswer {
   readonly limits: LimitHeaders;
 }
 
+/** What the ledger knows of the service. */
+export interface DeletionMemory {
+  /** True if this service has confirmed a deletion, which shows that its address is right. */
+  readonly hasConfirmed: boolean;
+}
+
 interface DeletionClientOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
   readonly clock: Clock;
@@ -42,8 +48,6 @@ const DELETION_TIMEOUT_MS = 60_000;
 export class DeletionClient {
   readonly #options: DeletionClientOptions;
   readonly #transport: Transport;
-  /** True once this address has deleted a profile; set by a caller who knows of one before. */
-  hasDeleted = false;
 
   constructor(options: DeletionClientOptions) {
     const { baseUrl, env, clock, maxConcurrentRequests: keptConnections } = options;
@@ -57,9 +61,9 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all; never because of the service or the network.
+   * be sent at all; never because of the service or the network. `memory` is asked when the answer is there.
    */
-  async deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer> {
+  async deleteProfile(externalId: string, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
       return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
@@ -67,7 +71,9 @@ export class DeletionClient {
     const { clock, serviceId, importToken } = this.#options;
     const request = deletionRequest(externalId, clock.now(), serviceId, importToken);
     try {
-      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) => this.#exchange(request, limited));
+      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) =>
+        this.#exchange(request, limited, memory),
+      );
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
@@ -75,14 +81,13 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal): Promise<DeletionAnswer> {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
     const answer = await this.#transport.send(request, signal);
     try {
-      const about = { host: this.#transport.host, hasDeleted: this.hasDeleted };
+      const about = { host: this.#transport.host, hasDeleted: memory.hasConfirmed };
       const properties = deletionFacts(answer.status, (await firstBytes(answer.bytes())).toString(), about);
       const outcome = firstMatch(DELETION_OUTCOMES, properties);
       const { kind, code = properties.code ?? `http_${answer.status}`, message } = outcome;
-      this.hasDeleted ||= kind === 'done';
       const limits = readLimits(answer.headers, this.#options.clock.now());
       return { kind, code, status: answer.status, message: message(properties), limits };
     } finally {

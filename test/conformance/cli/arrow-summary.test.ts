@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { suppress } from '../../../src/erasure/suppression.ts';
+import { SuppressionList } from '../../../src/erasure/suppression.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -59,7 +59,8 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const id = String([...ids].find((one) => one !== null && one !== ''));
   const count = [...ids].filter((one) => one === id).length;
   const list = join(folder, 'list.jsonl');
-  await suppress({ file: list, key: new Secret(KEY) }, [{ text: id, hashKey: undefined }], { clock: systemClock });
+  const people = await SuppressionList.open({ path: list, key: new Secret(KEY) });
+  await people.add([{ text: id, hashKey: undefined }], { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -19,6 +19,7 @@ import { until } from '../../support/wait.ts';
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const ID = 'person-4711';
 const SIGNAL = new AbortController().signal;
+const UNKNOWN_SERVICE = { hasConfirmed: false };
 
 let server: FaultyServer | undefined;
 afterEach(async () => {
@@ -40,7 +41,7 @@ async function remove(script: Script, options = {}) {
   server = await startFaultyServer(script, options);
   const service = serviceAt(server.url);
   try {
-    return await service.deleteProfile(ID, SIGNAL);
+    return await service.deleteProfile(ID, SIGNAL, UNKNOWN_SERVICE);
   } finally {
     await service.close();
   }
@@ -93,7 +94,7 @@ describe('network faults during a deletion', () => {
       server = await startFaultyServer(() => steps);
       const clock = new ManualClock();
       const service = serviceAt(server.url, { clock });
-      const answering = service.deleteProfile(ID, SIGNAL);
+      const answering = service.deleteProfile(ID, SIGNAL, UNKNOWN_SERVICE);
       await until(() => server?.requests.length === 1);
       clock.pass(59_000);
       await settle();
@@ -108,7 +109,7 @@ describe('network faults during a deletion', () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const service = serviceAt(server.url);
     const controller = new AbortController();
-    const answering = service.deleteProfile(ID, controller.signal);
+    const answering = service.deleteProfile(ID, controller.signal, UNKNOWN_SERVICE);
     await settle(20);
     controller.abort(new Error('enough'));
     await expect(answering).rejects.toThrow('enough');
@@ -133,13 +134,15 @@ describe('against the simulator', () => {
     const codes = { a: '40000', b: '40001', c: '40402', d: '50000', e: '40403' };
     const sim = await startTestSimulator({ deletions: { codes, failure_status: 'by_code' } });
     const service = serviceAt(sim.url, { token: TOKENS.import });
-    const kinds = await Promise.all(['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL)));
+    const kinds = await Promise.all(
+      ['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL, UNKNOWN_SERVICE)),
+    );
     expect(kinds.map(({ kind }) => kind)).toEqual(['done', 'rejected', 'rejected', 'rejected', 'retry', 'rejected']);
     expect(sim.deletions().filter(({ externalId, deleted }) => externalId === 'x' && deleted === 1)).toHaveLength(1);
     await service.close();
     for (const wrong of [{ token: 'other' }, { token: TOKENS.import, serviceId: 'other' }]) {
       const other = serviceAt(sim.url, wrong);
-      expect((await other.deleteProfile('y', SIGNAL)).kind).toBe('stop');
+      expect((await other.deleteProfile('y', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('stop');
       await other.close();
     }
     await sim.close();
@@ -148,8 +151,8 @@ describe('against the simulator', () => {
   it('retries a deletion whose answer was lost', async () => {
     const sim = await startTestSimulator({ faults: [{ kind: 'cut_after', when: { nth: 1 } }] });
     const service = serviceAt(sim.url, { token: TOKENS.import });
-    expect((await service.deleteProfile('x', SIGNAL)).kind).toBe('retry');
-    expect((await service.deleteProfile('x', SIGNAL)).kind).toBe('done');
+    expect((await service.deleteProfile('x', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('retry');
+    expect((await service.deleteProfile('x', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('done');
     await service.close();
     await sim.close();
   });

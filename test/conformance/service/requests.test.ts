@@ -94,7 +94,8 @@ describe('the request for a deletion', () => {
       env: () => undefined,
     });
     const answers = [];
-    for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal));
+    for (const id of ids)
+      answers.push(await service.deleteProfile(id, new AbortController().signal, { hasConfirmed: false }));
     await service.close();
     return { answers, requests: server.requests };
   };

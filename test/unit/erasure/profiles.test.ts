@@ -157,7 +157,7 @@ describe('an ID that no way finds', () => {
     expect(done).toMatchObject({ exit: 0, ids_with_profile: 1, done: 4 });
     const said = done.warnings.join('\n');
     expect(said).toContain('Rows 2, 3, 4: these IDs were found in no way');
-    expect(said).toContain('run again after the next sync');
+    expect(said).toContain('Run again after the next sync');
     expect(said).toContain('Row 2: there is an ID that differs only in capitals');
     // An ID of zeros alone is not like a blank one.
     expect(said).not.toContain('Row 4: there is');

@@ -3,7 +3,7 @@ import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { DeletionList } from '../../../src/erasure/list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
-import { type ProfileDeleter, sendRequests } from '../../../src/erasure/requests.ts';
+import { sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 
@@ -27,9 +27,8 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
   const ledger = await Ledger.open(service, { clock, isPlan: false });
-  const deleter: ProfileDeleter = {
-    hasDeleted: false,
-    async deleteProfile(id) {
+  const deleter = {
+    async deleteProfile(id: string) {
       seen.push(id);
       return answer(id, seen.filter((one) => one === id).length);
     },

@@ -8,10 +8,10 @@ import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { UnifiedId } from '../../../src/engine/people/query.ts';
 import {
   requireSuppression,
-  suppress,
+  type SuppressionFile,
+  SuppressionList,
   suppressionFileOf,
   suppressionOf,
-  suppressionToAppend,
 } from '../../../src/erasure/suppression.ts';
 import { expectMode } from '../../support/modes.ts';
 
@@ -25,12 +25,12 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
-const add = (...people: readonly (string | UnifiedId)[]) =>
-  suppress(
-    { file, key: KEY },
-    people.map((one) => (typeof one === 'string' ? { text: one, hashKey: undefined } : one)),
+const addTo = async (list: SuppressionFile, ...people: readonly (string | UnifiedId)[]) =>
+  (await SuppressionList.open(list)).add(
+    people.map((person) => (typeof person === 'string' ? { text: person, hashKey: undefined } : person)),
     { clock: systemClock },
   );
+const add = (...people: readonly (string | UnifiedId)[]) => addTo({ path: file, key: KEY }, ...people);
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
   const list = suppressionOf(config);
@@ -60,7 +60,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect(suppressionToAppend({ file, key: KEY }).entries).toHaveLength(1);
+    expect((await SuppressionList.open({ path: file, key: KEY })).length).toBe(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
@@ -94,7 +94,7 @@ describe('a suppression list', () => {
     if (own === undefined) throw new Error('no list');
     expect(suppressionOf({ ...config, ...keys })?.length).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
-    await suppress(own, [{ text: 'kim', hashKey: undefined }], { clock: systemClock });
+    await addTo(own, 'kim');
     const list = suppressionOf({ ...config, ...keys });
     expect([list?.length, list && drops(list, 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) {

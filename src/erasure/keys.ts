@@ -2,20 +2,32 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
-import { Secret } from '../base/secrets.ts';
+import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
 import { isTrustedOwner, keepsModes, OTHERS } from '../fs/permissions.ts';
 
-// Keys that are made once, in a file beside what they protect.
+// The keys of the ledger and of the suppression list. A configuration gives them, or a run makes them once, each in a
+// file beside what it protects.
+
+/** How long a write waits for another run; a lock whose owner was killed is free after a minute (ms). */
+export const LOCK_WAIT_MS = 75_000;
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
-/** The key in a file; undefined if there is none. Refuses one that others can read: with it, ids can be guessed. */
-export function storedKey(path: string): Secret | undefined {
+/** The configured key, else the one in a file; undefined if there is neither. `name`: the option that gives it. */
+export function configuredOrStored(configured: Secret | undefined, path: string, name: string): Secret | undefined {
+  const key = configured ?? storedKey(path);
+  if (key === undefined || key.reveal().length >= MIN_KEY_LENGTH) return key;
+  throw configError(
+    `${name} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
+  );
+}
+
+/** Refuses a key that others can read: with it, ids can be guessed. */
+function storedKey(path: string): Secret | undefined {
   try {
     const file = lstatSync(path);
-    const isOpen = process.getuid !== undefined && (file.mode & OTHERS) !== 0 && keepsModes(dirname(path));
-    if (isOpen || !isTrustedOwner(file.uid) || !file.isFile()) {
+    if (!isTrustedOwner(file.uid) || !file.isFile() || isOpenTo(OTHERS, file.mode, dirname(path))) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',
@@ -31,6 +43,10 @@ export function storedKey(path: string): Secret | undefined {
     throw configError(`The key file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
+
+/** True if a mode has one of these bits, in a folder whose file system keeps modes. */
+export const isOpenTo = (bits: number, mode: number, folder: string): boolean =>
+  process.getuid !== undefined && (mode & bits) !== 0 && keepsModes(folder);
 
 /**
  * Makes a random key in a file; one that is there all the same stays. The caller holds the lock of what the key
