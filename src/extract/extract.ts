@@ -1,9 +1,9 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
 // `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
-// `day-download.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested; `spool.ts` is the folder on disk. Beside days:
-// `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a file, `discover.ts` finds types for
-// `discover`.
+// `day-download.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is the
+// folder on disk. Beside days: `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a
+// file, `discover.ts` finds types for `discover`.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
@@ -141,10 +141,10 @@ export class Downloads {
   async #sendFirst(): Promise<void> {
     const { plan, clock } = this.#deps;
     const over = plan.days.filter((day) => day <= lastDayOver(clock.now()));
-    if (plan.endDayOn !== undefined) await this.#first(plan.endDayOn);
+    if (plan.endDayOn !== undefined) await this.#resultAlone(plan.endDayOn);
     await this.#proveExports(over.slice(-MAX_PROOFS));
     const lost = plan.days.findLast((day) => day < plan.oldest);
-    if (lost !== undefined) await this.#first(lost);
+    if (lost !== undefined) await this.#resultAlone(lost);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -152,7 +152,7 @@ export class Downloads {
     const answers = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.behaviour.exportsDays) return;
-      const result = await this.#first(day);
+      const result = await this.#resultAlone(day);
       if (result.kind !== 'empty') return;
       answers.add(result.answeredWith);
     }
@@ -160,8 +160,8 @@ export class Downloads {
       throw configError(`The service knows no export under base_url (404) for ${nameDays(days)}: is base_url right?`);
   }
 
-  /** If the service gives no answer at all, the run ends. */
-  async #first(day: Day): Promise<DayResult> {
+  /** The result of a day on which others depend. Throws if the service has given no answer at all. */
+  async #resultAlone(day: Day): Promise<DayResult> {
     const result = await this.#resultOf(day);
     if (result.kind === 'failed' && this.#deps.counts.exports === 0) throw result.error;
     return result;

@@ -65,7 +65,7 @@ export async function loadFileDay<T>(
     const { rows } = download.receipt;
     const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
     if (rows < before)
-      throw refusal(
+      throw fileError(
         fileDay,
         `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`,
       );
@@ -86,7 +86,7 @@ export async function loadFileDay<T>(
   }
 }
 
-const refusal = ({ file, day }: FileDay, message: string, cause?: unknown) =>
+const fileError = ({ file, day }: FileDay, message: string, cause?: unknown) =>
   configError(message, { cause, where: { file, day } });
 
 function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
@@ -100,12 +100,12 @@ function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
 async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
   const { file, day } = fileDay;
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw refusal(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });
-  if (mtimeMs > now) throw refusal(fileDay, `${file} was changed in the future: set its time, or the clock, right.`);
+  if (mtimeMs > now) throw fileError(fileDay, `${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
   const at = new Date(mtimeMs).toISOString().slice(0, 16);
-  throw refusal(fileDay, `${file} was last changed at ${at} UTC, when ${day} was not over: rows may be missing.`);
+  throw fileError(fileDay, `${file} was last changed at ${at} UTC, when ${day} was not over: rows may be missing.`);
 }
 
 async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
@@ -114,16 +114,22 @@ async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSig
   const scan = { timezone: settings.timezone, requireSystem: true, suppression, edits: editsOf(settings) };
   const copy = await checkBody(bytes, await folder.newFile(), { scan, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw refusal(fileDay, `${file} is no whole export: ${error.sentence}.`);
-    if (error instanceof UnusableCsv) throw refusal(fileDay, `${file} has ${error.fault}: convert it first.`);
+    if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.sentence}.`);
+    if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);
     if (codeOf(error) === undefined) throw error;
-    throw refusal(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });
   const { finalNewline, columns } = copy.scan;
   if (!finalNewline && state?.final_newline !== false)
-    throw refusal(fileDay, `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`);
+    throw fileError(
+      fileDay,
+      `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
+    );
   if (columns.some((column) => isAbout(day, column))) return copy;
-  throw refusal(fileDay, `${file} has no system column whose first and last time are of ${day}: is it of another day?`);
+  throw fileError(
+    fileDay,
+    `${file} has no system column whose first and last time are of ${day}: is it of another day?`,
+  );
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */

@@ -150,8 +150,8 @@ export class RunOutcome {
     const [answer] = this.#unproven.values();
     if (answer === undefined) return undefined;
     return transientError(
-      `${nameDays([...this.#unproven.keys()])}: answered with ${answer} before the service exported any day as CSV. So it ` +
-        'is not known whether there are no events: nothing was stored of them, run again later.',
+      `${nameDays([...this.#unproven.keys()])}: answered with ${answer} before the service exported any day as CSV. ` +
+        'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
 

@@ -18,33 +18,33 @@ const GRACE_MS = 60_000;
 export class RunFolder {
   readonly path: string;
   readonly #lease: LockFile;
-  readonly #errorOf: (error: unknown) => unknown;
+  readonly #toFailure: (error: unknown) => unknown;
   #files = 0;
 
-  private constructor(path: string, lease: LockFile, errorOf: (error: unknown) => unknown) {
+  private constructor(path: string, lease: LockFile, toFailure: (error: unknown) => unknown) {
     this.path = path;
     this.#lease = lease;
-    this.#errorOf = errorOf;
+    this.#toFailure = toFailure;
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `errorOf` converts the
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `toFailure` converts the
    * system's error into the failure that is thrown, by default a UserError that calls `root` the spool folder.
    */
   static async open(
     root: string,
     clock: Clock,
     what: 'arrow' | 'files' | 'spool',
-    errorOf = spoolError,
+    toFailure = spoolError,
   ): Promise<RunFolder> {
     try {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
       const lock = { what: `the folder ${path}`, clock, waitMs: 0 };
-      return new RunFolder(path, await LockFile.acquire(join(path, LEASE), lock), (error) => errorOf(error, root));
+      return new RunFolder(path, await LockFile.acquire(join(path, LEASE), lock), (error) => toFailure(error, root));
     } catch (error) {
-      throw errorOf(error, root);
+      throw toFailure(error, root);
     }
   }
 
@@ -71,7 +71,7 @@ export class RunFolder {
       await rm(this.path, { recursive: true, force: true });
     } catch (error) {
       this.#lease.release();
-      throw this.#errorOf(error);
+      throw this.#toFailure(error);
     }
   }
 }

@@ -1,7 +1,7 @@
-import { formatDuration } from '../../base/durations.ts';
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
-import { type Forecast, forecastOf, type Plan, planRun } from '../../extract/plan/which-days.ts';
+import { type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
@@ -13,6 +13,8 @@ import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
 
 const MAX_LISTED_DAYS = 40;
+/** The documented limit of exports in an hour. */
+const EXPORTS_PER_HOUR = 100;
 
 export const command = defineCommand({
   options: { ...placeArguments(TARGETS), ...DAY_OPTIONS },
@@ -48,9 +50,20 @@ export async function showPlan(
   return { result: asJson(output), lines: asLines(output) };
 }
 
+/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
+export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0) {
+  const least = days.length + beside;
+  // To find out the end of an export takes two more.
+  const most = least + (endDayOn === undefined ? 0 : 2);
+  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
+  const startableNow = Math.min(most, EXPORTS_PER_HOUR, atOnce);
+  // `earliestEnd`: the instant (ms since 1970) at which the last export may start. */
+  return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };
+}
+
 interface PlanOutput {
   readonly planned: Plan;
-  readonly forecast: Forecast;
+  readonly forecast: ReturnType<typeof forecastOf>;
   /** True if the sync also exports the user profiles. */
   readonly loadsProfiles: boolean;
   readonly now: number;

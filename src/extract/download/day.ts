@@ -10,9 +10,7 @@ import {
   type CheckedFile,
   type DayDownload,
   dayDownload,
-  discard,
   type ExportResult,
-  rowCount,
   type SendExport,
 } from '../day-download.ts';
 import { toDateOf } from '../export-request.ts';
@@ -20,7 +18,7 @@ import type { ExtractDeps } from '../extract-deps.ts';
 import { lastDayOver } from '../plan/calendar.ts';
 import type { DownloadPlan } from '../plan/which-days.ts';
 import { hasOtherFilters } from '../receipt.ts';
-import type { RunFolder } from '../spool.ts';
+import { type RunFolder, removeFiles } from '../spool.ts';
 import { findEndDay } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
 
@@ -35,6 +33,8 @@ export type DayResult =
   | { readonly kind: 'open'; readonly day: Day; readonly error: UserError }
   /** It is over and cannot be loaded; other days may. */
   | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
+
+type LoadedDay = Extract<DayResult, { readonly kind: 'loaded' }>;
 
 /** Codes of bodies that no other download makes readable. */
 const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
@@ -94,7 +94,7 @@ class DayExport {
   async download(): Promise<DayResult> {
     const findsEnd = this.#day === this.#deps.plan.endDayOn;
     const result = await this.#resultOf(await (findsEnd ? this.#findEndDay() : this.#export()));
-    return Array.isArray(result) ? this.#unlessFewer(result) : result;
+    return result.kind === 'loaded' ? this.#unlessFewer(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
@@ -139,7 +139,7 @@ class DayExport {
   }
 
   /**
-   * The files of the day, or what became of it without any.
+   * What an answer means for the day.
    *
    *   answer                     a day that is over                       a day that is not over
    *   a file                     its rows                                 its rows
@@ -150,9 +150,9 @@ class DayExport {
    *   a body of another format   failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #resultOf(answer: ExportResult): Promise<CheckedFile[] | DayResult> {
+  async #resultOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
-    if (answer.kind === 'checked') return [answer];
+    if (answer.kind === 'checked') return this.#loaded([answer]);
     if (!this.#isOver) return { kind: 'open', day, error: refusalError(day, answer) };
     if (answer.emptyAs !== undefined) return this.#confirmEmpty(answer.emptyAs);
     switch (answer.kind) {
@@ -175,7 +175,7 @@ class DayExport {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
-  async #confirmEmpty(answeredWith: string): Promise<CheckedFile[] | DayResult> {
+  async #confirmEmpty(answeredWith: string): Promise<DayResult> {
     const day = this.#day;
     const second = await this.#export();
     if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
@@ -189,34 +189,33 @@ class DayExport {
   }
 
   /** Requests a day that is too large in parts. */
-  async #inParts(): Promise<CheckedFile[] | DayResult> {
+  async #inParts(): Promise<DayResult> {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
     const { plan, behaviour } = this.#deps;
     const parts = await fetchParts(day, plan.filters, behaviour.eventNames, this.#export);
-    return parts instanceof UserError ? this.#failed(parts) : [...parts];
+    return parts instanceof UserError ? this.#failed(parts) : this.#loaded(parts);
   }
 
-  /** The day with these files; it is downloaded once more if they have fewer rows than are stored. */
-  async #unlessFewer(files: CheckedFile[]): Promise<DayResult> {
-    const { logger } = this.#deps;
+  /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
+  async #unlessFewer(first: LoadedDay): Promise<DayResult> {
     const day = this.#day;
     const stored = this.#storedRows();
-    const rows = rowCount(files);
-    const isEnough = (count: number) => count >= stored.rows || (count > 0 && !stored.isSameRequest);
-    if (isEnough(rows)) return this.#loaded(files);
-    const again = await this.#resultOf(await this.#export());
-    await discard(...files);
-    if (!Array.isArray(again)) return again;
-    const rowsAgain = rowCount(again);
-    if (isEnough(rowsAgain)) return this.#loaded(again);
+    const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);
+    const { rows } = first.download.receipt;
+    if (isEnough(rows)) return first;
+    const second = await this.#resultOf(await this.#export());
+    await removeFiles(first.download.files);
+    if (second.kind !== 'loaded') return second;
+    const { rows: rowsAgain } = second.download.receipt;
+    if (isEnough(rowsAgain)) return second;
     if (rowsAgain === rows) {
       const message = `${day} has ${plainCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
-      logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
-      return this.#loaded(again);
+      this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
+      return second;
     }
-    await discard(...again);
+    await removeFiles(second.download.files);
     const message =
       `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
@@ -239,7 +238,7 @@ class DayExport {
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
-  #loaded(files: readonly CheckedFile[]): DayResult {
+  #loaded(files: readonly CheckedFile[]): LoadedDay {
     return { kind: 'loaded', day: this.#day, download: this.#downloadOf(files) };
   }
 

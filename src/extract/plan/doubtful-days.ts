@@ -5,6 +5,7 @@ import { lastDayOver } from './calendar.ts';
 /** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
 const WEEKS = 4;
 const LEAST_WEEKS = 2;
+/** Below so many rows a week (median) numbers vary by themselves. */
 const LEAST_MEDIAN = 100;
 /** Days after a day was over in which the rest of it may still come. */
 const DOUBTFUL_DAYS = 7;
@@ -19,7 +20,7 @@ export interface ImplausibleDay {
 
 /**
  * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
- * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median.
+ * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median, if that is 100 or more.
  */
 export function implausible(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);

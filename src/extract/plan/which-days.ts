@@ -1,7 +1,6 @@
 // This folder: which days a run reads. Pure functions of state, receipts, configuration and time.
 
 import { addDays, type Day, dayAt, daysOf, earlierOf, laterOf, nameDays } from '../../base/days.ts';
-import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Filters } from '../../service/export/protocol.ts';
@@ -234,26 +233,4 @@ function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning
   const when = left === 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
   const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
   return [{ event: 'plan.retention_limit', message }];
-}
-
-/** The documented limit of exports in an hour. */
-const EXPORTS_PER_HOUR = 100;
-
-export interface Forecast {
-  /**
-   * Exports that the plan sends if nothing fails: one a day, one of profiles, more to find out the end of an export.
-   */
-  readonly least: number;
-  readonly most: number;
-  readonly startableNow: number;
-  /** The earliest instant at which the last export may start (ms since 1970). */
-  readonly earliestEnd: number;
-}
-
-/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
-export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0): Forecast {
-  const least = days.length + beside;
-  const most = least + (endDayOn === undefined ? 0 : 2);
-  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
-  return { least, most, startableNow: Math.min(most, EXPORTS_PER_HOUR, atOnce), earliestEnd: now + hours * HOUR_MS };
 }
