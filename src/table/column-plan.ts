@@ -11,7 +11,7 @@ import {
 } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
-import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
+import { acceptedBy, canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/day-download.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
@@ -31,27 +31,29 @@ export interface ColumnRules {
 }
 
 /**
- * What a batch makes of one column of the table; forms and cells are those of the whole batch. Example: a column
- * held `7`, and a cell `7.5` comes. Then `before` is long, `storedForms` are those of `7`, `forms` those of both,
- * and `type` is double.
+ * A column of the table after a batch. It has three types: the stored one is that before the batch; the fixed one is
+ * what no cell changes; `type` is what the batch makes of both and of its cells. Example: a column held `7`, and a cell
+ * `7.5` comes. Then `storedType` is long, `storedForms` are those of `7`, `forms` those of both, and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
-  readonly before: ColumnType | null;
+  /** Null if it was no column of the table. */
+  readonly storedType: ColumnType | null;
   /** The forms of all days before this batch. */
   readonly storedForms: CellForms;
-  /** The type that no cell changes; undefined if the cells decide. */
-  readonly fixed: ColumnType | undefined;
+  /** By a setting, by its group, or under `freeze`; undefined if the cells decide. */
+  readonly fixedType: ColumnType | undefined;
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
-  /** Shape of the first cell of the batch that does not fit `before`. */
+  /** Shape of the first cell of the batch that does not fit the stored type. */
   readonly shape: string | undefined;
 }
 
-export type Retyped = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
+type WidenedColumn = PlannedColumn & { readonly storedType: ColumnType; readonly type: ColumnType };
 
-export function isRetyped(column: PlannedColumn): column is Retyped {
-  return column.before !== null && column.type !== null && column.type !== column.before;
+/** True if the batch gives a column of the table another type. */
+export function isWidened(column: PlannedColumn): column is WidenedColumn {
+  return column.storedType !== null && column.type !== null && column.type !== column.storedType;
 }
 
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
@@ -134,24 +136,24 @@ function planColumn(
   rules: ColumnRules,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
-  const { type: before, forms: storedForms } = column;
+  const { type: storedType, forms: storedForms } = column;
   const forms = storedForms | (incoming?.forms ?? 0);
-  const named = namedType(column, rules);
-  if (named !== undefined) checkFits(column, named, asInstants);
-  const fixed = named ?? fixedType(column, incoming, rules);
-  const hasValue = hasValues(incoming?.forms ?? 0, nullIsText(fixed, before));
+  const settingType = typeBySettings(column, rules);
+  if (settingType !== undefined) checkFits(column, settingType, asInstants);
+  const fixedType = settingType ?? typeByGroup(column, incoming, rules);
+  const hasValue = hasValues(incoming?.forms ?? 0, (fixedType ?? storedType) === 'string');
   // The table takes no new columns but those of settings.
-  const isClosed = before === null && named === undefined && rules.schemaMode === 'freeze';
+  const isClosed = storedType === null && settingType === undefined && rules.schemaMode === 'freeze';
   const isAdded = !isClosed && (hasValue || isPinned(column, rules));
-  const addedType = isAdded ? (fixed ?? typeOf(forms, asInstants) ?? null) : null;
-  const accepted = before === null ? 0 : acceptedBy(before, asInstants);
+  const addedType = isAdded ? (fixedType ?? typeOf(forms, asInstants) ?? null) : null;
+  const accepted = storedType === null ? 0 : acceptedBy(storedType, asInstants);
   return {
     ...column,
     key,
-    before,
+    storedType,
     storedForms,
-    type: before === null ? addedType : (fixed ?? widenedType(before, forms, asInstants)),
-    fixed,
+    type: storedType === null ? addedType : (fixedType ?? widenedType(storedType, forms, asInstants)),
+    fixedType,
     forms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
     isRefused: isClosed && hasValue,
@@ -160,7 +162,7 @@ function planColumn(
 }
 
 /** The type that `column_types` or a pinned schema gives the column. */
-function namedType(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
+function typeBySettings(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
   const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
   const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
   const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
@@ -168,20 +170,24 @@ function namedType(column: StoredColumn, rules: ColumnRules): ColumnType | undef
 }
 
 /** Throws a configuration failure if stored values may not fit into the type that a setting names. */
-function checkFits({ source, type, forms }: StoredColumn, named: ColumnType, asInstants: boolean): void {
-  if (type === null || canWiden(type, named, forms, asInstants)) return;
+function checkFits({ source, type, forms }: StoredColumn, settingType: ColumnType, asInstants: boolean): void {
+  if (type === null || canWiden(type, settingType, forms, asInstants)) return;
   throw configError(
-    `column ${source} is stored as ${type}, and its values may not fit into ${named}, which the settings name: ` +
+    `column ${source} is stored as ${type}, and its values may not fit into ${settingType}, which the settings name: ` +
       'keep its type, or load into another place.',
     { where: { column: source } },
   );
 }
 
 /**
- * The type that no cell changes; undefined if the cells decide. A column of a declared group has that of its group,
- * unless stored values may not fit into it. Under `freeze` it is the stored one.
+ * The fixed type of a column that no setting names. One of a declared group has the type of its group, unless stored
+ * values may not fit into it. Under `freeze` it is the stored type.
  */
-function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, { schemaMode, timezone }: ColumnRules) {
+function typeByGroup(
+  column: StoredColumn,
+  incoming: IncomingColumn | undefined,
+  { schemaMode, timezone }: ColumnRules,
+) {
   const { type, forms, group } = column;
   if (group !== 'custom' && group !== 'custom_item') {
     const declared = incoming?.declared ?? type ?? undefined;
@@ -194,61 +200,6 @@ function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, {
 const isPinned = (column: StoredColumn, rules: ColumnRules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
-/** How the cells of a column, in files with these forms, become values. */
-export interface Reading {
-  readonly forms: CellForms;
-  /** The type that cells are read as before they become that of the column; null if none of them is stored. */
-  readonly readAs: ColumnType | null;
-  /** True when every cell fits `readAs`. */
-  readonly isClean: boolean;
-  /** As `nullIsText`. */
-  readonly nullIsText: boolean;
-}
-
-/**
- * True if the cell `null` is a text in a column, and not an absent value: if the column is a string, by a setting or by
- * all cells up to those of the same day.
- */
-const nullIsText = (fixed: ColumnType | undefined, typeSoFar: ColumnType | null | undefined): boolean =>
-  (fixed ?? typeSoFar) === 'string';
-
-const hasValues = (forms: CellForms, isNullText: boolean): boolean => (isNullText ? forms : forms & ~NULL_TEXT) !== 0;
-
-/**
- * The reading of each column for one day of a batch, by its key. `formsSoFar` has the forms of each column before the
- * day; those of the day are added. So each day is read as if the days were committed one by one.
- */
-export function readingsOfDay(
-  columns: readonly PlannedColumn[],
-  incoming: IncomingColumns,
-  formsSoFar: Map<string, CellForms>,
-  asInstants: boolean,
-): Map<string, Reading> {
-  const readings = new Map<string, Reading>();
-  for (const column of columns) {
-    const { key, before, fixed } = column;
-    const forms = incoming.get(key)?.forms ?? 0;
-    const seen = (formsSoFar.get(key) ?? 0) | forms;
-    formsSoFar.set(key, seen);
-    const typeSoFar = before === null ? typeOf(seen, asInstants) : widenedType(before, seen, asInstants);
-    readings.set(key, readingOf(column, forms, asInstants, nullIsText(fixed, typeSoFar)));
-  }
-  return readings;
-}
-
-/**
- * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
- * no value: so a batch of days gives the same texts as each day alone.
- */
-export function readingOf(
-  { fixed, type }: Pick<PlannedColumn, 'fixed' | 'type'>,
-  forms: CellForms,
-  asInstants: boolean,
-  isNullText: boolean,
-): Reading {
-  const common = { forms, nullIsText: isNullText };
-  if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
-  const seenAs = fixed ?? typeOf(forms, asInstants) ?? 'string';
-  const readAs = canWiden(seenAs, type, forms, asInstants) ? seenAs : type;
-  return { ...common, readAs, isClean: fitsWholly(forms, readAs, asInstants) };
-}
+/** True if a column has a value among cells of these forms. `isNullText`: the cell `null` is one. */
+export const hasValues = (forms: CellForms, isNullText: boolean): boolean =>
+  (isNullText ? forms : forms & ~NULL_TEXT) !== 0;

@@ -1,7 +1,8 @@
+import type { Day } from '../base/days.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { ExportState } from '../extract/export-state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
-import type { ColumnChange } from './changes.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
@@ -19,7 +20,7 @@ export interface TableState {
   readonly exportState: ExportState | undefined;
 }
 
-/** All that a place holds beside its rows: of `events`, then of the rest. `batch.ts` says what a commit makes of it. */
+/** All that a place holds beside its rows: of `events`, then of the rest. `commit.ts` says what a commit makes of it. */
 export interface PlaceState extends TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
@@ -28,6 +29,20 @@ export interface PlaceState extends TableState {
   readonly lastRun?: RunRecord | undefined;
   /** Number of people on the suppression list with which the place was purged last. */
   readonly suppressionLength?: number | undefined;
+}
+
+/** A column that was added, widened, or missing for the first time. */
+export interface ColumnChange {
+  /** Instant of the change (ISO, UTC). */
+  readonly changedAt: string;
+  readonly sourceName: string;
+  readonly change: 'added' | 'widened' | 'missing';
+  readonly fromType: ColumnType | null;
+  readonly toType: ColumnType | null;
+  /** The day whose export made the change. */
+  readonly day: Day;
+  /** Shape of the first cell that caused the change: digits as 9, letters as a. */
+  readonly shape: string | null;
 }
 
 /** All that a place holds beside the rows of user profiles. */

@@ -1,6 +1,5 @@
 import type { Day } from '../base/days.ts';
 import type { DayDownload } from '../extract/day-download.ts';
-import type { RunProgress } from '../extract/export-state.ts';
 import type { Receipt } from '../extract/receipt.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
@@ -8,7 +7,7 @@ export interface StoredReceipt extends Receipt {
   /** Rows of the day that are now in the place: without suppressed rows, and without those of a neighbouring day. */
   readonly rows_stored: number;
   /**
-   * Instant (ISO, UTC) of the last commit that added, replaced, re-typed or removed rows of the day. It is later than
+   * Instant (ISO, UTC) of the last commit that added, replaced, widened or removed rows of the day. It is later than
    * that of every commit before: whoever has read the place up to an instant finds the rest by it.
    */
   readonly changed_at: string;
@@ -25,44 +24,6 @@ export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
 /** Number of the rows that a place holds by these receipts. */
 export const storedRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
-
-/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
-interface BatchDays {
-  readonly changed: readonly DayDownload[];
-  readonly unchanged: readonly DayDownload[];
-}
-
-/**
- * Splits a batch by what a place holds. Left out is a download that was requested before the stored one, unless a user
- * gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there: `countRows` counts
- * them, since receipts are not believed.
- */
-export async function splitBatch(
-  receipts: Receipts,
-  batch: readonly DayDownload[],
-  { rewrites }: Pick<RunProgress, 'rewrites'>,
-  countRows: (days: readonly Day[]) => Promise<ReadonlyMap<Day, number>>,
-): Promise<BatchDays> {
-  const current = batch.filter(({ receipt: { day, requested_at, source } }) => {
-    const stored = receipts.get(day);
-    return stored === undefined || source === 'file' || stored.requested_at <= requested_at;
-  });
-  const same = current.filter(({ receipt: { day, sha256, filters } }) => {
-    const stored = receipts.get(day);
-    return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
-  });
-  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
-  const unchanged = new Set(
-    same.filter(({ receipt: { day, rows, suppressed } }) => (counted.get(day) ?? 0) === rows - suppressed),
-  );
-  return { changed: current.filter((download) => !unchanged.has(download)), unchanged: [...unchanged] };
-}
-
-/** True if the stored snapshot of a table was requested after this one. */
-export const isLater = (
-  stored: { readonly receipt: Pick<Receipt, 'requested_at'> } | undefined,
-  { receipt }: DayDownload,
-): boolean => stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
 /**
  * The receipts once days were downloaded again whose rows stay: a new one only if it says something else of the day.

@@ -1,6 +1,3 @@
-// This folder: the state of a place (columns, receipts, cursor, column changes), and what a batch of days makes of it.
-// `batch.ts` is the way in, `column-plan.ts` decides types, `names.ts` names. Pure: it knows no DuckDB and no disk.
-
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';

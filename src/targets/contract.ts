@@ -9,9 +9,10 @@ import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { DayDownload } from '../extract/day-download.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
+
 import type { RunProgress } from '../extract/export-state.ts';
-import type { Commit } from '../table/batch.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
+import type { Commit } from '../table/commit.ts';
 import type { Difference } from '../table/differences.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 

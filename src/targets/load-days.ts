@@ -6,8 +6,10 @@ import { hashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import { type ExtractDeps, newExtractCounts } from '../extract/extract-deps.ts';
 import type { Plan } from '../extract/plan/which-days.ts';
+
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
-import { type Commit, NOTHING_STORED } from '../table/batch.ts';
+import { type Commit, NOTHING_STORED } from '../table/commit.ts';
+
 import { storedRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
 

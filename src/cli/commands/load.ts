@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { loadFileDay } from '../../extract/file-day.ts';
-import type { Commit } from '../../table/batch.ts';
+import type { Commit } from '../../table/commit.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';

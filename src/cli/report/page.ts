@@ -3,8 +3,7 @@
 
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { ColumnChange } from '../../table/changes.ts';
-import type { RunRecord } from '../../table/place-state.ts';
+import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/contract.ts';
 import { percent, timeText } from '../text-layout.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { asText } from '../../cells/types/sql.ts';
-import { type PlannedBatch, rescuesNothing } from '../../table/batch.ts';
+import { type PlannedBatch, rescuesNothing } from '../../table/batch-plan.ts';
 import type { KeyFaults } from '../../table/differences.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';

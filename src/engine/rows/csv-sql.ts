@@ -3,7 +3,8 @@ import { anyOf, literal, pathLiteral } from '../../cells/types/sql.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/day-download.ts';
-import type { PlannedColumn, Reading } from '../../table/column-plan.ts';
+import type { CellReading } from '../../table/batch-plan.ts';
+import type { PlannedColumn } from '../../table/column-plan.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
 /** The SQL that turns the cells of one column of one file into values. */
@@ -20,16 +21,16 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
 export function cellSql(
   column: PlannedColumn,
-  { readAs, isClean, nullIsText, forms }: Reading,
+  { readAs, isClean, isNullText, forms }: CellReading,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql {
   const { type, isRefused } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, nullIsText, expr) };
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, isNullText, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
-  const keepsNull = nullIsText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
+  const keepsNull = isNullText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
   if (isClean && !wantsText && !keepsNull && codec.native(forms, asInstants)) {
     return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
@@ -58,8 +59,8 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 }
 
 /** The rescue of every cell of a column that the table does not take. */
-function rescueAll(column: PlannedColumn, nullIsText: boolean, expr: string): CellSql['rescue'] {
-  const condition = nullIsText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+function rescueAll(column: PlannedColumn, isNullText: boolean, expr: string): CellSql['rescue'] {
+  const condition = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
 }
 

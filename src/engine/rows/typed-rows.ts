@@ -9,8 +9,8 @@ import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
-import type { PlannedBatch, PlannedDay } from '../../table/batch.ts';
-import { type PlannedColumn, type Reading, readingOf } from '../../table/column-plan.ts';
+import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
+import type { PlannedColumn } from '../../table/column-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
@@ -97,7 +97,7 @@ const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) 
 function groupAlike(batch: PlannedBatch, files: readonly FileOfDay[]): FileOfDay[][] {
   const texts = batch.columns.filter(isText).map(({ key }) => key);
   const readingsOf = ({ readings }: PlannedDay) =>
-    texts.map((key) => [readings.get(key)?.readAs, readings.get(key)?.nullIsText]);
+    texts.map((key) => [readings.get(key)?.readAs, readings.get(key)?.isNullText]);
   return [...groupBy(files, ({ file, day }) => JSON.stringify([file.header, readingsOf(day)])).values()];
 }
 
@@ -190,7 +190,7 @@ function byFile(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string)
 }
 
 /** The reading of a column in alike files: of a text that which all have; else that of the forms of all. */
-function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): Reading {
+function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): CellReading {
   const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
   const forms = readings.reduce((union, reading) => union | reading.forms, 0);
   const text = readings.find(({ readAs }) => readAs !== null);

@@ -5,8 +5,10 @@ import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/type
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
+
 import type { DayDownload } from '../../extract/day-download.ts';
-import { type PlannedBatch, planBatch } from '../../table/batch.ts';
+import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
+
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import { batchRows, loadDecoder, OWN_IN_ARROW } from './ipc-stream.ts';

@@ -6,7 +6,7 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, dateSql, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { eventItems, eventLogs } from '../../engine/views.ts';
-import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
 
@@ -68,9 +68,9 @@ export async function alterEvents(
   for (const column of typedColumns(plan)) {
     const name = identifier(column.name);
     const type = typeSql(column, timezone);
-    if (column.before === null) await engine.run(`ALTER TABLE events ADD COLUMN ${name} ${type}`);
-    if (!isRetyped(column)) continue;
-    const value = sqlWiden(name, column.before, column.type, zoneOf(timezone));
+    if (column.storedType === null) await engine.run(`ALTER TABLE events ADD COLUMN ${name} ${type}`);
+    if (!isWidened(column)) continue;
+    const value = sqlWiden(name, column.storedType, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE events ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, EVENTS.name, plan, isAltered);
@@ -78,7 +78,7 @@ export async function alterEvents(
 }
 
 /** True for a column that a batch adds or re-types. */
-export const isAltered = ({ before, type }: PlannedColumn): boolean => type !== before;
+export const isAltered = ({ storedType, type }: PlannedColumn): boolean => type !== storedType;
 
 async function commentColumns<C extends StoredColumn>(
   engine: Engine,

@@ -20,20 +20,13 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import {
-  type Commit,
-  finishBatch,
-  finishUnchanged,
-  type PlannedBatch,
-  planBatch,
-  planSnapshot,
-  profilesAfter,
-} from '../../table/batch.ts';
+import { isLater, type PlannedBatch, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';
-import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
+import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
-import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
+import { nextChange } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -101,8 +94,10 @@ class DuckDbSink implements Sink {
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
     return this.#withFile(batch, signal, async (engine, before) => {
       const { state, removedDays } = before;
-      const countRows = (days: readonly Day[]) => rowsOfDays(engine, days);
-      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, countRows);
+      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, {
+        logger: this.#options.logger,
+        countRows: (days) => rowsOfDays(engine, days),
+      });
       if (changed.length === 0) {
         const after = finishUnchanged(state, unchanged, progress);
         const isStored = removedDays.length === 0 && isDeepStrictEqual(after.state, state);
@@ -179,7 +174,7 @@ async function storeBatch(
   progress: RunProgress,
 ): Promise<ReturnType<typeof finishBatch>> {
   const { columns } = planned;
-  const retyped = isNew ? new Set<Day>() : await retypedDays(engine, columns);
+  const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
   if (isNew) await makeTables(engine, { ...state, columns });
   else if (columns.some(isAltered)) {
     await alterEvents(engine, columns, state.timezone);
@@ -194,7 +189,7 @@ async function storeBatch(
   const rowsAfter = await rowsOfDays(engine, touched);
   const after = finishBatch(state, planned, {
     unchanged,
-    retyped,
+    widenedDays,
     rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: await countRescued(engine, planned, `(FROM ${inDays(days)})`),
     progress,
@@ -206,9 +201,9 @@ async function storeBatch(
   return after;
 }
 
-/** The days with a value in a column whose type changes. Called before it does. */
-async function retypedDays(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
-  const hasValue = columns.filter(isRetyped).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+/** The days with a value in a column that widens. Called before it does. */
+async function daysToWiden(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
+  const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
   return new Set(hasValue.length === 0 ? [] : (await rowsByDay(engine, `events WHERE ${anyOf(hasValue)}`)).keys());
 }
 

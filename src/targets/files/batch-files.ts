@@ -3,8 +3,8 @@ import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
 import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
-import { type PlannedBatch, type PlannedDay, rescuesNothing } from '../../table/batch.ts';
-import { isRetyped, type PlannedColumn } from '../../table/column-plan.ts';
+import { type PlannedBatch, type PlannedDay, rescuesNothing } from '../../table/batch-plan.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
 import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
 import type { FilesPlace } from './files-place.ts';
@@ -28,14 +28,14 @@ export class BatchFiles {
   /** Writes the files of the days, and anew those of other days that lose rows, or have a column of another type. */
   async write(receipts: Receipts) {
     const days = await this.#writeDays(receipts);
-    const { files, retyped } = await this.#writeRetyped(days, receipts);
+    const { files, widenedDays } = await this.#writeWidened(days, receipts);
     const replaced = new Set([...days.keys(), ...files.keys()]);
     const events: ReplacedFiles = {
       removed: [...this.#stored.values()].filter(({ day }) => replaced.has(day)),
       added: [...files.values(), ...days.values()].filter((file) => file !== undefined),
     };
     const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
-    return { events, rowsByDay: rows, retyped, rescued: await this.#countRescued(days) };
+    return { events, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(days) };
   }
 
   /** Writes the files of the days, and those of neighbours that lose rows to them; undefined if no row is left. */
@@ -124,22 +124,22 @@ export class BatchFiles {
   }
 
   /**
-   * Writes the stored files anew that have a column whose type changes, but for those of `days`. `retyped`: the days
+   * Writes the stored files anew that have a column that widens, but for those of `days`. `widenedDays`: the days
    * with a value in one. Where all files have all columns, the log writes them anew.
    */
-  async #writeRetyped(days: ReadonlyMap<Day, unknown>, receipts: Receipts) {
+  async #writeWidened(days: ReadonlyMap<Day, unknown>, receipts: Receipts) {
     const files = new Map<Day, NewFile | undefined>();
-    const names = this.#planned.columns.filter(isRetyped).map(({ name }) => name);
+    const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const stored = [...this.#stored.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const from = stored.length === 0 ? undefined : await this.#place.rows(stored);
-    if (from === undefined) return { files, retyped: new Set<Day>() };
+    if (from === undefined) return { files, widenedDays: new Set<Day>() };
     const hasValue = anyOf(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    const retyped = new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${hasValue}`)).keys());
+    const widenedDays = new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${hasValue}`)).keys());
     const outdated = this.#place.format.isUniform ? [] : stored.filter(({ day }) => !days.has(day));
     for (const file of outdated) {
-      const change = retyped.has(file.day) ? { changedAt: this.#changedAt } : {};
+      const change = widenedDays.has(file.day) ? { changedAt: this.#changedAt } : {};
       files.set(file.day, await this.#place.rewrite(file, this.#tableWith(receipts), change));
     }
-    return { files, retyped };
+    return { files, widenedDays };
   }
 }

@@ -4,18 +4,12 @@ import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/day-download.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
-import {
-  type Commit,
-  finishBatch,
-  finishUnchanged,
-  planBatch,
-  planSnapshot,
-  profilesAfter,
-} from '../../table/batch.ts';
+import { isLater, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
+import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
-import { isLater, nextChange, splitBatch } from '../../table/receipts.ts';
+import { nextChange } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
@@ -96,7 +90,10 @@ class FilesSink implements Sink {
   async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal) {
     const place = this.#place;
     const { before, changedAt } = this.#latest();
-    const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, (days) => place.countRows(days));
+    const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, {
+      logger: this.#options.logger,
+      countRows: (days) => place.countRows(days),
+    });
     if (changed.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
     const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
     const files = new BatchFiles(place, planned, changedAt);

@@ -5,8 +5,7 @@ import { configError, type UserError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { firstProblem, type Validator } from '../../base/validator.ts';
 import { parseState } from '../../extract/export-state.ts';
-import type { ColumnChange } from '../../table/changes.ts';
-import type { PlaceState, StoredProfiles } from '../../table/place-state.ts';
+import type { ColumnChange, PlaceState, StoredProfiles } from '../../table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../table/receipts.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 

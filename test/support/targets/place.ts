@@ -4,7 +4,7 @@ import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { DayDownload } from '../../../src/extract/day-download.ts';
-import type { Commit } from '../../../src/table/batch.ts';
+import type { Commit } from '../../../src/table/commit.ts';
 import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DayDownload } from '../../../src/extract/day-download.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
-import type { Commit } from '../../../src/table/batch.ts';
+import type { Commit } from '../../../src/table/commit.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -91,6 +91,28 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
     expect(await commit(again())).toMatchObject({ days: [D1], daysUnchanged: [D2, D3] });
     expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('is not written if rows of it lie under the day after, unless one of the others is gone', async () => {
+    const both = { id: 'both', df_server_datetime: '2026-01-02 00:00:00' };
+    const days = () => [place.shared(D1, [{ id: 'x' }, both]), place.shared(D2, [both, { id: 'y' }])];
+    for (const day of days()) await commit([day]);
+    const before = [await traces(), await place.state()];
+    for (const day of days()) expect(await commit([day])).toMatchObject({ daysUnchanged: [day.receipt.day] });
+    expect([await traces(), await place.state()]).toEqual(before);
+    if (name === 'duckdb') {
+      await place.read("DELETE FROM events WHERE _key = 'x'");
+      expect(await commit([days()[0]])).toMatchObject({ days: [D1], rows: 1 });
+    }
+    expect((await place.keys()).slice(0, 3)).toEqual([`${D1} x`, `${D2} both`, `${D2} y`]);
+  });
+
+  it('is left out with a warning if a later download is there', async () => {
+    const older = place.of(D1, [{ id: 'old' }]);
+    await place.load([[place.of(D1, [{ id: 'new' }])]]);
+    expect(await commit([older])).toMatchObject({ days: [], daysUnchanged: [] });
+    expect(place.log.filter(({ event }) => event === 'days.older')).toMatchObject([{ level: 'warn' }]);
+    expect(await place.keys()).toContain(`${D1} new`);
   });
 
   it('is told by the time of its change, also if another day or a person took its rows', async () => {

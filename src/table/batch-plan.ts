@@ -1,0 +1,185 @@
+// This folder: what a place holds beside its rows, and what a batch of days makes of it. It knows no DuckDB and no disk.
+//
+// For each batch a sink calls `splitBatch` and `planBatch` of this file, stores the rows, and calls `finishBatch` of
+// `commit.ts`. `column-plan.ts` decides the types of columns, `names.ts` their names; `changes.ts` records what became
+// of them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored. `differences.ts` and `place-warnings.ts`
+// have the sentences about a place that is not as it should be.
+
+import { type Day, nameDays } from '../base/days.ts';
+import type { Logger } from '../base/log.ts';
+import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
+import type { CellForms } from '../cells/types/forms.ts';
+import { canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
+import type { DayDownload } from '../extract/day-download.ts';
+import type { RunProgress } from '../extract/export-state.ts';
+import {
+  type ColumnRules,
+  hasValues,
+  type IncomingColumns,
+  incomingColumns,
+  type PlannedColumn,
+  planColumns,
+} from './column-plan.ts';
+import type { StoredProfiles } from './place-state.ts';
+import type { Receipts, StoredReceipt } from './receipts.ts';
+import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.ts';
+
+/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
+interface BatchDays {
+  readonly changed: readonly DayDownload[];
+  readonly unchanged: readonly DayDownload[];
+}
+
+/**
+ * Splits a batch by what a place holds. Left out, with a warning, is a download that was requested before the stored
+ * one, unless a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
+ * `countRows` counts them, since receipts are not believed.
+ */
+export async function splitBatch(
+  receipts: Receipts,
+  batch: readonly DayDownload[],
+  { rewrites }: Pick<RunProgress, 'rewrites'>,
+  { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
+): Promise<BatchDays> {
+  const older = batch.filter(
+    ({ receipt: { day, requested_at, source } }) =>
+      source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? ''),
+  );
+  if (older.length > 0) {
+    const days = nameDays(older.map(({ receipt }) => receipt.day));
+    const message = `${days}: another run loaded a later download meanwhile. That one stays, this one is left out.`;
+    logger.warn('days.older', message, { days: older.length });
+  }
+  const current = batch.filter((download) => !older.includes(download));
+  const same = current.filter(({ receipt: { day, sha256, filters } }) => {
+    const stored = receipts.get(day);
+    return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+  });
+  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
+  const unchanged = same.filter((download) => {
+    const { day } = download.receipt;
+    return (counted.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
+  });
+  return { changed: current.filter((download) => !unchanged.includes(download)), unchanged };
+}
+
+/**
+ * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, it is the number that
+ * the last commit left, under the same suppression list.
+ */
+function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
+  if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
+  return receipt.rows - receipt.suppressed;
+}
+
+/** True if the stored snapshot of profiles was requested after this one. */
+export const isLater = (stored: StoredProfiles | undefined, { receipt }: DayDownload): boolean =>
+  stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
+
+/** How the cells of a column, in files with these forms, become values. */
+export interface CellReading {
+  readonly forms: CellForms;
+  /** The type that cells are read as before they become that of the column; null if none of them is stored. */
+  readonly readAs: ColumnType | null;
+  /** True when every cell fits `readAs`. */
+  readonly isClean: boolean;
+  /**
+   * True if the cell `null` is a text, and not an absent value: the column is a string, by a setting or by all cells up
+   * to those of the same day.
+   */
+  readonly isNullText: boolean;
+}
+
+/** A day of a batch, and how its cells become values. */
+export interface PlannedDay {
+  readonly download: DayDownload;
+  readonly incoming: IncomingColumns;
+  /** The reading of each column of the place, by its key. */
+  readonly readings: ReadonlyMap<string, CellReading>;
+}
+
+/** The days of a commit: the columns of the place after it, and how the cells of each day are read. */
+export interface PlannedBatch {
+  /** True if nothing was committed before. */
+  readonly isFirst: boolean;
+  /** All columns of the place after the batch, by position. */
+  readonly columns: readonly PlannedColumn[];
+  readonly days: readonly PlannedDay[];
+  readonly timezone: string | undefined;
+  readonly table: Table;
+}
+
+/** The columns of a table before a batch. `isFirst`: nothing was committed to it. */
+interface TableBefore {
+  readonly columns: readonly StoredColumn[];
+  readonly isFirst: boolean;
+}
+
+/** Plans the columns of a batch once, and the readings of each day as if the days were committed one by one. */
+export function planBatch(
+  { columns: stored, isFirst }: TableBefore,
+  batch: readonly DayDownload[],
+  rules: ColumnRules,
+  table: Table = EVENTS,
+): PlannedBatch {
+  const columns = planColumns(stored, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
+  const asInstants = rules.timezone !== undefined;
+  // The forms of each column in all days so far.
+  const formsSoFar = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
+  const days = batch.map((download): PlannedDay => {
+    const incoming = incomingColumns(download.files);
+    for (const [key, { forms }] of incoming) formsSoFar.set(key, (formsSoFar.get(key) ?? 0) | forms);
+    const readings = columns.map((column) => {
+      const typeSoFar = typeAfter(column, formsSoFar.get(column.key) ?? 0, asInstants);
+      const isNullText = (column.fixedType ?? typeSoFar) === 'string';
+      const forms = incoming.get(column.key)?.forms ?? 0;
+      return [column.key, readingOf(column, forms, asInstants, isNullText)] as const;
+    });
+    return { download, incoming, readings: new Map(readings) };
+  });
+  return { isFirst, columns, days, timezone: rules.timezone, table };
+}
+
+/** The type that cells of these forms, with those of earlier batches, would give a column. */
+const typeAfter = ({ storedType }: PlannedColumn, forms: CellForms, asInstants: boolean): ColumnType | undefined =>
+  storedType === null ? typeOf(forms, asInstants) : widenedType(storedType, forms, asInstants);
+
+/**
+ * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
+ * no value: so a batch of days gives the same texts as each day alone.
+ */
+export function readingOf(
+  { fixedType, type }: Pick<PlannedColumn, 'fixedType' | 'type'>,
+  forms: CellForms,
+  asInstants: boolean,
+  isNullText: boolean,
+): CellReading {
+  const common = { forms, isNullText };
+  if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
+  const cellType = fixedType ?? typeOf(forms, asInstants) ?? 'string';
+  const readAs = canWiden(cellType, type, forms, asInstants) ? cellType : type;
+  return { ...common, readAs, isClean: fitsWholly(forms, readAs, asInstants) };
+}
+
+/** True if no cell of the batch goes to `_rescued`. */
+export const rescuesNothing = ({ columns, days }: PlannedBatch): boolean =>
+  columns.every(({ isRefused }) => !isRefused) &&
+  days.every(({ readings }) => [...readings.values()].every(({ isClean }) => isClean));
+
+/** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. Both ids are texts. */
+export const planSnapshot = (
+  before: StoredProfiles | undefined,
+  snapshot: DayDownload,
+  rules: ColumnRules,
+): PlannedBatch =>
+  planBatch(
+    { columns: before?.columns ?? USER_PROFILES.firstColumns, isFirst: before === undefined },
+    [snapshot],
+    {
+      ...rules,
+      columnTypes: new Map([...rules.columnTypes, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']]),
+      pinned: undefined,
+    },
+    USER_PROFILES,
+  );
