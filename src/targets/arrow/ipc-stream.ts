@@ -1,4 +1,3 @@
-import { openAsBlob } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
@@ -52,16 +51,14 @@ function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Ui
 const ignoreError = () => undefined;
 
 /**
- * Writes the messages of an Arrow IPC stream to a Node stream. Those of one call are written while the caller makes the
- * next: `write` resolves once the messages of the call before were accepted, `end` once all were. A reader that stands
- * still keeps no run from stopping: all reject as soon as the signal aborts.
+ * Writes the messages of an Arrow IPC stream to a Node stream. Each call resolves once its bytes are accepted. A reader
+ * that stands still keeps no run from stopping: it rejects as soon as the signal aborts.
  */
 export class IpcStream {
   readonly #frame: ReturnType<typeof frameOf>;
   readonly #out: Writable;
   readonly #signal: AbortSignal;
   #hasBegun = false;
-  #accepted: Promise<void> = Promise.resolve();
 
   constructor(out: Writable, schema: Schema, signal: AbortSignal) {
     this.#frame = frameOf(schema);
@@ -70,73 +67,24 @@ export class IpcStream {
     out.on('error', ignoreError);
   }
 
-  /** Resolves once all that was written so far is accepted. */
-  accepted(): Promise<void> {
-    return abortable(this.#accepted, this.#signal);
-  }
-
-  /** Calls `listener` once all that was written so far is accepted. */
-  onceAccepted(listener: () => void): void {
-    this.#setAccepted(this.#accepted.then(listener));
-  }
-
   async write(messages: Uint8Array): Promise<void> {
-    await this.accepted();
+    this.#signal.throwIfAborted();
     // The schema is written together with the first message.
     if (!this.#hasBegun) this.#out.write(this.#frame.begin);
     this.#hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
       this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
     });
-    this.#setAccepted(accepted);
+    await abortable(accepted, this.#signal);
   }
 
-  async end(): Promise<void> {
-    await this.write(this.#frame.end);
-    await this.accepted();
-  }
-
-  #setAccepted(accepted: Promise<void>): void {
-    this.#accepted = accepted;
-    // A failure is thrown by the next call.
-    accepted.catch(() => undefined);
+  end(): Promise<void> {
+    return this.write(this.#frame.end);
   }
 
   /** Removes its listener from the Node stream, which stays usable. */
   release(): void {
     this.#out.off('error', ignoreError);
-  }
-}
-
-/** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
-const BATCH_BYTES = 2 * 1024 * 1024;
-const MAX_ROWS = 15_360;
-/** Minimum size of a column in a row: a value, or the offset of a text (bytes). */
-const COLUMN_BYTES = 8;
-
-/** Number of rows of a record batch with so many columns, whose rows have `rowBytes` of CSV. */
-export const batchRows = (columns: number, rowBytes: number): number =>
-  Math.max(1, Math.min(MAX_ROWS, Math.floor(BATCH_BYTES / (columns * COLUMN_BYTES + rowBytes))));
-
-/** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
-export const loadDecoder = () => import('parquet-wasm');
-
-/**
- * Yields the rows of a Parquet file as messages, a record batch of at most `batchSize` rows at a time. A row group is
- * decoded as a whole.
- */
-export async function* recordBatches(path: string, batchSize: number) {
-  const { ParquetFile } = await loadDecoder();
-  const file = await ParquetFile.fromFile(await openAsBlob(path));
-  try {
-    for (const i of file.metadata().rowGroups().keys()) {
-      const table = await file.read({ rowGroups: [i], batchSize });
-      const batches = table.recordBatches();
-      table.free();
-      for (const batch of batches) yield { rows: batch.numRows, messages: withoutFrame(batch.intoIPCStream()) };
-    }
-  } finally {
-    file.free();
   }
 }
 
@@ -148,7 +96,7 @@ const LENGTH_AT = 4;
 const METADATA_AT = 8;
 
 /** The messages of a stream without its schema and its end. */
-function withoutFrame(stream: Uint8Array): Uint8Array {
+export function messagesOf(stream: Uint8Array): Uint8Array {
   const schema = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
   return stream.subarray(METADATA_AT + schema, -END_BYTES);
 }

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import { createWriteStream, statSync } from 'node:fs';
-import { copyFile, link, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { DAY_MS } from '../../base/durations.ts';
@@ -12,7 +12,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DayDownload, SpoolFile } from '../../extract/day-download.ts';
 import { RunFolder } from '../../extract/spool.ts';
-import { hasNoLinks, moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE } from '../../fs/permissions.ts';
@@ -20,8 +20,8 @@ import { logChanges } from '../../table/changes.ts';
 import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { OpenOptions, Streamed, StreamSink } from '../contract.ts';
-import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
-import { TypedFiles } from './typed-files.ts';
+import { IpcStream, streamSchema } from './ipc-stream.ts';
+import { recordBatches, TypedFiles } from './typed-files.ts';
 
 type OnSent = Parameters<StreamSink['write']>[1];
 
@@ -51,7 +51,7 @@ export async function writeArrow(
   const write = async (stream: Writable): Promise<Sent> => {
     const files = await TypedFiles.open(folder.path, options);
     try {
-      return await send(await planStream(days, folder.path, options), files, stream, options, onSent);
+      return await sendDays(await planStream(days, folder.path, options), files, stream, options, onSent);
     } finally {
       await files.close();
     }
@@ -68,12 +68,9 @@ export async function writeArrow(
   }
 }
 
-/** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first day. */
-const ABANDONED_MS = DAY_MS;
-
 /**
  * Writes a file that appears under its name only when it is complete; a device or a pipe is written directly. Files
- * that killed runs left unfinished are removed. Throws the system's error.
+ * that killed runs left unfinished are removed after a day. Throws the system's error.
  */
 async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Sent>): Promise<Sent> {
   const file = replaceablePath(path);
@@ -87,7 +84,8 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   closed.catch(() => undefined);
   try {
     await once(stream, 'open');
-    if (file !== undefined) await removeTemporaries(file, now, ABANDONED_MS);
+    // A younger one may be that of a run that waits for its first day.
+    if (file !== undefined) await removeTemporaries(file, now, DAY_MS);
     const sent = await write(stream);
     if (sent.readerLeft) return sent;
     stream.end();
@@ -100,10 +98,7 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   }
 }
 
-/**
- * Without a pinned schema the files of all days, which the extraction removes, are kept until their columns are
- * known.
- */
+/** Without a pinned schema the files of all days are kept until their columns are known. */
 async function planStream(
   days: AsyncIterable<DayDownload>,
   folder: string,
@@ -122,21 +117,12 @@ async function planStream(
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${kept.length}-${i}.csv`);
-      await linkOrCopy(file.path, path);
+      await rename(file.path, path);
       files.push({ ...file, path });
     }
     kept.push({ ...day, files });
   }
   return { days: released(kept), columns };
-}
-
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to);
-  } catch (error) {
-    if (!hasNoLinks(error) && codeOf(error) !== 'EXDEV') throw error;
-    await copyFile(from, to);
-  }
 }
 
 /** Yields days, and removes the files of each once the next one is requested. */
@@ -147,7 +133,8 @@ async function* released(days: readonly DayDownload[]): AsyncGenerator<DayDownlo
   }
 }
 
-async function send(
+/** Sends all days. If one fails, the reader has taken those before it. */
+async function sendDays(
   { days, columns }: PlannedStream,
   typedFiles: TypedFiles,
   out: Writable,
@@ -161,26 +148,19 @@ async function send(
   let readerLeft = false;
   try {
     for await (const { day, file } of ahead(written(days, columns, typedFiles))) {
-      let sent = 0;
-      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.batchRows)) {
-        signal.throwIfAborted();
+      let rowsTaken = 0;
+      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file)) {
         await stream.write(messages);
-        sent += rows;
+        rowsTaken += rows;
       }
-      stream.onceAccepted(() => {
-        daysTaken++;
-        for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-        onSent(day, sent);
-      });
+      daysTaken++;
+      for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+      onSent(day, rowsTaken);
       if (file !== undefined) await rm(file.path);
     }
     await stream.end();
   } catch (error) {
-    if (!isReaderGone(error)) {
-      // What the reader has still to take of the days before the failure.
-      await stream.accepted().catch(() => undefined);
-      throw error;
-    }
+    if (!isReaderGone(error)) throw error;
     readerLeft = true;
     const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
