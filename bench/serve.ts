@@ -25,12 +25,12 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     return;
   }
   response.writeHead(200, { 'Content-Type': 'text/csv', ...(await lengthOf(from, to)) });
-  let left = broken.at_byte ?? Number.POSITIVE_INFINITY;
+  let bytesLeft = broken.at_byte ?? Number.POSITIVE_INFINITY;
   for await (const chunk of body) {
-    const part = chunk.subarray(0, left);
-    left -= part.length;
+    const part = chunk.subarray(0, bytesLeft);
+    bytesLeft -= part.length;
     if (!response.write(part)) await once(response, 'drain');
-    if (left === 0) break;
+    if (bytesLeft === 0) break;
   }
   if (broken.kind === 'reset') response.socket?.resetAndDestroy();
   else if (broken.kind === 'wrong_length') response.socket?.end();

@@ -18,7 +18,7 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly page: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
-   * Tells scripts of the failure of a run, or of a command line that was refused; after a refusal `values` holds what
+   * Tells scripts of the failure of a run, or of a command line that was refused. After a refusal `values` holds what
    * could be read. The default is one JSON object.
    */
   failed?(

@@ -10,7 +10,7 @@ import { openOutputStream } from '../fs/output-stream.ts';
 import type { Terminal } from './terminal.ts';
 import { truncate, widthOf } from './text-layout.ts';
 
-/** Longest wait (ms) for a reader that takes nothing: of the log before a result, of a result after a signal to stop. */
+/** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
 const READER_WAIT_MS = 2_000;
 /** Columns that a status leaves free at the end of its line. */
 const FREE_COLUMNS = 3;
@@ -19,7 +19,7 @@ const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 3
 
 const DEFAULT_COLUMNS = 80;
 
-/** A terminal that has no size has 0 columns: that of a container or of a job that no window belongs to. */
+/** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
 export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
 
 /** The line below all others of a terminal, such as a bar. */

@@ -1,4 +1,4 @@
-// This folder: the command line. A run goes from main.ts through this file into one file of `commands/`; command.ts
+// This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
 // says what a command and an option are. The other folders hold parts of single commands.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';

@@ -48,15 +48,6 @@ export function tableLines(
   return [line(header), rule.slice(0, width), ...cells.map(line)];
 }
 
-const BLOCKS = ' ▏▎▍▌▋▊▉█';
-
-/** A horizontal bar of up to `columns` terminal columns, in eighths. */
-export function bar(value: number, largest: number, columns: number): string {
-  if (largest <= 0) return '';
-  const eighths = Math.round((value / largest) * columns * 8);
-  return '█'.repeat(Math.floor(eighths / 8)) + BLOCKS[eighths % 8].trim();
-}
-
 /** An instant in UTC to the second: `2026-01-02 03:04:05`. */
 export const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 

@@ -1,10 +1,9 @@
-import { addDays, type Day, dayAt } from '../../base/days.ts';
+import { addDays, dayAt } from '../../base/days.ts';
 import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import type { TargetReport } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { openOptions, placeOptions } from '../configuration.ts';
@@ -13,13 +12,19 @@ import { reportPage } from '../report/page.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { bar, tableLines, wrapped } from '../text-layout.ts';
+import { tableLines, wrapped } from '../text-layout.ts';
 
 const DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
-const BAR_COLUMNS = 40;
 /** Queries over the table that was just loaded, as a person would write them. */
 const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
+  {
+    title: 'Events a day',
+    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day, count(*) AS events,
+  bar(count(*), 0, max(count(*)) OVER (), 30) AS chart
+FROM event_logs
+GROUP BY ALL ORDER BY day DESC LIMIT ${DAYS}`,
+  },
   {
     title: 'The most frequent events',
     sql: `SELECT df_event_name, count(*) AS events,
@@ -73,14 +78,14 @@ export const command = defineCommand({
     say(describeSummary(summary, file));
     terminal.result('');
     const place = placeOptions(local, context);
-    const report = await (await duckdb.maintenance()).report(file, place);
     const { withFile } = await import('../../engine/session/open-engine.ts');
     const answers = await withFile({ ...place, file, readOnly: true }, async (engine) => {
       const results: ResultRow[][] = [];
       for (const { sql } of DEMO_QUERIES) results.push(await engine.rows(sql));
       return results;
     });
-    for (const line of [...chartLines(report), ...queryLines(answers, terminal.columns)]) terminal.result(line);
+    for (const line of queryLines(answers, terminal.columns)) terminal.result(line);
+    const report = await (await duckdb.maintenance()).report(file, place);
     const output = `${file.replace(/\.duckdb$/, '')}.html`;
     const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
     await writeNamedFile(output, reportPage(report, options), `the report ${output}`);
@@ -113,16 +118,6 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
   } finally {
     await simulator.close();
   }
-}
-
-/** The events of the latest days, as the report counts them. */
-function chartLines({ events }: TargetReport): string[] {
-  const days = new Map<Day, number>();
-  for (const { day, events: number } of events) days.set(day, (days.get(day) ?? 0) + number);
-  const latest = [...days].reverse().slice(0, DAYS);
-  const largest = Math.max(...latest.map(([, count]) => count));
-  const lines = latest.map(([day, count]) => `  ${day}  ${bar(count, largest, BAR_COLUMNS)} ${count}`);
-  return ['Events a day', ...lines, ''];
 }
 
 function queryLines(answers: readonly (readonly ResultRow[])[], columns: number): string[] {

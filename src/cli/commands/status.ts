@@ -65,8 +65,8 @@ export async function readStatus(
 }
 
 /**
- * The days that are recorded as gaps. After a run that failed with lost days, also those before the oldest day that it
- * could export: under `on_gap: fail` no run records them.
+ * The days that are recorded as gaps. Under `on_gap: fail` no run records them. Then a run that failed with lost days
+ * adds those that were too old for it.
  */
 function gapsOf({ exportState, receipts, lastRun }: PlaceState, historyDays: number): readonly string[] {
   if (exportState === undefined) return [];
@@ -84,7 +84,7 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
 }
 
 function linesOf(status: Status): string[] {
-  const { place, days, rows, first_day, last_day, cursor, days_until_loss: left, last_run: run } = status;
+  const { place, days, rows, first_day, last_day, cursor, days_until_loss: daysLeft, last_run: run } = status;
   const daysLine = (what: string, named: readonly string[]) =>
     named.length === 0 ? [] : [`${what}: ${nameDays(named)}`];
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
@@ -94,9 +94,13 @@ function linesOf(status: Status): string[] {
       ? []
       : [`User profiles: ${grouped(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
-    ...(left === null
+    ...(daysLeft === null
       ? []
-      : [left < 0 ? 'The service no longer exports that day' : `Days until the service drops that day: ${left}`]),
+      : [
+          daysLeft < 0
+            ? 'The service no longer exports that day'
+            : `Days until the service drops that day: ${daysLeft}`,
+        ]),
     ...daysLine('Not over yet, read again', status.open_days),
     ...daysLine('Lost at the service', status.gaps),
     ...daysLine('Removed from the place', status.pruned_days),

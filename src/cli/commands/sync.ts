@@ -59,8 +59,8 @@ const isStdout = (target: Target | undefined, place: string): boolean => target?
 const shownPlace = (target: Target | undefined, place: string): string =>
   isStdout(target, place) ? 'the stream' : place;
 
-/** A run that is over, or a command line that was refused: its target may not be known. */
-interface ToldRun {
+/** A run that is over, or a command line that was refused, whose target may not be known. */
+interface FinishedRun {
   readonly target: Target | undefined;
   readonly place: string;
   /** The address to notify. */
@@ -70,7 +70,7 @@ interface ToldRun {
 }
 
 /** Notifies of a run. Its result goes to stderr where stdout carries the data. */
-async function notifyAndAnswer(run: ToldRun, context: Context): Promise<CommandResult> {
+async function notifyAndAnswer(run: FinishedRun, context: Context): Promise<CommandResult> {
   const { target, place, url, summary, historyDays } = run;
   const command = `sync ${target?.name ?? ''} ${place}`;
   if (url !== undefined)

@@ -13,7 +13,7 @@ const STEPS = 4;
 /** Part of a slot that its bar fills (0 to 1). */
 const FILLED = 0.86;
 
-/** A chart as wide as its container: the bars are an image that is stretched, all text is text of the page. */
+/** A chart as wide as its container. The bars are an image that is stretched; all text is text of the page. */
 export function draw({ description, unit, series, labels }: Chart): Html {
   const slots = Math.max(...series.map(({ values }) => values.length));
   const totals = Array.from({ length: slots }, (_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
@@ -23,7 +23,7 @@ export function draw({ description, unit, series, labels }: Chart): Html {
   const paths = stacked(series, slots, step * steps).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
-  const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / slots)}">${text}</span>`);
+  const texts = labels.map(({ at, text }) => html`<span style="--at:${cssPercent((at + 0.5) / slots)}">${text}</span>`);
   return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
 <div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}
 <svg viewBox="0 0 ${slots} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
@@ -51,7 +51,7 @@ function stacked(series: Chart['series'], slots: number, top: number): string[] 
   );
 }
 
-/** The step of the scale: 1, 2 or 5 times a power of ten, so that about `STEPS` steps reach the largest value. */
+/** The step of the scale: 1, 2 or 5 times a power of ten. About `STEPS` steps reach the largest value. */
 function stepOf(largest: number): number {
   const least = (largest || 1) / STEPS;
   const power = 10 ** Math.floor(Math.log10(least));
@@ -59,5 +59,5 @@ function stepOf(largest: number): number {
 }
 
 const tickText = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
-const percent = (part: number): string => `${short(part * 100)}%`;
+const cssPercent = (part: number): string => `${short(part * 100)}%`;
 const short = (value: number): string => String(Math.round(value * 1e4) / 1e4);

@@ -55,7 +55,7 @@ function stateOfDay(receipt: StoredReceipt | undefined, isGap: boolean, daysLeft
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
-/** A table a month, a cell a day; the state of a day is also in the cell's text, not in its colour alone. */
+/** A table a month, a cell a day. The state of a day is in the cell's text and in its colour. */
 export function calendar(days: readonly ReportedDay[]): Html {
   const months = groupBy(days, ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(

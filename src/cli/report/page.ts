@@ -1,5 +1,5 @@
-// This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events
-// and columns, counts and dates, but no values of people.
+// This folder: the pages that `report` and `forget --proof` write, each one file of HTML without a script or a request.
+// This page shows names of events and columns, counts and dates; it reads no other value of a row.
 
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';

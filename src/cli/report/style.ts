@@ -5,7 +5,7 @@ const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .join('\n');
 
 /**
- * The page's only style sheet: light and dark by the reader's own choice, one column on a narrow screen, and for paper.
+ * The page's only style sheet: light and dark as the reader chooses, for narrow screens and for paper.
  */
 export const STYLE = new Html(`
 :root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --text: #1c2128; --quiet: #57606a; --line: #d0d7de;

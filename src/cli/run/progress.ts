@@ -1,25 +1,13 @@
 import { formatDuration } from '../../base/durations.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
+import type { LoadCounts } from '../../targets/load-days.ts';
 import type { Context } from '../context.ts';
 
-/** How far some work is. A person sees it below the log, with a bar; elsewhere it is a line of the log now and then. */
+/** How far some work is. A person sees it below the log, with a bar. Elsewhere it is a line of the log now and then. */
 interface Progress {
   readonly text: string;
   readonly bar?: string;
   readonly lineEveryMs: number;
-}
-
-interface RunState {
-  /** Days stored. */
-  readonly days: number;
-  readonly planned: number;
-  /** Requests sent. */
-  readonly exports: number;
-  readonly rows: number;
-  /** Bytes of CSV received. */
-  readonly bytes: number;
-  /** Instant (ms) until which nothing may be sent; undefined: not waiting. */
-  readonly waitingUntil: number | undefined;
 }
 
 const LINE_EVERY_MS = 5_000;
@@ -58,29 +46,35 @@ export function during<T>(what: string, work: Promise<T>, context: Context): Pro
   return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);
 }
 
-/** How far a run is `elapsed` ms after its begin. */
-export function progressOf(state: RunState, elapsed: number, now: number): Progress {
-  const { days, planned, exports, rows, bytes, waitingUntil } = state;
+/** How far a run is at `now`. `waitingUntil`: the instant (ms) until which it sends nothing; undefined: it sends. */
+export function progressOf(
+  counts: LoadCounts,
+  { days: plannedDays, began, waitingUntil }: { days: number; began: number; waitingUntil: number | undefined },
+  now: number,
+): Progress {
+  const { stored, exports, bytes } = counts;
+  const days = stored.days.length + stored.daysUnchanged.length;
+  const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
-  const open = planned - days;
+  const [elapsed, open] = [now - began, planned - days];
   // A narrow terminal cuts the line at its end.
   const parts = [
     `${days} of ${count(planned, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     !isWaiting && days > 0 && open > 0 && `${formatDuration((elapsed / days) * open)} left`,
     `${count(exports, 'export')}, ${formatBytes(bytes)}`,
-    count(rows, 'row'),
+    count(stored.rows, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
   return {
     text: parts.filter((part) => part !== false).join(' · '),
-    bar: barOf(state),
+    bar: barOf(days, exports, planned),
     lineEveryMs: isWaiting ? WAITING_LINE_EVERY_MS : LINE_EVERY_MS,
   };
 }
 
 /** Full for days that are stored, half for those that are requested. */
-function barOf({ days, planned, exports }: RunState): string {
+function barOf(days: number, exports: number, planned: number): string {
   const columns = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
   const stored = columns(days);
   const asked = Math.max(stored, columns(exports));

@@ -6,10 +6,10 @@ import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { type Plan, planRun } from '../../extract/plan/which-days.ts';
+import { planRun } from '../../extract/plan/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
-import { type LoadCounts, loadDays, loadProfiles, newLoadCounts } from '../../targets/load-days.ts';
+import { loadDays, loadProfiles, newLoadCounts } from '../../targets/load-days.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
@@ -100,14 +100,8 @@ async function loadInto(
       logger.error('profiles.failed', messageOf(profilesError));
     if (daysError !== undefined || profilesError !== undefined) throw daysError ?? profilesError;
   };
-  const progress = () => progressOf(loadState(plan, counts, waitingUntil), clock.now() - began, clock.now());
+  const progress = () => progressOf(counts, { days: plan.days.length, began, waitingUntil }, clock.now());
   const error = await errorOf(withProgress(progress, loading(), context));
   await service.close();
   return { summary: summaryOf(plan, counts, (clock.now() - began) / 1_000), error };
-}
-
-function loadState(plan: Plan, { stored, exports, bytes }: LoadCounts, waitingUntil: number | undefined) {
-  const days = stored.days.length + stored.daysUnchanged.length;
-  const planned = Math.max(plan.days.length, days);
-  return { days, planned, exports, rows: stored.rows, bytes, waitingUntil };
 }

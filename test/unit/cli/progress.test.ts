@@ -1,10 +1,14 @@
 import { expect, it } from 'vitest';
 import { columnsOf, StatusLine } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/run/progress.ts';
+import { newLoadCounts } from '../../../src/targets/load-days.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */
-const told = (days: number, waitingUntil?: number) =>
-  progressOf({ planned: 31, rows: 191_666, bytes: 914_600_000, exports: 20, days, waitingUntil }, 100_000, 100_000);
+const told = (days: number, waitingUntil?: number) => {
+  const counts = { ...newLoadCounts(), bytes: 914_600_000, exports: 20 };
+  counts.stored = { ...counts.stored, days: Array<string>(days).fill(''), rows: 191_666 };
+  return progressOf(counts, { days: 31, began: 0, waitingUntil }, 100_000);
+};
 
 it('tells of stored days and of exports, and shows both in a bar', () => {
   const { text, bar } = told(13);

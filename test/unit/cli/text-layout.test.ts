@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bar, tableLines, widthOf } from '../../../src/cli/text-layout.ts';
+import { tableLines, widthOf } from '../../../src/cli/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {
@@ -21,9 +21,5 @@ describe('tables in a terminal', () => {
   it('removes line ends and truncates long texts', () => {
     expect(tableLines(['x'], [['a\nb']])[2]).toBe('  a\\u000ab');
     expect(tableLines(['x'], [['abcdefgh']], { cell: 5 })[2]).toBe('  abcd…');
-  });
-
-  it('draws bars in eighths of a character', () => {
-    expect([bar(10, 10, 2), bar(5, 10, 1), bar(0, 10, 5), bar(1, 0, 5)]).toEqual(['██', '▌', '', '']);
   });
 });
