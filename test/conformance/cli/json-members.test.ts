@@ -12,7 +12,12 @@ import type { TestService } from '../../support/service/test-service.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 
 const page = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');
-const rows = page.slice(page.indexOf('## Results as JSON')).split('\n');
+const results = page.slice(page.indexOf('## Results as JSON'));
+
+/** What the page says of the result of a command: a row of the table, or a section. */
+const textOf = (command: string) =>
+  results.split('\n').find((line) => line.startsWith(`| \`${command}\` |`)) ??
+  results.split('\n### ').find((section) => section.startsWith(`\`${command}\``));
 const dir = mkdtempSync(join(tmpdir(), 'dfinery-members-'));
 const file = join(dir, 'events.duckdb');
 /** A day that the service no longer exports. */
@@ -71,7 +76,6 @@ it.each(LINES)('docs/commands.md names the members of the JSON of %s', async (co
   expect(code).toBe(0);
   const { v, ...result } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
   expect(v).toBe(1);
-  const row = rows.find((line) => line.startsWith(`| \`${command}\` |`));
-  const names = new Set(row?.match(/(?<=`)[\w-]+(?=`)/g));
+  const names = new Set(textOf(command)?.match(/(?<=`)[\w-]+(?=`)/g));
   expect([...new Set(membersOf(result))].filter((name) => !names.has(name))).toEqual([]);
 });
