@@ -3,11 +3,11 @@ import { DAY_MS, HOUR_MS } from './durations.ts';
 /** A calendar day as `yyyy-MM-dd`, the form of the service and of all files. Compared as text. */
 export type Day = string;
 
-const PATTERN = /^\d{4}-\d{2}-\d{2}$/;
+const DAY_FORM = /^\d{4}-\d{2}-\d{2}$/;
 
 /** True for a day that exists in the calendar, written in full. */
 export function isDay(text: string): boolean {
-  if (!PATTERN.test(text) || text < '0001-01-01') return false;
+  if (!DAY_FORM.test(text) || text < '0001-01-01') return false;
   const ms = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().slice(0, 10) === text;
 }

@@ -2,11 +2,11 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: HOUR_MS } as const;
-const PATTERN = /^(\d+)(ms|s|m|h)$/;
+const DURATION = /^(\d+)(ms|s|m|h)$/;
 
 /** Milliseconds of `30s`, `20m`, `1h`, `500ms`; undefined for anything else. */
 export function parseDuration(text: string): number | undefined {
-  const match = PATTERN.exec(text);
+  const match = DURATION.exec(text);
   if (!match) return undefined;
   return Number(match[1]) * UNITS[match[2] as keyof typeof UNITS];
 }

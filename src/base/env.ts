@@ -19,9 +19,9 @@ export function requireTrustedCertificates(): boolean {
   return wasOff;
 }
 
-/** Turns off the AWS SDK's warning about old versions of Node, unless the user has: this program pins the SDK. */
-export function quietSdkVersionWarning(): void {
-  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+/** Sets a variable of this process, unless the user has. */
+export function setDefaultVariable(name: string, text: string): void {
+  process.env[name] ??= text;
 }
 
 export const TRUST_MESSAGE =

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Clock } from './clock.ts';
 
 const STOPPING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
-const GRACE_MS = 4_500;
+const STOP_GRACE_MS = 4_500;
 
 /** Why a run was aborted by a signal; the reason of the run's AbortSignal. */
 export class Stopped extends Error {
@@ -27,7 +27,7 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
     if (stoppedBy !== undefined) return dieBySignal(name);
     stoppedBy = name;
     controller.abort(new Stopped(name));
-    clock.after(GRACE_MS, () => dieBySignal(name));
+    clock.after(STOP_GRACE_MS, () => dieBySignal(name));
   };
   for (const name of STOPPING) process.on(name, stop);
   try {

@@ -18,7 +18,7 @@ export type ConfigSchema = {
 };
 
 const PREFIX = 'DFINERY_';
-const FILE = '_FILE';
+const FILE_SUFFIX = '_FILE';
 /** The secret of `--notify`, which is no key of the configuration. */
 const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
 
@@ -32,7 +32,7 @@ export const variablesOf = ({ properties }: ConfigSchema) =>
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
   const variables = schemas.flatMap(variablesOf);
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
-  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE}`);
+  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE_SUFFIX}`);
   const names = [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
   const keys = names.map((name) => name.slice(PREFIX.length));
   const unknown = (env.names?.() ?? [])
@@ -70,7 +70,7 @@ function typedValue(text: string, variable: string, type = 'string'): unknown {
   const value = () => {
     if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
     if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
-    if (type === 'array' && !text.trimStart().startsWith('[')) return namesIn(text, variable);
+    if (type === 'array' && !text.trimStart().startsWith('[')) return listIn(text, variable);
     if (type !== 'array' && type !== 'object') return text;
     const json = jsonOf(text);
     return (type === 'array' ? Array.isArray(json) : isObject(json)) ? json : undefined;
@@ -80,7 +80,7 @@ function typedValue(text: string, variable: string, type = 'string'): unknown {
   return typed;
 }
 
-function namesIn(text: string, variable: string): string[] {
+function listIn(text: string, variable: string): string[] {
   const names = text.split(',').map((part) => part.trim());
   if (names.some((name) => /^["']|["']$/.test(name)))
     throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);

@@ -12,11 +12,11 @@ const configOf = ({ places, baseUrl, serviceId, ...values }: Omit<Values, Servic
   ...values,
   /** The service whose profiles are deleted, if both keys are set. */
   service: baseUrl === undefined || serviceId === undefined ? undefined : { baseUrl: cleanBaseUrl(baseUrl), serviceId },
-  places: placesIn(places),
+  places: targetPlaces(places),
 });
 
 /** The schema has checked each entry. */
-const placesIn = (places: unknown): readonly { readonly target: string; readonly place: string }[] =>
+const targetPlaces = (places: unknown): readonly { readonly target: string; readonly place: string }[] =>
   (Array.isArray(places) ? places : []).flatMap((place: unknown) =>
     isObject(place) ? [{ target: String(place.target), place: String(place.place) }] : [],
   );

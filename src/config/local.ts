@@ -5,13 +5,16 @@ import { DAY_MS, parseDuration } from '../base/durations.ts';
 import { type ParsedConfig, parseConfig, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
+/** The folder of downloads where none is configured; a connector has no such key. */
+export const defaultSpoolDir = (): string => tmpdir();
+
 const configOf = ({ target, place, lockWait, retention, memoryLimit, spoolDir }: ValuesOf<typeof schema>) => ({
   target,
   place,
   memoryLimit,
   lockWaitMs: parseDuration(lockWait) ?? 90_000,
   retentionMs: parseDuration(retention) ?? DAY_MS,
-  spoolDir: spoolDir ?? tmpdir(),
+  spoolDir: spoolDir ?? defaultSpoolDir(),
 });
 
 /** The keys that the command line alone has: how it works with places on this machine. */

@@ -3,8 +3,8 @@ import { distance } from 'fastest-levenshtein';
 const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
 /**
- * The candidate that was probably meant: one of the same letters in another order. Else one that holds the other, or
- * that the name holds. Else the one fewest edits away, at most `farthest`. Only Latin letters and digits count.
+ * The candidate that was probably meant. The best has the same letters, in any order. The next best contains the name,
+ * or is contained in it. The last is the fewest edits away, `farthest` at most. Only Latin letters and digits count.
  */
 export function nearest(
   name: string,
@@ -15,10 +15,12 @@ export function nearest(
   const letters = sorted(text);
   const ranked = candidates
     .map((candidate) => {
-      const other = flat(candidate);
-      const isPart = Math.min(other.length, text.length) > 3 && (other.includes(text) || text.includes(other));
-      const likeness = text === '' ? 0 : sorted(other) === letters ? 2 : isPart ? 1 : 0;
-      return { candidate, likeness, edits: distance(other, text) };
+      const flatCandidate = flat(candidate);
+      const isPart =
+        Math.min(flatCandidate.length, text.length) > 3 &&
+        (flatCandidate.includes(text) || text.includes(flatCandidate));
+      const likeness = text === '' ? 0 : sorted(flatCandidate) === letters ? 2 : isPart ? 1 : 0;
+      return { candidate, likeness, edits: distance(flatCandidate, text) };
     })
     .filter(({ likeness, edits }) => likeness > 0 || edits <= farthest)
     .sort((a, b) => b.likeness - a.likeness || a.edits - b.edits);

@@ -16,19 +16,14 @@ type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : K;
 
-/**
- * The type of a value, by the keywords that its schema has: of a JSON file TypeScript knows the keywords and not their
- * values.
- */
+/** The type of a value: a secret, that of the default, or a text. A test holds the schemas to it. */
 type ValueOf<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
-  : P extends { default: never[] }
-    ? readonly string[]
-    : P extends { default: infer D }
-      ? D
-      : P extends { minimum: number }
-        ? number | undefined
-        : string | undefined;
+  : P extends { default: infer D }
+    ? D extends never[]
+      ? readonly string[]
+      : D
+    : string | undefined;
 
 type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 

@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
 import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
@@ -37,7 +36,6 @@ function settingsOf({
     columnTypes,
     columnsDrop: nfcs(values.columnsDrop),
     columnsHash: nfcs(values.columnsHash),
-    spoolDir: tmpdir(),
   };
 }
 
@@ -109,25 +107,26 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
-const REQUIRED = new Set(
+const NEVER_DROPPED = new Set(
   KNOWN.filter(({ required }) => required).flatMap(({ name, alternative }) => [name, alternative ?? name]),
 );
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
-const DATETIMES = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+const NEVER_HASHED = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination. */
 function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const [drop, hash] = [textsIn(filled.columns_drop), textsIn(filled.columns_hash)];
-  const types = isObject(filled.column_types) ? filled.column_types : {};
+  const [drop, hash] = [columnNamesIn(filled.columns_drop), columnNamesIn(filled.columns_hash)];
+  const types = Object.entries(isObject(filled.column_types) ? filled.column_types : {});
+  const typed = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
   const listProblems: Problem[] = [];
   const addProblem = (key: string, names: readonly string[], text: (names: string) => string) => {
     if (names.length > 0) listProblems.push({ key, text: text([...new Set(names)].join(', ')) });
   };
-  const required = drop.filter((name) => REQUIRED.has(name));
+  const required = drop.filter((name) => NEVER_DROPPED.has(name));
   addProblem('columns_drop', required, (names) => {
     return `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`;
   });
-  const datetimes = hash.filter((name) => DATETIMES.has(name));
+  const datetimes = hash.filter((name) => NEVER_HASHED.has(name));
   addProblem('columns_hash', datetimes, (names) => {
     return `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`;
   });
@@ -135,8 +134,8 @@ function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[
   addProblem('columns_hash', inBoth, (names) => {
     return `columns_drop and columns_hash both have ${names}, wanted one of them for each column`;
   });
-  const typed = hash.filter((name) => Object.hasOwn(types, name) && types[name] !== 'string');
-  addProblem('column_types', typed, (names) => {
+  const hashedAndTyped = hash.filter((name) => typed.has(name));
+  addProblem('column_types', hashedAndTyped, (names) => {
     return `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`;
   });
   const { hash_key: key = '' } = filled;
@@ -148,5 +147,5 @@ function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[
   return [...listProblems, { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
 }
 
-const textsIn = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
+const columnNamesIn = (list: unknown): string[] =>
+  Array.isArray(list) ? list.filter((name) => typeof name === 'string').map(nfc) : [];

@@ -57,11 +57,11 @@ export interface HashedColumns {
 
 type HashSettings = Pick<SourceConfig, 'columnsHash' | 'hashKey'>;
 
-const PLAIN: HashedColumns = { columns: [], key_check: null };
+const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
 /** The columns that a configuration hashes. */
 export function hashedColumns({ columnsHash, hashKey }: HashSettings): HashedColumns {
-  if (columnsHash.length === 0 || hashKey === undefined) return PLAIN;
+  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
 }
 
@@ -70,7 +70,7 @@ export function hashedAfter(
   state: { readonly hashed?: readonly HashedColumns[] } | undefined,
   now: HashedColumns,
 ): readonly HashedColumns[] | undefined {
-  const before = state === undefined ? [] : (state.hashed ?? [PLAIN]);
+  const before = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
   const hashings = [...before.filter((hashing) => !isSame(hashing, now)), now];
   return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
 }

@@ -3,6 +3,7 @@ import type { RunIo, Runtime } from '../base/runtime.ts';
 import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
+import { defaultSpoolDir } from '../config/local.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
@@ -32,16 +33,17 @@ export interface ExtractDeps extends RunIo, Pick<SourceConfig, 'maxConcurrentExp
 }
 
 export function extractDeps(
-  config: SourceConfig,
+  config: SourceConfig & { readonly spoolDir?: string },
   service: ExportService,
   { clock, random, logger, signal }: Runtime,
   suppression?: Suppression,
 ): ExtractDeps {
-  const { spoolDir, timezone, maxConcurrentExports } = config;
+  const { spoolDir = defaultSpoolDir(), timezone, maxConcurrentExports } = config;
   const runtime = { clock, random, logger, signal };
+  const exporting = { service, spoolDir, timezone, maxConcurrentExports, suppression, edits: editsOf(config) };
   return {
-    ...{ ...runtime, service, spoolDir, timezone, maxConcurrentExports, suppression },
-    edits: editsOf(config),
+    ...runtime,
+    ...exporting,
     unseenColumns: new Set([...config.columnsDrop, ...config.columnsHash]),
     counts: newExtractCounts(),
   };

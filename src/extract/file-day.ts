@@ -27,7 +27,8 @@ const READ_BYTES = 1 << 20;
 export interface FileDay {
   readonly file: string;
   readonly day: Day;
-  readonly settings: RequestSettings & Pick<SourceConfig, 'timezone' | 'historyDays' | 'toDateInclusive' | 'spoolDir'>;
+  readonly settings: RequestSettings &
+    Pick<SourceConfig, 'timezone' | 'historyDays' | 'toDateInclusive'> & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of this day. */
   readonly state: ExportState | undefined;
   readonly stored: PriorReceipt | undefined;

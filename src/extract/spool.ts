@@ -12,7 +12,7 @@ const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** A lock in the folder of a run, which shows that it is alive. */
 const LEASE = 'run.lease';
 /** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
-const GRACE_MS = 60_000;
+const LEASE_GRACE_MS = 60_000;
 
 /** A temporary folder of one run under the spool directory. If the run dies, the next run removes it. */
 export class RunFolder {
@@ -64,7 +64,7 @@ export class RunFolder {
    */
   async remove(): Promise<void> {
     try {
-      for (const name of await namesIn(this.path)) {
+      for (const name of await entriesIn(this.path)) {
         if (name !== LEASE) await rm(join(this.path, name), { recursive: true, force: true });
       }
       this.#lease.release();
@@ -76,7 +76,7 @@ export class RunFolder {
   }
 }
 
-const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+const entriesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 /**
  * Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns those
@@ -88,12 +88,12 @@ export async function sweepRunFolders(
 ): Promise<{ readonly left: readonly string[]; readonly inUse: readonly string[] }> {
   const left: string[] = [];
   const inUse: string[] = [];
-  for (const name of await namesIn(root)) {
+  for (const name of await entriesIn(root)) {
     const folder = join(root, name);
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = hasLiveOwner(join(folder, LEASE), now) ?? Math.abs(now - mtimeMs) < GRACE_MS;
+      const isInUse = hasLiveOwner(join(folder, LEASE), now) ?? Math.abs(now - mtimeMs) < LEASE_GRACE_MS;
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

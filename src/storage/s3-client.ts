@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { S3 } from '@aws-sdk/client-s3';
-import { type Env, quietSdkVersionWarning } from '../base/env.ts';
+import { type Env, setDefaultVariable } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { endpointProblem } from '../config/base-url.ts';
 import { ProxyAgent } from '../service/http/proxy.ts';
@@ -16,7 +16,8 @@ const IDLE_MS = 60_000;
  * `idleMs` without a byte.
  */
 export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
-  quietSdkVersionWarning();
+  // The SDK warns of old versions of Node; this program pins the SDK.
+  setDefaultVariable('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
   const { S3 } = await import('@aws-sdk/client-s3');
   const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env(name) || undefined;

@@ -17,7 +17,7 @@ import { progressOf, withProgress } from './progress.ts';
 import { type RunResult, summaryOf } from './summary.ts';
 
 export interface SyncRun {
-  readonly config: SourceConfig & { readonly ledgerDir?: string | undefined };
+  readonly config: SourceConfig & { readonly spoolDir: string; readonly ledgerDir?: string | undefined };
   /** The days given on the command line, which take precedence over the configuration. */
   readonly days: { readonly from: Day | undefined; readonly to: Day | undefined; readonly fullRefresh: boolean };
   readonly maxWaitMs: number | undefined;

@@ -37,7 +37,7 @@ export type DayResult =
 type LoadedDay = Extract<DayResult, { readonly kind: 'loaded' }>;
 
 /** Codes of bodies that no other download makes readable. */
-const UNREADABLE = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
+const UNREADABLE_BODIES = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
 
 /** How the service behaves, as far as the answers so far have shown: the first export of a run tells the others. */
 export class ServiceBehaviour {
@@ -165,7 +165,7 @@ class DayExport {
         return this.#failed(refusalError(day, answer));
       case 'config':
       case 'invalid':
-        if (UNREADABLE.has(answer.code)) return this.#failed(unreadableError(day, answer));
+        if (UNREADABLE_BODIES.has(answer.code)) return this.#failed(unreadableError(day, answer));
         throw refusalError(day, answer);
     }
   }

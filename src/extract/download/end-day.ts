@@ -6,7 +6,7 @@ import { discard, type ExportResult, rowCount, type SendExport } from '../day-do
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
-const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
+const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
@@ -53,6 +53,6 @@ const hasNoRows = (answer: ExportResult): boolean =>
  * a service that compares one of them with midnight returns only the rows of that instant.
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
-  const filled = columns.filter(({ source, type }) => DATETIMES.has(source) && type !== undefined);
+  const filled = columns.filter(({ source, type }) => DATETIME_COLUMNS.has(source) && type !== undefined);
   return filled.length > 0 && filled.every(({ first = 0, last = 0 }) => last - first >= HOUR_S);
 }

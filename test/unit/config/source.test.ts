@@ -52,6 +52,7 @@ describe('the source configuration', () => {
       columnsDrop: ['전화'],
       columnTypes: new Map([['전화', 'long']]),
     });
+    expect(refusal({ columns_drop: [decomposed], columns_hash: ['전화'] })).toContain('both have 전화');
   });
 
   it.each<[object, string]>([
