@@ -53,8 +53,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
 
 function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
   const edits = editsOf(config);
-  const kept = edits && editHeader(whole, edits).kept;
-  const header = kept?.map(({ name }) => name) ?? whole;
+  const header = edits === undefined ? whole : editHeader(whole, edits).kept;
   const sampled = headerColumns(scans.map((scan) => scan.source));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
   const columns = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];

@@ -23,8 +23,8 @@ export function columnEdits(
 export interface EditedHeader {
   /** For each column the action of the writer on its cells. */
   readonly actions: Uint8Array;
-  /** The columns that stay, and which of them hold hashes. */
-  readonly kept: readonly { readonly name: string; readonly isHashed: boolean }[];
+  /** The names of the columns that stay. */
+  readonly kept: readonly string[];
   /** Listed names that the header has. */
   readonly listed: readonly string[];
 }
@@ -35,7 +35,7 @@ export function editHeader(header: readonly string[], edits: ColumnEdits): Edite
   const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
   return {
     actions,
-    kept: header.flatMap((name, i) => (actions[i] === DROP ? [] : [{ name, isHashed: actions[i] !== KEEP }])),
+    kept: header.filter((_, i) => actions[i] !== DROP),
     listed: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
   };
 }

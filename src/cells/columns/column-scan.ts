@@ -1,3 +1,4 @@
+import { DROP, HASH } from '../csv/row-writer.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
@@ -12,7 +13,8 @@ import {
 } from '../types/forms.ts';
 import { classify, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
-import { type ColumnGroup, EVENT_NAME, type HeaderColumn } from './groups.ts';
+import type { EditedHeader } from './column-edits.ts';
+import { type ColumnGroup, EVENT_NAME, type HeaderColumn, headerColumns } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new class. */
@@ -64,8 +66,8 @@ function shapeOfCharacter(character: string): string {
 }
 
 /**
- * Modes of a column: each filled cell is examined, or only counted, since its forms can change no more; its cells are
- * ids, or names of events.
+ * Modes of a column: each filled cell is examined, or only counted, since its forms can change no more or nobody asks
+ * for them; its cells are ids, or names of events.
  */
 const EXAMINED = 0;
 const COUNTED = 1;
@@ -76,21 +78,18 @@ const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 const MAX_SCANNED_NAMES = 1_000;
 
-interface ColumnScansOptions {
-  /** For each column whether it holds hashes; empty if none does. */
-  readonly isHashed: readonly boolean[];
-  /** Name of the column whose cells identify rows. */
-  readonly idColumn: string;
-  readonly zone: Zone | undefined;
+/** A column that is kept. If it holds hashes, it is a string, whatever type the service fixes. */
+interface KeptColumn extends HeaderColumn {
+  readonly isHashed: boolean;
 }
 
 /**
- * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
- * get a cell as several numbers, so that no object is made for it.
+ * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column of the
+ * export. Methods get a cell as several numbers, so that no object is made for it. Nothing is kept of a hashed value.
  */
 export class ColumnScans {
-  readonly #header: readonly HeaderColumn[];
-  readonly #isHashed: readonly boolean[];
+  /** By the column of the export; undefined for a dropped one. */
+  readonly #columns: readonly (KeptColumn | undefined)[];
   readonly #zone: Zone | undefined;
   readonly #forms: Int32Array;
   readonly #filled: Float64Array;
@@ -105,15 +104,19 @@ export class ColumnScans {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor(columns: readonly HeaderColumn[], { isHashed, idColumn, zone }: ColumnScansOptions) {
-    const count = columns.length;
-    // Hashes are strings, whatever type the service fixes.
-    this.#header = columns.map((column, i) => (isHashed[i] ? { ...column, declared: 'string' } : column));
-    this.#isHashed = isHashed;
+  /** `idColumn`: name of the column whose cells identify rows. */
+  constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: string, zone: Zone | undefined) {
+    const count = actions.length;
+    const keptColumns = headerColumns(kept).values();
+    this.#columns = Array.from(actions, (action): KeptColumn | undefined => {
+      const column = action === DROP ? undefined : keptColumns.next().value;
+      const isHashed = action === HASH;
+      return column && { ...column, isHashed, declared: isHashed ? 'string' : column.declared };
+    });
     this.#zone = zone;
     this.#forms = new Int32Array(count);
     this.#filled = new Float64Array(count);
-    this.#modes = Uint8Array.from(this.#header, (c, i) => modeOf(c, isHashed[i], idColumn));
+    this.#modes = Uint8Array.from(this.#columns, (column) => modeOf(column, idColumn));
     this.#first = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
     this.#last = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   }
@@ -142,7 +145,7 @@ export class ColumnScans {
 
   /** What was collected. */
   scans(): ColumnScan[] {
-    return this.#header.map((_, column) => this.#scan(column));
+    return this.#columns.flatMap((column, i) => (column === undefined ? [] : [this.#scan(column, i)]));
   }
 
   #collect(row: Buffer, cells: Int32Array, k: number): void {
@@ -176,15 +179,14 @@ export class ColumnScans {
 
   #discover(bytes: Uint8Array, start: number, end: number, column: number, added: CellForms): void {
     this.#forms[column] |= added;
-    const isCounted = (added & STRING) !== 0 && this.#header[column].declared === undefined;
+    const isCounted = (added & STRING) !== 0 && this.#columns[column]?.declared === undefined;
     if (isCounted) this.#modes[column] = COUNTED;
     const seen = this.#seen.get(column) ?? [];
     seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
   }
 
-  #scan(column: number): ColumnScan {
-    const { name: source, group, declared } = this.#header[column];
+  #scan({ name: source, group, declared, isHashed }: KeptColumn, column: number): ColumnScan {
     const filled = this.#filled[column];
     const forms = declared === 'string' && filled > 0 ? STRING : this.#forms[column];
     const type = this.#typeOf(forms, declared);
@@ -193,7 +195,7 @@ export class ColumnScans {
     return {
       source,
       group,
-      ...(this.#isHashed[column] && { hashed: true }),
+      ...(isHashed && { hashed: true }),
       forms,
       ...(type !== undefined && { type }),
       filled,
@@ -208,11 +210,9 @@ export class ColumnScans {
   }
 }
 
-function modeOf(
-  { source, occurrence, declared }: HeaderColumn,
-  isHashed: boolean | undefined,
-  idColumn: string,
-): number {
+function modeOf(column: KeptColumn | undefined, idColumn: string): number {
+  if (column === undefined) return COUNTED;
+  const { source, occurrence, declared, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === idColumn && occurrence === 1) return ROW_IDS;

@@ -2,7 +2,7 @@ import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:cr
 import type { Secret } from '../../base/secrets.ts';
 
 const CHECK_LENGTH = 16;
-const CHECK_LABEL = 'dfinery-elt hash key check v1';
+const HASH_CHECK_LABEL = 'dfinery-elt hash key check v1';
 /** Size of a block of SHA-256 (bytes). */
 const BLOCK_BYTES = 64;
 /** The pads of HMAC, each joined by XOR with every byte of the key's block. */
@@ -25,7 +25,7 @@ export class HashKey {
   readonly #kept = new Map<string, string>();
 
   /** `label`: what the check value is made of, so that those of keys for different uses cannot be compared. */
-  constructor(key: Secret, label = CHECK_LABEL) {
+  constructor(key: Secret, label = HASH_CHECK_LABEL) {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
     this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);

@@ -9,7 +9,7 @@ import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE }
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader } from './column-edits.ts';
 import { type ColumnScan, ColumnScans } from './column-scan.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, UNIFIED_ID } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event's name, which customers choose. */
 const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
@@ -126,7 +126,7 @@ export class Scanner {
       throw otherEncoding();
     const { columns, edited } = this.#header ?? {};
     return {
-      header: edited?.kept.map(({ name }) => name) ?? [],
+      header: edited?.kept ?? [],
       columns: columns?.scans() ?? [],
       rows,
       suppressed: this.#suppressed,
@@ -151,7 +151,7 @@ export class Scanner {
       const repairs = source.takeRepairs();
       const header = this.#header;
       if (header === undefined) this.#header = this.#open(repairs.length > 0);
-      else if (isHeader(bytes, tokenizer, header)) {
+      else if (repeatsHeader(bytes, tokenizer, header)) {
         // The body holds several exports, and nothing tells whether their rows are the same.
         throw source.malformed('header_again', start, 'an event', 'the header once more');
       } else if (this.#isSuppressed(bytes, tokenizer, header)) {
@@ -179,11 +179,7 @@ export class Scanner {
     const edited = editHeader(names, edits);
     if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
     this.#writer.open(edited.actions);
-    const columns = new ColumnScans(headerColumns(edited.kept.map(({ name }) => name)), {
-      isHashed: edited.kept.map(({ isHashed }) => isHashed),
-      idColumn,
-      zone: zoneOf(timezone),
-    });
+    const columns = new ColumnScans(edited, idColumn, zoneOf(timezone));
     const isSystem = Uint8Array.from(names, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
     return { names, isSystem, idAt: names.indexOf(UNIFIED_ID), edited, columns };
   }
@@ -231,7 +227,7 @@ export class Scanner {
 }
 
 /** True for the header of another export in the same body: a system column has the name of one, in any case. */
-function isHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isSystem }: Header): boolean {
+function repeatsHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isSystem }: Header): boolean {
   for (let k = 0; k < used; k += STRIDE) {
     if (isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
     if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;

@@ -1,4 +1,5 @@
 import { COMMA, isSpace, LF } from '../../base/ascii.ts';
+import { UNIFIED_ID } from '../columns/groups.ts';
 
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
@@ -41,8 +42,8 @@ export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherForm
   return isHeader ? begin : other;
 }
 
-/** Every header has this column. */
-const UNIFIED_ID = Uint8Array.from('df_unified_id', (c) => c.charCodeAt(0));
+/** A column that every header has. */
+const EVERY_HEADER_HAS = Buffer.from(UNIFIED_ID);
 /** Maximum length of a header that is looked through for a line end (bytes). */
 const LONGEST_HEADER = 1024 * 1024;
 
@@ -53,7 +54,7 @@ const LONGEST_HEADER = 1024 * 1024;
 function holdsHeader(bytes: Uint8Array, start: number, isAll: boolean): boolean | undefined {
   for (let i = start; i < bytes.length; i++) {
     if (bytes[i] === LF) return false;
-    if (bytes[i] === COMMA && standsAt(bytes, i + 1, UNIFIED_ID)) return true;
+    if (bytes[i] === COMMA && standsAt(bytes, i + 1, EVERY_HEADER_HAS)) return true;
   }
   return isAll || bytes.length - start > LONGEST_HEADER ? false : undefined;
 }

@@ -1,5 +1,5 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, CellText, COLUMN_SHIFT, FLAG_BITS, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
+import { BARE_CR, CellText, COLUMN_SHIFT, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
 
 /** Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped. */
 export const KEEP = 0;
@@ -31,7 +31,7 @@ export class RowWriter {
   /** The bytes [from, until) of the source come next. */
   #from = 0;
   #until = 0;
-  #out = new Uint8Array(1 << 16);
+  #out: Buffer = Buffer.alloc(1 << 16);
   /** The index behind the written bytes of `out`. */
   #to = 0;
 
@@ -60,11 +60,7 @@ export class RowWriter {
     this.#to = 0;
   }
 
-  /**
-   * Writes the row that the tokenizer just read at `start`; returns its written length. Dropped cells leave the
-   * tokenizer's list, and the others get their new columns. A listed cell still points at its plain value, even if it
-   * is hashed: a caller must not keep anything of it.
-   */
+  /** Writes the row that the tokenizer just read at `start`; returns its written length. */
   write(tokenizer: RowTokenizer, start: number, isHeader: boolean): number {
     if (!this.#isPlain || (tokenizer.flags & BARE_CR) !== 0) return this.#edit(tokenizer, start, isHeader);
     const { contentEnd } = tokenizer;
@@ -102,7 +98,6 @@ export class RowWriter {
     this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + 3);
     const begin = this.#to;
     this.#from = start;
-    let kept = 0;
     // `column` and `position`: the column of the last cell that is written, in the source row and in the written row.
     // It is the number of commas before the cell. `ended`: the end in the source of the last cell, written or dropped.
     let [column, position, ended] = [0, 0, start];
@@ -119,22 +114,17 @@ export class RowWriter {
       const nextPosition = this.#positions[next];
       if (nextPosition - position !== next - column) {
         this.#copyTo(ended);
-        this.#commas(nextPosition - position);
+        this.#writeCommas(nextPosition - position);
         this.#from = tokenizer.rawStart(k);
       }
       this.#cell(tokenizer, k, isHeader ? KEEP : action);
-      cells[kept] = (nextPosition << COLUMN_SHIFT) | (cells[k] & FLAG_BITS);
-      cells[kept + 1] = cells[k + 1];
-      cells[kept + 2] = cells[k + 2];
-      kept += STRIDE;
       [column, position, ended] = [next, nextPosition, rawEnd];
     }
     const isWhole = this.#width - position === width - column;
     this.#copyTo(isWhole ? contentEnd : ended);
-    if (!isWhole) this.#commas(this.#width - 1 - position);
-    tokenizer.used = kept;
+    if (!isWhole) this.#writeCommas(this.#width - 1 - position);
     // A row of one empty cell must not become a blank line.
-    if (this.#width === 1 && this.#to === begin) this.#write('""');
+    if (this.#width === 1 && this.#to === begin) this.#writeText('""');
     this.#out[this.#to++] = LF;
     this.#from = contentEnd;
     this.#until = contentEnd;
@@ -149,7 +139,7 @@ export class RowWriter {
       if (this.#hash === undefined) throw new TypeError('a hash without a key');
       this.#text.read(this.#source, cells, k);
       this.#copyTo(tokenizer.rawStart(k));
-      this.#write(this.#hash.hashOf(this.#text.text));
+      this.#writeText(this.#hash.hashOf(this.#text.text));
       this.#from = tokenizer.rawEnd(k);
     } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
@@ -160,12 +150,14 @@ export class RowWriter {
     }
   }
 
-  #write(text: string): void {
-    for (let i = 0; i < text.length; i++) this.#out[this.#to++] = text.charCodeAt(i);
+  /** Writes ASCII. */
+  #writeText(text: string): void {
+    this.#to += this.#out.write(text, this.#to, 'latin1');
   }
 
-  #commas(count: number): void {
-    for (let i = 0; i < count; i++) this.#out[this.#to++] = COMMA;
+  #writeCommas(count: number): void {
+    this.#out.fill(COMMA, this.#to, this.#to + count);
+    this.#to += count;
   }
 
   /** Copies the source from the end of the last copy up to `end`. */
@@ -179,7 +171,7 @@ export class RowWriter {
 
   #reserve(more: number): void {
     if (this.#to + more <= this.#out.length) return;
-    const larger = new Uint8Array(2 * (this.#to + more));
+    const larger = Buffer.alloc(2 * (this.#to + more));
     larger.set(this.#out.subarray(0, this.#to));
     this.#out = larger;
   }

@@ -6,7 +6,6 @@ const DOUBLED = 2;
 export const BARE_CR = 4;
 /** The column of a cell is `cells[k] >> COLUMN_SHIFT`; its flags are in the bits below. */
 export const COLUMN_SHIFT = 3;
-export const FLAG_BITS = 7;
 /** Number of entries in `cells` for each filled cell. */
 export const STRIDE = 3;
 

@@ -1,7 +1,6 @@
 import { isNull } from '../../base/ascii.ts';
 import { type CellForms, NULL_TEXT } from './forms.ts';
 import { writeNull } from './json-text.ts';
-import { absentOr, withoutNullText } from './sql.ts';
 import type { Zone } from './zone.ts';
 
 /**
@@ -60,14 +59,32 @@ export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 /** SQL that turns a typed expression into one of another type. */
 type Conversion = (expr: string, zone: Zone | undefined) => string;
 
-/** What cannot be derived of a type. */
-interface TypeDefinition {
+/**
+ * The behaviour of a column type in every engine. A cell is its text as UTF-8 bytes, without quotes. It is absent if it
+ * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is
+ * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
+ * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
+ */
+export interface ColumnCodec {
   readonly type: ColumnType;
   /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
   cells(asInstants: boolean): CellForms;
   duckdb(asInstants: boolean): DuckDbType;
   /** True if the text of a cell that fits, and is not `null`, is its JSON. */
   readonly isJson: boolean;
+  /**
+   * Writes the value of a cell that fits as JSON into `out` at byte `at`, `null` if it is absent. Returns the index
+   * behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
+   */
+  writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
+  /** SQL of the typed value; NULL if the cell is absent or does not fit. */
+  sql(expr: string, zone?: Zone): string;
+  /** Cheaper SQL of the typed value; wrong unless every cell fits and `forms` is that of all cells. */
+  sqlClean(expr: string, forms: CellForms, zone?: Zone): string;
+  /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
+  sqlFits(expr: string, zone?: Zone): string;
+  /** True if `read_csv` itself reads a column of these forms into the type, with the same values. */
+  native(forms: CellForms, asInstants: boolean): boolean;
   /** SQL of the canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
   /**
@@ -84,52 +101,28 @@ interface TypeDefinition {
   jsonSchema(asInstants: boolean): JsonSchema;
 }
 
-/**
- * The behaviour of a column type in every engine. A cell is its text as UTF-8 bytes, without quotes. It is absent if it
- * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is
- * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
- * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
- */
-export interface ColumnCodec extends TypeDefinition {
-  /**
-   * Writes the value of a cell that fits as JSON into `out` at byte `at`, `null` if it is absent. Returns the index
-   * behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
-   */
-  writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
-  /** SQL of the typed value; NULL if the cell is absent or does not fit. */
-  sql(expr: string, zone?: Zone): string;
-  /** Cheaper SQL of the typed value; wrong unless every cell fits and `forms` is that of all cells. */
-  sqlClean(expr: string, forms: CellForms, zone?: Zone): string;
-  /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
-  sqlFits(expr: string, zone?: Zone): string;
-  /** True if `read_csv` itself reads a column of these forms into the type, with the same values. */
-  native(forms: CellForms, asInstants: boolean): boolean;
-}
-
-/** The definition of a type in which the text `null` is absent, for cells with a value. */
-interface NullableDefinition extends TypeDefinition {
-  /** Does the work of `writeJson` for a cell with a value. */
-  writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
-  sql(expr: string, zone?: Zone): string;
-  /** Does the work of `sqlClean` for cells that are not `null`. */
-  sqlValue(expr: string, forms: CellForms, zone?: Zone): string;
+/** A type in which the text `null` is absent: what `codecOf` makes the four members of, for cells with a value. */
+interface NullableType extends Omit<ColumnCodec, 'writeJson' | 'sqlClean' | 'sqlFits' | 'native'> {
+  /** `writeJson` of a cell with a value. */
+  writeValue: ColumnCodec['writeJson'];
+  /** `sqlClean` of cells that are not `null`. */
+  sqlValue: ColumnCodec['sqlClean'];
   /** The bits of cells that `read_csv` reads as this type does. */
   nativeCells(asInstants: boolean): CellForms;
 }
 
 /** The codec of a type in which the text `null` is absent. */
-export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: NullableDefinition): ColumnCodec {
-  const { sql } = definition;
+export function codecOf({ writeValue, sqlValue, nativeCells, ...type }: NullableType): ColumnCodec {
   return {
-    ...definition,
+    ...type,
     writeJson(bytes, start, end, out, at, zone) {
       if (start === end || isNull(bytes, start, end)) return writeNull(out, at);
       return writeValue(bytes, start, end, out, at, zone);
     },
     sqlClean(expr, forms, zone) {
-      return sqlValue((forms & NULL_TEXT) === 0 ? expr : withoutNullText(expr), forms, zone);
+      return sqlValue((forms & NULL_TEXT) === 0 ? expr : `nullif(${expr}, 'null')`, forms, zone);
     },
-    sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
+    sqlFits: (expr, zone) => `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${type.sql(expr, zone)} IS NOT NULL)`,
     native: (forms, asInstants) => (forms & ~nativeCells(asInstants)) === 0,
   };
 }

@@ -1,7 +1,7 @@
 import { BACKSLASH, QUOTE } from '../../base/ascii.ts';
 
-const NULL = Buffer.from('null');
-const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
+const NULL_JSON = Buffer.from('null');
+const HEX_DIGITS = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
 /** The character behind the backslash for a control character with a short escape; 0 for the others. */
 const SHORT = new Uint8Array(32);
 SHORT[8] = 0x62;
@@ -11,7 +11,7 @@ SHORT[12] = 0x66;
 SHORT[13] = 0x72;
 
 export function writeNull(out: Uint8Array, at: number): number {
-  return copyBytes(NULL, 0, NULL.length, out, at);
+  return copyBytes(NULL_JSON, 0, NULL_JSON.length, out, at);
 }
 
 /** Copies ASCII or UTF-8 bytes as they are. */
@@ -47,7 +47,7 @@ function writeEscape(c: number, out: Uint8Array, at: number): number {
   out[at + 1] = 0x75;
   out[at + 2] = 48;
   out[at + 3] = 48;
-  out[at + 4] = HEX[c >> 4];
-  out[at + 5] = HEX[c & 15];
+  out[at + 4] = HEX_DIGITS[c >> 4];
+  out[at + 5] = HEX_DIGITS[c & 15];
   return at + 6;
 }

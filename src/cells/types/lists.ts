@@ -62,7 +62,7 @@ function listForms(seen: CellForms): CellForms {
 
 /** The bits of a list of this element alone; 0 for an element of another class. */
 function elementClass(bytes: Uint8Array, start: number, end: number): CellForms {
-  if (bytes[start] === QUOTE) return isText(bytes, start, end) ? LIST_STRING : 0;
+  if (bytes[start] === QUOTE) return hasOnlyText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
   const form = numberClass(bytes, start, end);
   if (form === LONG) return LIST_LONG;
@@ -93,7 +93,7 @@ function stringEnd(bytes: Uint8Array, start: number, end: number): number {
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** True if the escapes of a JSON string are valid, and those of text: neither U+0000 nor half a surrogate. */
-function isText(bytes: Uint8Array, start: number, end: number): boolean {
+function hasOnlyText(bytes: Uint8Array, start: number, end: number): boolean {
   let i = start;
   while (i < end && bytes[i] !== BACKSLASH) i++;
   if (i === end) return true;
@@ -124,11 +124,11 @@ function writeList(bytes: Uint8Array, start: number, end: number, out: Uint8Arra
 
 const SPACES = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
-const HEX = '[0-9a-fA-F]';
+const HEX_DIGIT = '[0-9a-fA-F]';
 /** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
 const UNIT = [
-  `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX}|0[1-9a-fA-F]${HEX}{2}|[1-9a-cA-CefEF]${HEX}{3}|[dD][0-7]${HEX}{2}`,
-  `[dD][89abAB]${HEX}{2}\\\\u[dD][c-fC-F]${HEX}{2}`,
+  `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX_DIGIT}|0[1-9a-fA-F]${HEX_DIGIT}{2}|[1-9a-cA-CefEF]${HEX_DIGIT}{3}|[dD][0-7]${HEX_DIGIT}{2}`,
+  `[dD][89abAB]${HEX_DIGIT}{2}\\\\u[dD][c-fC-F]${HEX_DIGIT}{2}`,
 ].join('|');
 const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
 
@@ -164,17 +164,17 @@ const jsonText = (expr: string): string => asText(`to_json(${expr})`);
 
 const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
 
-/** The facts in which the list types differ. */
-interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
+/** What differs from one list type to another. */
+interface ListType extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
   /** The bits of lists with a value. */
   readonly forms: CellForms;
 }
 
-function listCodec({ item, sqlItem, forms, ...definition }: ListDefinition): ColumnCodec {
+function listCodec({ item, sqlItem, forms, ...type }: ListType): ColumnCodec {
   return codecOf({
-    ...definition,
+    ...type,
     cells: () => LIST_EMPTY | forms,
     duckdb: () => `${sqlItem}[]`,
     isJson: false,

@@ -4,16 +4,6 @@ export function literal(text: string): string {
   return `(${text.split('\0').map(literal).join(' || chr(0) || ')})`;
 }
 
-/** SQL of a cell that is NULL for the text `null`. */
-export function withoutNullText(expr: string): string {
-  return `nullif(${expr}, 'null')`;
-}
-
-/** SQL that is TRUE if `expr` is absent or `value` is not NULL. */
-export function absentOr(expr: string, value: string): string {
-  return `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${value} IS NOT NULL)`;
-}
-
 /** SQL that is TRUE if the whole text matches an RE2 pattern. */
 export function matches(expr: string, pattern: string): string {
   return `regexp_full_match(${expr}, ${literal(pattern)})`;
