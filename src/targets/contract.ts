@@ -1,5 +1,5 @@
 // This folder: the targets into which days are loaded: `duckdb/`, `files/` (Parquet and Delta) and `arrow/`, which
-// `targets.ts` lists. This file states what a target must do. `load-days.ts` gives the days of a run to any of them.
+// `targets.ts` lists. This file states what a target must do. `load.ts` gives the days of a run to any of them.
 // All methods throw UserError.
 
 import type { Writable } from 'node:stream';

@@ -9,7 +9,7 @@ import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { planRun } from '../../extract/plan/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
-import { loadDays, loadProfiles, newLoadCounts } from '../../targets/load-days.ts';
+import { Load } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
@@ -90,18 +90,17 @@ async function loadInto(
     waitingUntil = until;
   };
   const service = openExportClient(config, context, { maxWaitMs, onWait });
-  const counts = newLoadCounts();
-  const deps = { ...extractDeps(config, service, context, suppression), counts };
+  const load = new Load(extractDeps(config, service, context, suppression));
   const loading = async () => {
-    const profilesError = config.userProfiles && place ? await loadProfiles(place, config, deps) : undefined;
+    const profilesError = config.userProfiles && place ? await load.loadProfiles(place, config) : undefined;
     if (config.userProfiles && !place) logger.warn('profiles.none', 'This target has no table of user profiles.');
-    const daysError = await errorOf(loadDays(plan, sink, deps));
+    const daysError = await errorOf(load.loadDays(plan, sink));
     if (daysError !== undefined && profilesError !== undefined)
       logger.error('profiles.failed', messageOf(profilesError));
     if (daysError !== undefined || profilesError !== undefined) throw daysError ?? profilesError;
   };
-  const progress = () => progressOf(counts, { days: plan.days.length, began, waitingUntil }, clock.now());
+  const progress = () => progressOf(load.counts, { days: plan.days.length, began, waitingUntil }, clock.now());
   const error = await errorOf(withProgress(progress, loading(), context));
   await service.close();
-  return { summary: summaryOf(plan, counts, (clock.now() - began) / 1_000), error };
+  return { summary: summaryOf(plan, load.counts, (clock.now() - began) / 1_000), error };
 }

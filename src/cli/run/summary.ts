@@ -2,7 +2,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
-import type { LoadCounts } from '../../targets/load-days.ts';
+import type { LoadCounts } from '../../targets/load.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export interface RunResult {

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
 import { columnsOf, StatusLine } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/run/progress.ts';
-import { newLoadCounts } from '../../../src/targets/load-days.ts';
+import { newExtractCounts } from '../../../src/extract/extract-deps.ts';
+import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) => {
-  const counts = { ...newLoadCounts(), bytes: 914_600_000, exports: 20 };
+  const counts = { ...newExtractCounts(), ...NOTHING_LOADED, bytes: 914_600_000, exports: 20 };
   counts.stored = { ...counts.stored, days: Array<string>(days).fill(''), rows: 191_666 };
   return progressOf(counts, { days: 31, began: 0, waitingUntil }, 100_000);
 };

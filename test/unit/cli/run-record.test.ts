@@ -6,9 +6,10 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { runAndRecord } from '../../../src/cli/run/run.ts';
 import { summaryOf } from '../../../src/cli/run/summary.ts';
+import { newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/receipt.ts';
 import type { RunRecord } from '../../../src/table/place-state.ts';
-import { newLoadCounts } from '../../../src/targets/load-days.ts';
+import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
@@ -47,14 +48,15 @@ it('a record that cannot be written fails a run that was good, and never hides w
 
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {
   const planned = planFor(new ManualClock(Date.UTC(2026, 2, 10, 16)), NO_PRIOR_LOADS, { startDate: '2026-03-09' });
-  expect(summaryOf(planned, newLoadCounts(), 2)).toEqual({
+  const nothing = { ...newExtractCounts(), ...NOTHING_LOADED };
+  expect(summaryOf(planned, nothing, 2)).toEqual({
     ...EMPTY_SUMMARY,
     seconds: 2,
     from_date: '2026-03-09',
     next_from_date: '2026-03-09',
   });
   const counts = {
-    ...newLoadCounts(),
+    ...nothing,
     nextFromDate: '2026-03-15',
     toDateInclusive: false,
     gaps: ['2026-03-11', '2026-03-12'],

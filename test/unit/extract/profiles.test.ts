@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
+import { newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
-import { loadProfiles, newLoadCounts } from '../../../src/targets/load-days.ts';
+import { Load } from '../../../src/targets/load.ts';
 import { Place } from '../../support/targets/place.ts';
 
 const NOW = Date.parse('2026-01-20T00:00:00Z');
@@ -43,7 +44,6 @@ describe('the snapshot of user profiles', () => {
 
   /** Opens the place as a sync does; returns the failure with which it would end. */
   async function sync(answer: () => ExportAnswer, settings = SETTINGS) {
-    const counts = newLoadCounts();
     const { clock, logger, spoolDir } = place.options();
     const runtime = { clock, logger, spoolDir, signal: place.signal, random: () => 0 };
     const exportProfiles = async () => {
@@ -52,11 +52,12 @@ describe('the snapshot of user profiles', () => {
     };
     const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
     const unseenColumns = new Set<string>();
-    const deps = { ...runtime, counts, unseenColumns, service, maxConcurrentExports: 5, timezone: undefined };
+    const counts = newExtractCounts();
+    const load = new Load({ ...runtime, counts, unseenColumns, service, maxConcurrentExports: 5, timezone: undefined });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {
-      const failure = await loadProfiles(sink, settings, deps);
-      return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: counts.profiles };
+      const failure = await load.loadProfiles(sink, settings);
+      return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profiles };
     } finally {
       await sink.close();
     }

@@ -1,0 +1,155 @@
+import type { Day } from '../base/days.ts';
+import { UserError } from '../base/errors.ts';
+import { plainCount } from '../base/quantities.ts';
+import type { DayDownload } from '../extract/day-download.ts';
+import { hashedColumns } from '../extract/export-request.ts';
+import type { RunProgress } from '../extract/export-state.ts';
+import type { ExtractCounts, ExtractDeps } from '../extract/extract-deps.ts';
+import type { Plan } from '../extract/plan/which-days.ts';
+import type { ProfileSettings } from '../extract/profile-snapshot.ts';
+import { type Commit, NOTHING_STORED } from '../table/commit.ts';
+import { storedRows } from '../table/receipts.ts';
+import type { Sink, StreamSink } from './contract.ts';
+
+/** What a load has brought into a place. */
+interface Loaded {
+  /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
+  readonly stored: Commit;
+  /** Number of rows more than the place had. */
+  readonly rowsNew: number;
+  /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
+  readonly suppressed: number;
+  /** Number of profiles that were stored; undefined if none were. */
+  readonly profiles: number | undefined;
+  /** The stored cursor; undefined if this load has stored none. */
+  readonly nextFromDate: Day | undefined;
+}
+
+export const NOTHING_LOADED: Loaded = {
+  stored: NOTHING_STORED,
+  rowsNew: 0,
+  suppressed: 0,
+  profiles: undefined,
+  nextFromDate: undefined,
+};
+
+export type LoadCounts = ExtractCounts & Loaded;
+
+/** Loads days and profiles into a place, and counts what is stored. */
+export class Load {
+  readonly #deps: ExtractDeps;
+  #loaded = NOTHING_LOADED;
+
+  constructor(deps: ExtractDeps) {
+    this.#deps = deps;
+  }
+
+  /** The counts so far, also of a load that failed. */
+  get counts(): LoadCounts {
+    return { ...this.#deps.counts, ...this.#loaded };
+  }
+
+  /**
+   * Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. Returns the
+   * UserError for which they were not loaded: the days are loaded all the same. Throws the signal's reason.
+   */
+  async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
+    const { unseenColumns, clock, logger, signal } = this.#deps;
+    const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profile-snapshot.ts');
+    const stored = sink.state?.profiles?.receipt;
+    const filters = profileFilters(settings);
+    if (!isSnapshotDue(stored, filters, clock.now())) {
+      // The profiles, which are not asked for, may have these columns.
+      unseenColumns.clear();
+      return undefined;
+    }
+    const store = async (snapshot: DayDownload) => {
+      const rows = await sink.replaceProfiles(snapshot, hashedColumns(settings), signal);
+      this.#loaded = { ...this.#loaded, profiles: rows };
+      if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
+    };
+    try {
+      return await loadSnapshot({ stored, filters }, this.#deps, store);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof UserError) return error;
+      throw error;
+    }
+  }
+
+  /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
+  loadDays(plan: Plan, sink: Sink | StreamSink): Promise<void> {
+    return 'commit' in sink ? this.#loadBatches(plan, sink) : this.#loadStream(plan, sink);
+  }
+
+  async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
+    const rowsBefore = rowsStored(sink);
+    // This module is loaded late: the library and a dry run import this file, and may load nothing.
+    const { extractDays } = await import('../extract/extract.ts');
+    for await (const { days, progress } of extractDays(plan, this.#deps)) {
+      try {
+        await this.#commit(days, progress, sink, rowsBefore);
+      } catch (error) {
+        const isPassing = error instanceof UserError && error.kind === 'transient';
+        if (days.length === 1 || isPassing || this.#deps.signal.aborted) throw error;
+        // Then those before the day that cannot be stored are kept.
+        for (const day of days) await this.#commit([day], progress, sink, rowsBefore);
+      }
+    }
+  }
+
+  async #commit(batch: readonly DayDownload[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
+    const { logger, signal } = this.#deps;
+    const commit = await sink.commit(batch, progress, signal);
+    const rowsNew = Math.max(0, rowsStored(sink) - rowsBefore);
+    const nextFromDate = sink.state?.exportState?.from_date;
+    this.#loaded = { ...plusCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
+    const unchanged = new Set(commit.daysUnchanged);
+    for (const { receipt } of batch) {
+      const { day, rows, bytes } = receipt;
+      const what = unchanged.has(day) ? 'is as it was' : 'is committed';
+      logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
+    }
+  }
+
+  async #loadStream(plan: Plan, sink: StreamSink): Promise<void> {
+    const { extractEachDay } = await import('../extract/extract.ts');
+    try {
+      const streamed = await sink.write(extractEachDay(plan, this.#deps), (download, rows) => {
+        const days = [download.receipt.day];
+        const commit = { ...NOTHING_STORED, days, daysChanged: days, rows };
+        this.#loaded = { ...plusCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };
+      });
+      this.#loaded = { ...this.#loaded, stored: { ...this.#loaded.stored, ...streamed } };
+    } catch (error) {
+      if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
+      throw error;
+    }
+  }
+}
+
+const rowsStored = ({ state }: Sink): number => storedRows(state?.receipts.values() ?? []);
+
+/** Adds a commit; `batch` are the days that it was given. */
+function plusCommit(loaded: Loaded, batch: readonly DayDownload[], commit: Commit): Loaded {
+  const { stored, suppressed } = loaded;
+  const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
+  for (const column of commit.columnsWidened) {
+    widened.set(column.name, { ...column, from: widened.get(column.name)?.from ?? column.from });
+  }
+  const rescued = new Map(stored.rescued);
+  for (const [column, cells] of commit.rescued) rescued.set(column, (rescued.get(column) ?? 0) + cells);
+  return {
+    ...loaded,
+    stored: {
+      days: [...stored.days, ...commit.days],
+      rows: stored.rows + commit.rows,
+      daysUnchanged: [...stored.daysUnchanged, ...commit.daysUnchanged],
+      daysChanged: [...new Set([...stored.daysChanged, ...commit.daysChanged])].sort(),
+      columnsAdded: [...stored.columnsAdded, ...commit.columnsAdded],
+      columnsWidened: [...widened.values()],
+      rescued,
+    },
+    suppressed: batch.reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
+  };
+}
