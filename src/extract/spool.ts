@@ -93,7 +93,7 @@ export async function sweepRunFolders(
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = hasLiveOwner(join(folder, LEASE), now) ?? Math.abs(now - mtimeMs) < LEASE_GRACE_MS;
+      const isInUse = hasLiveOwner(join(folder, LEASE)) ?? Math.abs(now - mtimeMs) < LEASE_GRACE_MS;
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doubling, retry } from '../base/retry.ts';
@@ -9,6 +9,7 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
 // namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
+// The system gives a file its time, so that age is measured by the system's clock; pauses are those of the given clock.
 
 const HEARTBEAT_MS = 10_000;
 const SILENCE_MS = 60_000;
@@ -54,7 +55,7 @@ export class LockFile {
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
     const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, options));
+    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, what));
     if (token !== undefined) return new LockFile(path, token, options);
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -89,7 +90,7 @@ export class LockFile {
     this.#stopTouching = clock.after(HEARTBEAT_MS, () => {
       try {
         if (!this.#isHeld()) return;
-        const now = new Date(clock.now());
+        const now = new Date(systemClock.now());
         utimesSync(this.#path, now, now);
       } catch {
         // A disk that fails for a while must not end the lock.
@@ -117,23 +118,23 @@ export async function withLockFile<T>(
 }
 
 /** True while the owner of a lock is alive; undefined if there is no such file. Throws the system's error. */
-export function hasLiveOwner(path: string, now: number): boolean | undefined {
+export function hasLiveOwner(path: string): boolean | undefined {
   const owner = readOwner(path);
-  return owner && !isDead(owner, now);
+  return owner && !isDead(owner);
 }
 
 /** Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or another process steals. */
-function steal(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): string | undefined {
+function steal(path: string, what: string): string | undefined {
   try {
     const owner = readOwner(path);
     // The lock was released meanwhile.
     if (owner === undefined) return create(path);
-    if (!isDead(owner, clock.now())) return undefined;
+    if (!isDead(owner)) return undefined;
     // Only one process at a time may remove the file: it may be that of a new owner already.
     const stealing = `${path}.steal`;
     if (create(stealing) === undefined) {
       const other = readOwner(stealing);
-      if (other !== undefined && isDead(other, clock.now())) rmSync(stealing, { force: true });
+      if (other !== undefined && isDead(other)) rmSync(stealing, { force: true });
       return undefined;
     }
     try {
@@ -152,9 +153,9 @@ function steal(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
-function isDead({ identity, touchedAt }: Owner, now: number): boolean {
+function isDead({ identity, touchedAt }: Owner): boolean {
   const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
-  return liveness === 'unknown' ? now - touchedAt > SILENCE_MS : liveness === 'dead';
+  return liveness === 'unknown' ? systemClock.now() - touchedAt > SILENCE_MS : liveness === 'dead';
 }
 
 /** Creates the file of an owner and returns its token; undefined if there is one. Throws the system's error. */

@@ -38,9 +38,9 @@ describe('a lock', () => {
       message: expect.stringMatching(new RegExp(`^The ledger in /l is in use by process ${process.pid} on `)),
     });
     lock.checkHeld();
-    expect(hasLiveOwner(path, Date.now())).toBe(true);
+    expect(hasLiveOwner(path)).toBe(true);
     lock.release();
-    expect(hasLiveOwner(path, Date.now())).toBeUndefined();
+    expect(hasLiveOwner(path)).toBeUndefined();
     (await take()).release();
     expect(names()).toEqual([]);
   });
@@ -74,7 +74,7 @@ describe('a lock', () => {
     const lock = await take({ clock });
     age(50);
     clock.pass(10_000);
-    expect(statSync(path).mtimeMs).toBe(clock.now());
+    expect(Date.now() - statSync(path).mtimeMs).toBeLessThan(30_000);
     lock.release();
     expect([clock.pending, names()]).toEqual([0, []]);
   });
