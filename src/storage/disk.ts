@@ -1,30 +1,29 @@
 import { lstatSync, statSync } from 'node:fs';
 import { readdir, readFile, unlink } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
-import { compareBytes } from '../cells/columns/groups.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { checkWritable, makeFolders, syncFolder } from '../fs/folders.ts';
 import { OWNER_FILE, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
-import type { Storage, Stored } from './storage.ts';
+import type { IsKept, Storage, Stored } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */
 const OWN_FOLDER = '_dfinery';
 /** The bits of a mode by which the group and others may read. */
 const OTHERS_MAY_READ = 0o044;
 
+const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
+  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
   readonly address: string;
   readonly workFolder: string;
-  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
-  readonly #root: string;
 
   constructor(dir: string) {
     this.address = resolve(dir);
-    this.#root = this.address;
-    this.workFolder = join(this.#root, OWN_FOLDER, 'tmp');
+    this.workFolder = join(this.address, OWN_FOLDER, 'tmp');
   }
 
   async read(path: string): Promise<Buffer | undefined> {
@@ -83,10 +82,10 @@ export class DiskStorage implements Storage {
     });
   }
 
-  async eraseAllBut(folder: string, isKept: (object: Stored) => boolean): Promise<void> {
-    const gone: string[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
-    await this.remove(gone);
+  async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
+    const paths: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
+    await this.remove(paths);
   }
 
   async tryErase(paths: readonly string[]): Promise<void> {
@@ -97,13 +96,13 @@ export class DiskStorage implements Storage {
   close(): void {}
 
   #fullPath(path: string): string {
-    return join(this.#root, path);
+    return join(this.address, path);
   }
 
   /** The full path, once its folders are made. */
   #withFolders(path: string): string {
     const file = this.#fullPath(path);
-    makeFolders(this.#root);
+    makeFolders(this.address);
     const bits = this.#readBits(path);
     makeFolders(dirname(file), OWNER_FOLDER | bits | (bits >> 2));
     return file;
@@ -115,7 +114,7 @@ export class DiskStorage implements Storage {
 
   /** Who may read the folder of the place may read what lies in it, but the run's own files. */
   #readBits(path: string): number {
-    return path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.#root).mode & OTHERS_MAY_READ;
+    return path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {
@@ -130,12 +129,8 @@ export class DiskStorage implements Storage {
 async function filesBelow(folder: string): Promise<string[]> {
   try {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile());
-    return files.map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(folder.length + 1)
-        .replaceAll('\\', '/'),
-    );
+    const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+    return files.map((file) => relative(folder, file).replaceAll(sep, '/'));
   } catch (error) {
     return ifAbsent(error) ?? [];
   }

@@ -1,12 +1,4 @@
-import {
-  codeOf,
-  configError,
-  type ErrorDetails,
-  internalError,
-  messageOf,
-  transientError,
-  UserError,
-} from '../base/errors.ts';
+import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
 import { printable } from '../base/printable.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../service/http/failures.ts';
@@ -39,10 +31,23 @@ const PASSING = new Set([
   'OperationAborted',
 ]);
 
+/** Statuses of answers that the storage decides by. */
+export const S3_STATUS = {
+  /** A part of an object. */
+  partial: 206,
+  forbidden: 403,
+  notFound: 404,
+  /** Two requests create one object at the same time: possibly neither succeeded. */
+  undecided: 409,
+  exists: 412,
+  notImplemented: 501,
+} as const;
+
 /** The status of an answer of S3; undefined for an error of another kind. */
-export const statusOf = (thrown: unknown): number | undefined =>
+export const s3StatusOf = (thrown: unknown): number | undefined =>
   (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
-export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
+/** The name by which S3 or the SDK tells one error from another. */
+export const s3NameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 
 /** The region that a store names, in its answer or in the header fields of that. */
 function regionOf(thrown: unknown): string | undefined {
@@ -54,50 +59,103 @@ function regionOf(thrown: unknown): string | undefined {
   return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
 }
 
+/** What is known of a request that failed. */
+interface FailedRequest {
+  readonly thrown: unknown;
+  readonly address: string;
+  readonly name: string;
+  readonly status: number | undefined;
+  /** Status, name and message, as the store has them. */
+  readonly said: string;
+  /** The region of the bucket, if the store says that it is another. */
+  readonly region: string | undefined;
+  readonly network: ReturnType<typeof networkProblem>;
+}
+
+interface FailureRow {
+  readonly when: (failed: FailedRequest) => boolean;
+  readonly kind: ErrorKind;
+  readonly message: (failed: FailedRequest) => string;
+}
+
+const isDenied = ({ name, status }: FailedRequest) =>
+  name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS.has(name);
+
+/** Every failure of a request: first match wins, the last row matches everything. */
+const FAILURES: readonly FailureRow[] = [
+  {
+    when: ({ thrown }) => isDiskFull(thrown),
+    kind: 'transient',
+    message: () => 'No space is left in spool_dir: make room, or set spool_dir to another disk.',
+  },
+  {
+    when: ({ name }) => name === 'NoSuchBucket',
+    kind: 'config',
+    message: ({ address }) => `${address}: there is no such bucket.`,
+  },
+  { when: ({ network }) => network.config, kind: 'config', message: ({ network }) => network.message },
+  {
+    when: ({ network }) => network.code === 'proxy',
+    kind: 'transient',
+    message: ({ address, network }) => `${address} was not reached, because ${network.message}: try again later.`,
+  },
+  {
+    when: ({ region }) => region !== undefined,
+    kind: 'config',
+    message: ({ address, region, said }) =>
+      `${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`,
+  },
+  {
+    when: isDenied,
+    kind: 'config',
+    message: ({ address, said }) =>
+      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
+      'docs/targets.md lists, and AWS_REGION.',
+  },
+  {
+    when: ({ thrown }) => /region (is missing|not accepted)/i.test(messageOf(thrown)),
+    kind: 'config',
+    message: ({ address }) => `${address}: no region is known: set AWS_REGION.`,
+  },
+  {
+    when: ({ thrown }) => isPassing(thrown),
+    kind: 'transient',
+    message: (failed) => `${failed.address} does not answer as it should (${reasonOf(failed)}): try again later.`,
+  },
+  {
+    when: ({ status }) => status === undefined,
+    kind: 'system',
+    message: ({ address, name }) => `A request to ${address} could not be made (${name}): please report it.`,
+  },
+  {
+    when: () => true,
+    kind: 'config',
+    message: ({ address, said }) =>
+      `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+  },
+];
+
+const reasonOf = ({ thrown, name, status }: FailedRequest): string =>
+  status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
+
 /** Converts an error of a store into a failure that names the address and who must act. */
 export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
-  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
-  const details: ErrorDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
-  if (isDiskFull(thrown)) {
-    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
-  }
-  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
-  const network = networkProblem(thrown, `the endpoint of ${address}`);
-  if (network.config) return configError(network.message, details);
-  if (network.code === 'proxy')
-    return transientError(`${address} was not reached, because ${network.message}: try again later.`, details);
+  const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
   const said = [status, `${name}:`, printable(messageOf(thrown)).slice(0, MAX_SAID)].join(' ').trim();
   const region = ELSEWHERE.has(name) ? regionOf(thrown) : undefined;
-  if (region !== undefined)
-    return configError(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`, details);
-  if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
-    return configError(
-      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
-        'docs/targets.md lists, and AWS_REGION.',
-      details,
-    );
-  }
-  if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
-    return configError(`${address}: no region is known: set AWS_REGION.`, details);
-  }
-  const reason = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
-  if (isPassing(thrown)) {
-    return transientError(`${address} does not answer as it should (${reason}): try again later.`, details);
-  }
-  if (status === undefined)
-    return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
-  return configError(
-    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
-    details,
-  );
+  const network = networkProblem(thrown, `the endpoint of ${address}`);
+  const failed: FailedRequest = { thrown, address, name, status, said, region, network };
+  const { kind, message } = FAILURES.find(({ when }) => when(failed)) ?? FAILURES[FAILURES.length - 1];
+  const internal = `${name} ${status ?? codeOf(thrown) ?? ''}`.trim();
+  return new UserError(kind, message(failed), { cause: thrown, internal });
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
 export function isPassing(thrown: unknown): boolean {
-  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
+  const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
   if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
-    return status !== 501;
+    return status !== S3_STATUS.notImplemented;
   return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
 }

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import type { BucketAccess } from './s3-client.ts';
-import { nameOfFault } from './s3-failures.ts';
+import { s3NameOf } from './s3-failures.ts';
 
 /** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
 const PART_BYTES = 16 * 1024 * 1024;
@@ -57,7 +57,7 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
 
 /** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
 async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
-  if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+  if (s3NameOf(error) !== 'NoSuchUpload') throw error;
   const stored = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
   if (stored?.ContentLength !== size) throw error;
 }

@@ -6,12 +6,9 @@ import type {
 import pLimit from 'p-limit';
 import type { UserError } from '../base/errors.ts';
 import type { BucketAccess } from './s3-client.ts';
-import { nameOfFault, statusOf } from './s3-failures.ts';
+import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 
 const DELETED_AT_ONCE = 16;
-const NOT_KNOWN = 501;
-const NOT_FOUND = 404;
-const FORBIDDEN = 403;
 
 /** Makes the failure for a permission that the credentials lack, such as `s3:DeleteObject`. */
 export type Denied = (permission: string, cause: unknown) => UserError;
@@ -29,8 +26,8 @@ export async function deleteObjects(
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
-      if (statusOf(error) === FORBIDDEN) throw denied(permission, error);
-      if (statusOf(error) !== NOT_FOUND) throw error;
+      if (s3StatusOf(error) === S3_STATUS.forbidden) throw denied(permission, error);
+      if (s3StatusOf(error) !== S3_STATUS.notFound) throw error;
     });
   try {
     await Promise.all(objects.map((object) => limit(() => remove(object))));
@@ -53,11 +50,11 @@ export async function eraseVersions(
     return page.catch((error) => noPage(error, 's3:ListBucketVersions', denied));
   };
   await eachPage(list, async ({ Versions = [], DeleteMarkers = [] }) => {
-    const unkept = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
+    const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, unkept, 's3:DeleteObjectVersion', denied);
+    await deleteObjects(access, versions, 's3:DeleteObjectVersion', denied);
   });
 }
 
@@ -78,7 +75,7 @@ export async function abortUploads(
       if ((Initiated?.getTime() ?? 0) >= until) continue;
       await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options).catch((error) => {
         // Its writer completed it first, or the answer to this very request was lost.
-        if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+        if (s3NameOf(error) !== 'NoSuchUpload') throw error;
       });
     }
   });
@@ -101,6 +98,6 @@ async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }
 }
 
 function noPage(error: unknown, permission: string, denied: Denied): undefined {
-  if (statusOf(error) === NOT_KNOWN) return undefined;
-  throw statusOf(error) === FORBIDDEN ? denied(permission, error) : error;
+  if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
+  throw s3StatusOf(error) === S3_STATUS.forbidden ? denied(permission, error) : error;
 }

@@ -13,22 +13,13 @@ import { attempted } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
-import { isPassing, nameOfFault, s3Error, statusOf } from './s3-failures.ts';
+import { isPassing, S3_STATUS, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
-import { PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
+import { type IsKept, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
-/** Status of an answer with a part of an object. */
-const PARTIAL = 206;
-/** Status of two requests that create one object at the same time: possibly neither succeeded. */
-const UNDECIDED = 409;
-const EXISTS = 412;
-const NOT_KNOWN = 501;
-
-type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
-
 export interface BucketFolder {
   readonly address: string;
   readonly bucket: string;
@@ -46,7 +37,8 @@ export async function openS3Storage(folder: BucketFolder, env: Env, signal: Abor
     await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, options);
   } catch (error) {
     client.destroy();
-    if (statusOf(error) === 404) throw configError(`${folder.address}: there is no such bucket.`, { cause: error });
+    if (s3StatusOf(error) === S3_STATUS.notFound)
+      throw configError(`${folder.address}: there is no such bucket.`, { cause: error });
     throw s3Error(error, folder.address, signal);
   }
   return new S3Storage({ client, bucket: folder.bucket, options }, folder);
@@ -76,7 +68,7 @@ class S3Storage implements Storage {
     return this.#reading(async () => {
       const object = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
       if (object === undefined) throw this.#gone(path);
-      const bytes = statusOf(object) === PARTIAL ? await object.Body?.transformToByteArray() : undefined;
+      const bytes = s3StatusOf(object) === S3_STATUS.partial ? await object.Body?.transformToByteArray() : undefined;
       if (bytes?.length === to - from) return Buffer.from(bytes);
       throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
     });
@@ -104,12 +96,12 @@ class S3Storage implements Storage {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
       try {
-        await attempted(S3_ATTEMPTS, (error) => statusOf(error) === UNDECIDED, create);
+        await attempted(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
       } catch (error) {
-        if (statusOf(error) === EXISTS) return false;
-        if (statusOf(error) !== NOT_KNOWN) throw error;
-        const why = `${NOT_KNOWN} ${nameOfFault(error)}: ${printable(messageOf(error)).slice(0, 200)}`;
+        if (s3StatusOf(error) === S3_STATUS.exists) return false;
+        if (s3StatusOf(error) !== S3_STATUS.notImplemented) throw error;
+        const why = `${S3_STATUS.notImplemented} ${s3NameOf(error)}: ${printable(messageOf(error)).slice(0, 200)}`;
         throw configError(
           `${this.address} refused to create an object only if it is absent (If-None-Match: *), which a commit needs. It ` +
             `says ${why}. If it does not know such writes, use a store that does.`,
@@ -160,9 +152,9 @@ class S3Storage implements Storage {
 
   #erase(folder: string, isKept: IsKept, until: number, denied: Denied): Promise<void> {
     return this.#guard(async () => {
-      const unkept: string[] = [];
-      for await (const object of this.list(folder)) if (!isKept(object)) unkept.push(object.path);
-      await this.remove(unkept);
+      const paths: string[] = [];
+      for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
+      await this.remove(paths);
       const below = this.#key(`${folder}/`);
       await abortUploads(this.#access, below, until, denied);
       const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
@@ -189,7 +181,7 @@ class S3Storage implements Storage {
     try {
       return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...more }, options);
     } catch (error) {
-      if (nameOfFault(error) === 'NoSuchKey') return undefined;
+      if (s3NameOf(error) === 'NoSuchKey') return undefined;
       throw error;
     }
   }
@@ -206,10 +198,9 @@ class S3Storage implements Storage {
   }
 
   readonly #cannotDelete: Denied = (permission, cause) =>
-    configError(
-      `${this.address}: an object could not be deleted (${nameOfFault(cause)}): the key needs ${permission}.`,
-      { cause },
-    );
+    configError(`${this.address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
+      cause,
+    });
 
   /** The failure of a purge that removed the rows but not the earlier versions. */
   readonly #bytesStay: Denied = (permission, cause) =>

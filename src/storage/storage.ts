@@ -7,6 +7,9 @@ export interface Stored {
   readonly modified: number;
 }
 
+/** True for an object that stays. */
+export type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
+
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else
  * a kill leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored
@@ -15,7 +18,7 @@ export interface Stored {
  * says false of an object that it made itself. Only the text of the object tells.
  */
 export interface Storage {
-  /** The address as it was given, for messages. */
+  /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */
   readonly address: string;
   /** A folder on the same disk as the root, for files that `putFile` will take; undefined if there is no disk. */
   readonly workFolder: string | undefined;
@@ -45,11 +48,7 @@ export interface Storage {
    * Removes everything below a folder but the latest version of the objects to keep: also earlier versions, and
    * unfinished uploads that were begun before `until` (ms, by the store's clock).
    */
-  eraseAllBut(
-    folder: string,
-    isKept: (object: Pick<Stored, 'path' | 'modified'>) => boolean,
-    until: number,
-  ): Promise<void>;
+  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void>;
   /**
    * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
    * one of its own, in the `PROBE_FOLDER`, or looks whether their folders can be written.

@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
-import type { Stored } from '../../../storage/storage.ts';
+import type { IsKept, Stored } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, type LogFolder, logFileOf } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';
@@ -64,7 +64,7 @@ export function expiredFiles(
 export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
   const { storage, table } = folder;
   const purgedAt = await committedAt(folder, log.number);
-  const isLive = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
+  const isLive: IsKept = ({ path, modified }) => {
     const inTable = path.slice(table.length + 1);
     if (log.files.has(inTable) || inTable.startsWith(`${LOG_FOLDER}/`) || !isOurs(path, table)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
@@ -73,7 +73,7 @@ export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): P
   await storage.eraseAllBut(table, isLive, purgedAt);
   if (log.number === 0) return;
   await writeCheckpoint(folder, log.number, log.actions(now - retentionMs));
-  const isOfPurge = ({ path }: Pick<Stored, 'path'>) => {
+  const isOfPurge: IsKept = ({ path }) => {
     const inTable = path.slice(table.length + 1);
     return inTable === LAST_CHECKPOINT || (logFileOf(inTable)?.version ?? -1) >= log.number;
   };
