@@ -20,7 +20,7 @@ export type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
 export interface Storage {
   /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */
   readonly address: string;
-  /** A folder on the same disk as the root, for files that `putFile` will take; undefined if there is no disk. */
+  /** A folder on the disk of the root, for files that `putFile` will take; undefined in a bucket. */
   readonly workFolder: string | undefined;
   /** Reads a whole object, as small as an entry of a log; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
@@ -35,7 +35,7 @@ export interface Storage {
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Moves a local file, of a disk one of `workFolder`, to a path; readers see the old object or the new one. */
+  /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
   putFile(file: string, path: string): Promise<void>;
   /**
    * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.

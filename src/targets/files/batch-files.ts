@@ -16,29 +16,29 @@ export class BatchFiles {
   readonly #place: FilesPlace;
   readonly #planned: PlannedBatch;
   readonly #changedAt: string;
-  readonly #stored: ReadonlyMap<Day, DayFile>;
+  readonly #storedFiles: ReadonlyMap<Day, DayFile>;
 
   constructor(place: FilesPlace, planned: PlannedBatch, changedAt: string) {
     this.#place = place;
     this.#planned = planned;
     this.#changedAt = changedAt;
-    this.#stored = place.log.version?.files ?? new Map();
+    this.#storedFiles = place.log.version?.files ?? new Map();
   }
 
-  /** Writes the files of the days, and anew those of other days that lose rows, or have a column of another type. */
+  /** Writes the files of the days, and of other days that lose rows, or have a column that widens. */
   async write(receipts: Receipts) {
     const days = await this.#writeDays(receipts);
     const { files, widenedDays } = await this.#writeWidened(days, receipts);
     const replaced = new Set([...days.keys(), ...files.keys()]);
     const events: ReplacedFiles = {
-      removed: [...this.#stored.values()].filter(({ day }) => replaced.has(day)),
+      removed: [...this.#storedFiles.values()].filter(({ day }) => replaced.has(day)),
       added: [...files.values(), ...days.values()].filter((file) => file !== undefined),
     };
     const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
     return { events, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(days) };
   }
 
-  /** Writes the files of the days, and those of neighbours that lose rows to them; undefined if no row is left. */
+  /** Writes the files of the days, and those of neighbours that lose rows; undefined if no row is left. */
   async #writeDays(receipts: Receipts): Promise<Map<Day, NewFile | undefined>> {
     const files = new Map<Day, NewFile | undefined>();
     for (const plannedDay of this.#planned.days) {
@@ -46,8 +46,11 @@ export class BatchFiles {
       let file = await this.writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       if (mayShareRows && file !== undefined) file = await this.#withoutRowsOfNext(file, plannedDay);
-      // Its row leaves the day before it is under this one.
-      if (mayShareRows && file !== undefined) await this.#takeFromPrevious(file, receipts, files);
+      if (mayShareRows && file !== undefined) {
+        const previous = await this.#previousWithout(file, receipts);
+        // First the day before: a row leaves it before a reader finds the row under this day.
+        if (previous !== undefined) files.set(previous.day, previous.file);
+      }
       files.set(receipt.day, file);
     }
     return files;
@@ -70,29 +73,29 @@ export class BatchFiles {
     return file;
   }
 
-  /** The file of a day without the rows that are also stored under the next day; undefined if none is left. */
+  /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
   async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
-    const next = this.#stored.get(addDays(file.day, 1));
+    const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
     const isShared = this.#isAlsoIn(await this.#place.fetchColumns(next, this.#idColumns));
-    const lost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
-    if (lost === 0) return file;
-    const rows = file.rows - lost;
+    const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
+    if (rowsLost === 0) return file;
+    const rows = file.rows - rowsLost;
     if (rows === 0) return undefined;
     const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
     return this.#place.write(query, rows, this.#receiptOf(plannedDay, rows));
   }
 
-  /** Writes the file of the day before into `files`, without the rows that a new file has, if it has any of them. */
-  async #takeFromPrevious(newFile: NewFile, receipts: Receipts, files: Map<Day, NewFile | undefined>): Promise<void> {
-    const previous = this.#stored.get(addDays(newFile.day, -1));
-    if (previous === undefined) return;
+  /** The day before, and its file without the rows that a new file has; undefined if it has none of them. */
+  async #previousWithout(newFile: NewFile, receipts: Receipts) {
+    const previous = this.#storedFiles.get(addDays(newFile.day, -1));
+    if (previous === undefined) return undefined;
     const without = this.#isAlsoIn(newFile.local);
     const from = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
-    const lost = await this.#place.engine.count(`${from} WHERE ${without}`);
-    if (lost === 0) return;
-    const rewriting = { without, lost, changedAt: this.#changedAt };
-    files.set(previous.day, await this.#place.rewrite(previous, this.#tableWith(receipts), rewriting));
+    const rowsLost = await this.#place.engine.count(`${from} WHERE ${without}`);
+    if (rowsLost === 0) return undefined;
+    const rewriting = { without, rowsLost, changedAt: this.#changedAt };
+    return { day: previous.day, file: await this.#place.rewrite(previous, this.#tableWith(receipts), rewriting) };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -130,13 +133,13 @@ export class BatchFiles {
   async #writeWidened(days: ReadonlyMap<Day, unknown>, receipts: Receipts) {
     const files = new Map<Day, NewFile | undefined>();
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
-    const stored = [...this.#stored.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const from = stored.length === 0 ? undefined : await this.#place.rows(stored);
+    const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
+    const from = withColumn.length === 0 ? undefined : await this.#place.rows(withColumn);
     if (from === undefined) return { files, widenedDays: new Set<Day>() };
     const hasValue = anyOf(names.map((name) => `${identifier(name)} IS NOT NULL`));
     const widenedDays = new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${hasValue}`)).keys());
-    const outdated = this.#place.format.isUniform ? [] : stored.filter(({ day }) => !days.has(day));
-    for (const file of outdated) {
+    const ofOtherDays = this.#place.format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
+    for (const file of ofOtherDays) {
       const change = widenedDays.has(file.day) ? { changedAt: this.#changedAt } : {};
       files.set(file.day, await this.#place.rewrite(file, this.#tableWith(receipts), change));
     }

@@ -13,7 +13,7 @@ const MARK_BYTES = 8;
 
 /**
  * Gives a local Parquet file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket
- * it is `copy`, a file of the same size that is empty but for these columns and the footer: nothing else is downloaded.
+ * it is `copy`, of the same size: only these columns and the footer are downloaded, the rest is empty.
  */
 export async function fetchColumns(
   { storage, engine }: { readonly storage: Storage; readonly engine: Engine },

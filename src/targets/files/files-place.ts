@@ -136,12 +136,12 @@ export class FilesPlace {
 
   /** A relation of all rows of `events`: `event_date`, and all columns of the state. Undefined if there is no file. */
   async rows(files: Iterable<DayFile> = this.version.files.values()): Promise<string | undefined> {
-    const { state, unfinished } = this.version;
+    const { state, unfinishedDays } = this.version;
     const dayFiles = [...files];
     if (dayFiles.length === 0) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.fetch(file));
     const inFiles =
-      unfinished.size > 0
+      unfinishedDays.size > 0
         ? (await describe(this.engine, `SELECT * FROM ${readParquet(paths)}`)).map(({ name }) => name)
         : dayFiles.flatMap(({ columns }) => [...columns]);
     const names = new Set(inFiles);
@@ -184,10 +184,10 @@ export class FilesPlace {
   async rewrite(
     file: DayFile,
     table: Pick<TableState, 'columns' | 'timezone' | 'receipts'>,
-    { without, lost = 0, changedAt, profiles }: Rewrite = {},
+    { without, rowsLost = 0, changedAt, profiles }: Rewrite = {},
   ): Promise<NewFile | undefined> {
     const receipt = table.receipts.get(file.day);
-    const rows = file.rows - lost;
+    const rows = file.rows - rowsLost;
     if (rows === 0 || receipt === undefined) return undefined;
     const after = { ...receipt, rows_stored: rows, ...(changedAt !== undefined && { changed_at: changedAt }) };
     const { isUniform } = this.format;
@@ -221,7 +221,7 @@ interface Rewrite {
   /** SQL, TRUE for the rows that leave, else FALSE. */
   readonly without?: string;
   /** Number of these rows. */
-  readonly lost?: number;
+  readonly rowsLost?: number;
   readonly changedAt?: string;
   /** Of the file of profiles: what the place then holds of them. */
   readonly profiles?: StoredProfiles;

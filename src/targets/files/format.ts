@@ -42,22 +42,22 @@ export interface PlaceVersion {
   /** The file of `state.profiles`; undefined if that has no row. */
   readonly profiles?: DayFile | undefined;
   /** Days whose file is damaged, or older than their receipt, with what is known of the right one. The file stays. */
-  readonly damaged: ReadonlyMap<Day, DayFile | undefined>;
+  readonly damagedDays: ReadonlyMap<Day, DayFile | undefined>;
   /** What the table of profiles held, if its file is damaged or older than that. The state then has no profiles. */
   readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: DayFile | undefined } | undefined;
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
-  readonly unfinished: ReadonlySet<Day>;
+  readonly unfinishedDays: ReadonlySet<Day>;
   /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
   readonly namesRemoved?: boolean;
 }
 
 /** A sentence about each table with damaged files; none if all are whole. */
-export function damageIn({ damaged, damagedProfiles }: PlaceVersion): string[] {
+export function damageIn({ damagedDays, damagedProfiles }: PlaceVersion): string[] {
   const ofProfiles =
     'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
     'user_profiles set to true.';
   return [
-    ...(damaged.size === 0 ? [] : [damagedWarning([...damaged.keys()])]),
+    ...(damagedDays.size === 0 ? [] : [damagedWarning([...damagedDays.keys()])]),
     ...(damagedProfiles === undefined ? [] : [ofProfiles]),
   ];
 }

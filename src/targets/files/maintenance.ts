@@ -12,18 +12,18 @@ import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts
 import type { FilesPlace } from './files-place.ts';
 import type { Change, DayFile, FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
-import { reading, withPlace } from './with-place.ts';
+import { readPlace, withPlace } from './with-place.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (place, options) => reading(format, { ...options, place }, async ({ log }) => log.version?.state),
+  readState: (place, options) => readPlace(format, { ...options, place }, async ({ log }) => log.version?.state),
   verify: (place, options) =>
-    reading(
+    readPlace(
       format,
       { ...options, place },
       (open) => verify(open, options.signal),
       ({ differences }) => differences.length === 0,
     ),
-  report: (place, options) => reading(format, { ...options, place }, report),
+  report: (place, options) => readPlace(format, { ...options, place }, report),
   prune: (place, before, options) => prune(format, { ...options, place }, before, options.execute),
 });
 
@@ -37,7 +37,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   }
   differences.push(...(await checkProfilesFile(place)));
   const warnings = dayWarnings(state);
-  const { size } = place.version.unfinished;
+  const { size } = place.version.unfinishedDays;
   if (size > 0) {
     warnings.push(
       `${plainCount(size, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
@@ -66,7 +66,7 @@ async function checkFile(
   const hash = await fingerprint(local).catch(() => undefined);
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
-  if (place.version.unfinished.has(file.day)) return [];
+  if (place.version.unfinishedDays.has(file.day)) return [];
   const expected = new Map(place.format.columnsOf(state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
   const odd = described.find(({ name, type }) => expected.get(name) !== type);
@@ -104,7 +104,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
     return { days, removed, rows };
   };
   if (!execute) {
-    return reading(format, options, async (place) => {
+    return readPlace(format, options, async (place) => {
       const { days, rows } = planned(place);
       return { days, rows };
     });

@@ -21,7 +21,7 @@ const LOW_MEMORY_ROWS = 10_240;
 /** Compression level: on exports smaller and faster than the default, 3 (measured). */
 const ZSTD_LEVEL = 1;
 /** Different values at which a large file gives up a dictionary, which takes time: ids never repeat. */
-const DICTIONARY_VALUES = 4_096;
+const MAX_DICTIONARY_VALUES = 4_096;
 const READ_BYTES = 1 << 20;
 /** The keys of a file's metadata: its receipt as JSON, and the instant at which it was written (ISO, UTC). */
 const RECEIPT_KEY = 'dfinery.receipt';
@@ -102,7 +102,7 @@ export async function writeParquet(
   const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
     `ROW_GROUP_SIZE ${engine.isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
-    ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`] : []),
+    ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES}`] : []),
     `KV_METADATA {${entries.join(', ')}}`,
     'RETURN_STATS, USE_TMP_FILE false',
   ];
@@ -161,10 +161,10 @@ export async function rewriteParquet(engine: Engine, rewriting: Rewriting, path:
   const { local, table, isUniform, without = 'false', rows } = rewriting;
   const inFile = await describeFile(engine, local);
   const names = new Set(inFile.map(({ name }) => name));
-  const kept = columnsOfFiles(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
+  const select = columnsOfFiles(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
   // The condition may be about a column that the file lacks.
   const conformed = selectConformed(local, inFile, table);
-  const query = `SELECT ${kept.join(', ')} FROM (${conformed}) WHERE NOT ${without}`;
+  const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${without}`;
   const written = await writeParquet(engine, { ...rewriting, query }, path);
   if (written.rows === rows) return written;
   throw new RangeError(`${local} came to ${written.rows} rows instead of ${rows}`);

@@ -24,26 +24,26 @@ import {
   type NewFile,
   type PlaceVersion,
 } from './format.ts';
-import { reading, withPlace } from './with-place.ts';
+import { readPlace, withPlace } from './with-place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (place, query, options) =>
-    reading(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.people),
-  rows: (place, query, options) => rowsOfPeople(format, { ...options, place }, query),
+    readPlace(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.people),
+  rows: (place, query, options) => streamRows(format, { ...options, place }, query),
   previewPurge: (place, query, options) => previewPurge(format, { ...options, place }, query),
   purge: (place, query, options) => purge(format, { ...options, place }, query),
 });
 
-async function* rowsOfPeople(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
+async function* streamRows(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
   const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
     let damaged: string[] = [];
-    await reading(format, options, async (place) => {
+    await readPlace(format, options, async (place) => {
       const { lookup, tables } = await lookUp(place, query);
       const rows = jsonOfRows(tables, lookup.conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
@@ -135,8 +135,8 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
 async function otherFolders({ storage, folder, engine }: FilesPlace) {
   if (storage.workFolder === undefined) return { unreached: [], inUse: [] };
-  const { left, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
-  const unreached = left.map(
+  const { left: folders, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
+  const unreached = folders.map(
     (other) => `${other} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
   return { unreached, inUse: inUse.filter((other) => other !== folder) };
@@ -177,15 +177,15 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
 
   const withPeople = `${from} WHERE ${conditions.events}`;
-  const lost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, withPeople);
-  const removed = [...lost.keys()].flatMap((day) => version.files.get(day) ?? []);
+  const rowsLost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, withPeople);
+  const removed = [...rowsLost.keys()].flatMap((day) => version.files.get(day) ?? []);
   const added: NewFile[] = [];
   const rows = new Map<Day, number>();
   for (const file of removed) {
-    const leaving = { without: conditions.events, lost: lost.get(file.day) ?? 0, changedAt };
-    const rest = await place.rewrite(file, state, leaving);
-    if (rest !== undefined) added.push(rest);
-    rows.set(file.day, rest?.rows ?? 0);
+    const rewriting = { without: conditions.events, rowsLost: rowsLost.get(file.day) ?? 0, changedAt };
+    const rewritten = await place.rewrite(file, state, rewriting);
+    if (rewritten !== undefined) added.push(rewritten);
+    rows.set(file.day, rewritten?.rows ?? 0);
   }
   const profiles = await profilesWithoutPeople(place, tables.profiles?.from, conditions.profiles, changedAt);
   const receipts = withRows(state.receipts, rows, changedAt);
@@ -194,7 +194,9 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
     events: { removed, added },
     profiles: profiles?.files,
-    ...(lost.size > 0 && { purgedRows: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}` }),
+    ...(rowsLost.size > 0 && {
+      purgedRows: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}`,
+    }),
   };
 }
 
@@ -203,9 +205,9 @@ async function profilesWithoutPeople(place: FilesPlace, from: string | undefined
   const { state, profiles: file } = place.version;
   const table = profilesOf(state);
   if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
-  const lost = await place.engine.count(`${from} WHERE ${without}`);
-  if (lost === 0) return undefined;
-  const stored = profilesWithout(state.profiles, lost, changedAt);
-  const rest = await place.rewrite(file, table, { without, lost, changedAt, profiles: stored });
-  return { stored, files: { removed: [file], added: rest === undefined ? [] : [rest] } };
+  const rowsLost = await place.engine.count(`${from} WHERE ${without}`);
+  if (rowsLost === 0) return undefined;
+  const stored = profilesWithout(state.profiles, rowsLost, changedAt);
+  const rewritten = await place.rewrite(file, table, { without, rowsLost, changedAt, profiles: stored });
+  return { stored, files: { removed: [file], added: rewritten === undefined ? [] : [rewritten] } };
 }

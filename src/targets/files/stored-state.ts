@@ -29,7 +29,7 @@ export function stateFrom(stored: StoredState, receipts: readonly StoredReceipt[
   const { timezone, suppression_length: suppressionLength, cursor } = stored;
   return {
     timezone,
-    columns: columnsOf(stored.columns, where),
+    columns: columnsFrom(stored.columns, where),
     receipts: receiptsOf(receipts),
     exportState: cursor == null ? undefined : parseState(cursor),
     changes: checked<ColumnChange[]>(validChanges, stored.changes, where),
@@ -42,11 +42,11 @@ export function storedProfilesOf(value: unknown, where: string): StoredProfiles 
   if (!isObject(value)) return undefined;
   const { columns, receipt, hashing } = value as Partial<StoredProfiles>;
   if (!Array.isArray(hashing?.columns)) throw damagedError(where, 'it does not say what is hashed');
-  return { columns: columnsOf(columns, where), receipt: receiptOf(receipt, where), hashing };
+  return { columns: columnsFrom(columns, where), receipt: receiptOf(receipt, where), hashing };
 }
 
 export const receiptOf = (value: unknown, where: string) => checked<StoredReceipt>(validDay, value, where);
-const columnsOf = (value: unknown, where: string) => checked<StoredColumn[]>(validColumns, value, where);
+const columnsFrom = (value: unknown, where: string) => checked<StoredColumn[]>(validColumns, value, where);
 
 export function checked<T>(valid: Validator, value: unknown, where: string): T {
   if (valid<T>(value)) return value;
@@ -59,11 +59,11 @@ export function parseJson(text: string, where: string): unknown {
   return value;
 }
 
-/** Throws for something that a later version of this program has written. `known`: the version of this one. */
-export function refuseNewer(value: unknown, known: number, where: string): void {
+/** Throws for something that a later version of this program has written. `latest`: the version that this one writes. */
+export function refuseNewer(value: unknown, latest: number, where: string): void {
   const version = (value as { readonly v?: unknown } | null)?.v;
-  if (typeof version !== 'number' || version <= known) return;
-  throw configError(`${where} has version ${version}, this program knows ${known}: use the newer program.`);
+  if (typeof version !== 'number' || version <= latest) return;
+  throw configError(`${where} has version ${version}, this program knows ${latest}: use the newer program.`);
 }
 
 /** The failure for something that this program cannot have stored. */

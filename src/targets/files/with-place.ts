@@ -24,10 +24,10 @@ export async function withPlace<T>(
 }
 
 /**
- * Opens a place and reads it. The work runs again if a writer changed the place meanwhile, and it failed, its result
- * is not `isCertain`, or files were replaced under their names. Throws UserError.
+ * Opens a place and reads it. The work runs again if a writer changed the place meanwhile, and what it read may be of
+ * two versions: it failed, its result is not `isCertain`, or files were replaced. Throws UserError.
  */
-export function reading<T>(
+export function readPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   work: (place: FilesPlace) => Promise<T>,

@@ -64,9 +64,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
   });
 
   it('lists below a folder in the order of bytes, from a path on', async () => {
-    for (const path of ['a/c/1', 'a/b', 'a/b/', 'a-b/1', 'b/1'].filter((one) => !one.endsWith('/'))) {
-      await storage.write(path, path);
-    }
+    for (const path of ['a/c/1', 'a/b', 'a-b/1', 'b/1']) await storage.write(path, path);
     expect(await paths('a')).toEqual(['a/b', 'a/c/1']);
     expect(await paths('a', 'a/b')).toEqual(['a/c/1']);
     expect(await paths('none')).toEqual([]);

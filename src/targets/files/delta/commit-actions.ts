@@ -49,8 +49,8 @@ export function commitActions(
 ): Action[] {
   const { kind, added, removed, state } = change;
   const days = new Set([...added, ...removed].map(({ day }) => day));
-  const gone = new Set(removed.map(({ path }) => path));
-  const leaving = [...log.files.values()].filter(({ path }) => gone.has(`${table}/${path}`) || missing.has(path));
+  const paths = new Set(removed.map(({ path }) => path));
+  const removedAdds = [...log.files.values()].filter(({ path }) => paths.has(`${table}/${path}`) || missing.has(path));
   const commitInfo = {
     timestamp: Math.floor(now),
     operation: OPERATIONS[kind],
@@ -64,7 +64,7 @@ export function commitActions(
     { commitInfo },
     ...tableActions(log.metaData, state, { now, retentionMs, table }),
     ...stateActions(log.domains, state),
-    ...leaving.map((add) => removeOf(add, now)),
+    ...removedAdds.map((add) => removeOf(add, now)),
     ...added.map((file) => addOf(file, state, now, table)),
   ];
 }

@@ -1,9 +1,10 @@
 // This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with
-// one file a day; and beside it a table `user_profiles`. `table-log.ts` reads and commits one table: a commit is the
+// one file a day. Beside it is a table `user_profiles`. `table-log.ts` reads and commits one table: a commit is the
 // creation of the next entry of its log, which must not exist. `upkeep.ts` removes what is no longer part of a table.
 // `protocol/` has the files of a log.
 
 import { randomUUID } from 'node:crypto';
+import type { Day } from '../../../base/days.ts';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { HashedColumns } from '../../../extract/export-request.ts';
@@ -28,11 +29,13 @@ import { dayFolder } from '../parquet-file.ts';
 import type { TableChange } from './commit-actions.ts';
 import { isOurs, LOG_FOLDER } from './protocol/entry.ts';
 import { columnsOfTable, readableName } from './schema.ts';
-import { NO_FAULTS, TableLog } from './table-log.ts';
+import { TableLog } from './table-log.ts';
 
 const LAST_RUN = '_dfinery/last-run.json';
+/** A table has no half-written files: a commit is one step. */
+const NO_FAULTS = { damagedDays: new Map(), unfinishedDays: new Set<Day>() };
 const NO_FILES = { removed: [], added: [] };
-const PLAIN: HashedColumns = { columns: [], key_check: null };
+const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
 export const DELTA: FilesFormat = {
   isUniform: false,
@@ -82,12 +85,17 @@ class DeltaLog implements FilesLog {
     const [receipt] = profiles?.state.receipts.values() ?? [];
     // Somebody may have removed the file of profiles.
     if (profiles === undefined || receipt === undefined || receipt.pruned === true) {
-      return events && { ...events, state: { ...events.state, lastRun } };
+      return events && { ...NO_FAULTS, ...events, state: { ...events.state, lastRun } };
     }
     const { columns, exportState, timezone } = profiles.state;
-    const { state, ...version } = events ?? { ...NO_FAULTS, state: newState(timezone), files: new Map() };
-    const stored = { columns, receipt, hashing: exportState?.hashed?.[0] ?? PLAIN };
-    return { ...version, state: { ...state, lastRun, profiles: stored }, profiles: profiles.files.get(receipt.day) };
+    const { state, ...version } = events ?? { state: newState(timezone), files: new Map() };
+    const stored = { columns, receipt, hashing: exportState?.hashed?.[0] ?? NOTHING_HASHED };
+    return {
+      ...NO_FAULTS,
+      ...version,
+      state: { ...state, lastRun, profiles: stored },
+      profiles: profiles.files.get(receipt.day),
+    };
   }
 
   async read(): Promise<boolean> {

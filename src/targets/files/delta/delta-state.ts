@@ -33,11 +33,11 @@ export function stateActions(before: Domains, state: PlaceState): Action[] {
   ];
   const domains = new Map(members.map(([domain, value]) => [domain, JSON.stringify(value)]));
   const changed = [...domains].filter(([domain, configuration]) => before.get(domain) !== configuration);
-  const gone = [...before].filter(([domain]) => domain.startsWith(DAY) && !domains.has(domain));
+  const removed = [...before].filter(([domain]) => domain.startsWith(DAY) && !domains.has(domain));
   const actionOf = ([domain, configuration]: [string, string], removed: boolean) => ({
     domainMetadata: { domain, configuration, removed },
   });
-  return [...changed.map((entry) => actionOf(entry, false)), ...gone.map((entry) => actionOf(entry, true))];
+  return [...changed.map((entry) => actionOf(entry, false)), ...removed.map((entry) => actionOf(entry, true))];
 }
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */

@@ -26,18 +26,15 @@ import {
 
 const STORE_CONCURRENCY = 4;
 
-/** A table has no half-written files: a commit is one step. */
-export const NO_FAULTS: Pick<PlaceVersion, 'damaged' | 'unfinished'> = {
-  damaged: new Map(),
-  unfinished: new Set(),
-};
+/** A table at one version of its log. */
+type TableVersion = Pick<PlaceVersion, 'state' | 'files' | 'namesRemoved'>;
 
 /**
  * The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise.
  */
 export class TableLog {
   /** The table as it was read or committed last; undefined before the first commit. */
-  version: PlaceVersion | undefined;
+  version: TableVersion | undefined;
   readonly #folder: LogFolder;
   readonly #table: Table['name'];
   readonly #options: FilesOptions;
@@ -111,7 +108,7 @@ export class TableLog {
     const files = new Map(this.version?.files);
     for (const { day } of removed) files.delete(day);
     for (const { local: _local, statistics: _statistics, ...file } of added) files.set(file.day, file);
-    this.version = { ...NO_FAULTS, state, files };
+    this.version = { state, files };
     if (log.number > 0 && log.number % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(log);
     return true;
   }
@@ -127,8 +124,7 @@ export class TableLog {
     if (this.#expiredFiles().length === 0) return;
     // Another run may have committed a file meanwhile that was nobody's when the table was read.
     await this.readEntries();
-    const expired = this.#expiredFiles();
-    if (expired.length > 0) await this.#folder.storage.remove(expired);
+    await this.#folder.storage.remove(this.#expiredFiles());
   }
 
   /** The files in the folder of the table, but for its log, that this program did not write. */
@@ -136,7 +132,7 @@ export class TableLog {
     return (await this.#listTable()).filter((path) => !isOurs(path, this.#table));
   }
 
-  /** True if the folder of the table has a data file of this program, also if its log cannot be read. */
+  /** True if the folder has a data file of this program. Its log need not be readable. */
   async hasOurFiles(): Promise<boolean> {
     return (await this.#listTable()).some((path) => isDataFile(this.#inTable(path)));
   }
@@ -157,7 +153,7 @@ export class TableLog {
   }
 
   /** The table at a version of its log. Days without a live file that is there count as pruned. */
-  #versionOf(log: LogVersion): PlaceVersion {
+  #versionOf(log: LogVersion): TableVersion {
     const state = stateOf(log.domains, this.address);
     const files = new Map<Day, DayFile>();
     const [receiptDay] = state.receipts.keys();
@@ -169,7 +165,7 @@ export class TableLog {
     }
     const changedAt = nextChange(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
-    return { ...NO_FAULTS, state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
+    return { state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */

@@ -31,7 +31,7 @@ export interface Upkeep {
 export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
   const { storage, table } = folder;
   await writeCheckpoint(folder, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
-  const old: string[] = [];
+  const paths: string[] = [];
   for await (const { path, modified } of storage.list(`${table}/${LOG_FOLDER}`)) {
     const file = logFileOf(path.slice(table.length + 1));
     // Each checkpoint has all days: of them the latest two stay.
@@ -40,9 +40,9 @@ export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep)
         ? isTemporary(path) && modified < now - UNCOMMITTED_MS
         : file.version < log.number &&
           (file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.number - CHECKPOINT_EVERY);
-    if (isOld) old.push(path);
+    if (isOld) paths.push(path);
   }
-  if (old.length > 0) await storage.remove(old);
+  await storage.remove(paths);
 }
 
 /** Those of the stored files that no version within the retention names. */
@@ -50,14 +50,14 @@ export function expiredFiles(
   stored: readonly Stored[],
   { folder: { table }, log, now, retentionMs }: Upkeep,
 ): string[] {
-  const expired = stored.filter(({ path, modified }) => {
+  const isExpired = ({ path, modified }: Stored) => {
     const inTable = path.slice(table.length + 1);
     if (log.files.has(inTable)) return false;
     const leftAt = log.tombstones.get(inTable)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
     return isOurs(path, table) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
-  });
-  return expired.map(({ path }) => path);
+  };
+  return stored.filter(isExpired).map(({ path }) => path);
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */

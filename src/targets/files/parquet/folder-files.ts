@@ -35,7 +35,7 @@ export interface FolderVersion extends FolderState, PlaceVersion {
   readonly text: string | undefined;
   readonly files: ReadonlyMap<Day, FolderFile>;
   readonly profiles?: FolderFile | undefined;
-  readonly damaged: ReadonlyMap<Day, FolderFile | undefined>;
+  readonly damagedDays: ReadonlyMap<Day, FolderFile | undefined>;
   readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: FolderFile | undefined } | undefined;
 }
 
@@ -49,27 +49,27 @@ export async function readFolder(
   const stored = folderFrom(text, join(root, STATE_FILE));
   const { state } = stored;
   const files = new Map<Day, FolderFile>();
-  const damaged = new Map<Day, FolderFile | undefined>();
+  const damagedDays = new Map<Day, FolderFile | undefined>();
   const adopted: StoredReceipt[] = [];
   for (const [day, onDisk] of await listDays(root)) {
     const inState = stored.files.get(day);
     const writtenAt = inState?.writtenAt ?? state.receipts.get(day)?.changed_at;
     const compared = await compareFile(engine, root, dayFile(day), { inState, writtenAt, onDisk });
-    if (compared === undefined || compared.file.day !== day) damaged.set(day, inState);
+    if (compared === undefined || compared.file.day !== day) damagedDays.set(day, inState);
     else {
       files.set(day, compared.file);
       if (compared.receipt !== undefined) adopted.push(compared.receipt);
     }
   }
   const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
-  const removed = removedDays(receipts, new Map([...files, ...damaged]));
+  const removed = removedDays(receipts, new Map([...files, ...damagedDays]));
   if (removed.length > 0) onRemoved(removed);
   const changedAt = nextChange(receipts, engine.options.clock.now());
   const version = {
-    ...{ text, files, damaged },
+    ...{ text, files, damagedDays },
     ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),
   };
-  return { ...version, unfinished: new Set(outdatedFiles(version).map(({ day }) => day)) };
+  return { ...version, unfinishedDays: new Set(outdatedFiles(version).map(({ day }) => day)) };
 }
 
 /** The files that have other columns, or columns of other types, than the state. */

@@ -53,12 +53,13 @@ export const schemaOf = (columns: readonly DescribedColumn[]): string =>
     .digest('hex')
     .slice(0, 16);
 
-const namesOf = (columns: readonly DescribedColumn[]): ReadonlySet<string> => new Set(columns.map(({ name }) => name));
+const columnNames = (columns: readonly DescribedColumn[]): ReadonlySet<string> =>
+  new Set(columns.map(({ name }) => name));
 
 /** The columns that a file has, and their hash. */
 export const columnsInFile = (columns: readonly DescribedColumn[]): Pick<FolderFile, 'schema' | 'columns'> => ({
   schema: schemaOf(columns),
-  columns: namesOf(columns),
+  columns: columnNames(columns),
 });
 
 interface StoredFile extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
@@ -106,13 +107,13 @@ export function folderFrom(text: string, where: string): FolderState {
   const profiles = storedProfilesOf(stored.profiles, where);
   const state = { ...stateFrom(stored, receipts, where), profiles, lastRun: stored.last_run };
 
-  const columns = namesOf(columnsOfFiles(state));
+  const columns = columnNames(columnsOfFiles(state));
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, fileOf(file, day, dayFile(day), columns)]],
   );
   const table = profilesOf(state);
   const { file } = stored.profiles ?? {};
   const profilesFile =
-    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, namesOf(columnsOfFiles(table)));
+    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, columnNames(columnsOfFiles(table)));
   return { state, files: new Map(files), profiles: profilesFile };
 }

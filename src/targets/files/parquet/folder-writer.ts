@@ -70,10 +70,10 @@ export class FolderWriter {
     version = await this.#conform(version, days);
     // 4. The files of the change replace the others. Days without rows lose theirs.
     const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
-    const [files, damaged] = [ofOtherDays(version.files), ofOtherDays(version.damaged)];
+    const [files, damagedDays] = [ofOtherDays(version.files), ofOtherDays(version.damagedDays)];
     for (const file of added) files.set(file.day, await this.#put(file, columns));
     await this.#removeDays([...days].filter((day) => !files.has(day)));
-    version = { ...version, state, files, damaged };
+    version = { ...version, state, files, damagedDays };
     if (profiles !== undefined) {
       version = { ...version, profiles: await this.#putProfiles(state, profiles.added[0]), damagedProfiles: undefined };
     }
@@ -102,14 +102,14 @@ export class FolderWriter {
     return { ...version, text };
   }
 
-  /** Replaces the files that lack a column, or have one of another type; not those of `days`, which are replaced anyway. */
+  /** Replaces the files that lack a column, or have one of another type. A change replaces those of `days` anyway. */
   async #conform(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
     const files = new Map(version.files);
     const columns = columnsOfFiles(version.state);
     for (const file of outdatedFiles(version)) {
       if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#write(file, version.state), columns));
     }
-    return { ...version, files, unfinished: new Set() };
+    return { ...version, files, unfinishedDays: new Set() };
   }
 
   async #noteKeys(query: string): Promise<void> {
@@ -198,17 +198,25 @@ export class FolderWriter {
 }
 
 const emptyVersion = (timezone: string | null): FolderVersion => ({
-  ...{ text: undefined, state: newState(timezone), files: new Map(), damaged: new Map(), unfinished: new Set() },
+  ...{
+    text: undefined,
+    state: newState(timezone),
+    files: new Map(),
+    damagedDays: new Map(),
+    unfinishedDays: new Set(),
+  },
 });
 
 /**
- * The text of a version's state. Of a damaged file it keeps what was known: the right one may come back from a copy.
+ * The text of a version's state. It keeps what the state says of damaged files: the right one may come back from a copy.
  */
-function textOf({ state, files, damaged, profiles, damagedProfiles }: FolderVersion): string {
-  const lost = [...damaged].flatMap(([day, file]): [Day, FolderFile][] => (file === undefined ? [] : [[day, file]]));
+function textOf({ state, files, damagedDays, profiles, damagedProfiles }: FolderVersion): string {
+  const damaged = [...damagedDays].flatMap(([day, file]): [Day, FolderFile][] =>
+    file === undefined ? [] : [[day, file]],
+  );
   return folderText({
     state: { ...state, profiles: state.profiles ?? damagedProfiles?.stored },
-    files: new Map([...files, ...lost]),
+    files: new Map([...files, ...damaged]),
     profiles: profiles ?? damagedProfiles?.file,
   });
 }

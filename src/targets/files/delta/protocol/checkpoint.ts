@@ -8,7 +8,7 @@ import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, type LogFolder, parseAction } from './entry.ts';
 
 /** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
-const USUAL_LINE_BYTES = 16 * 1024 * 1024;
+const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
 
 /** The columns of a checkpoint, as the protocol's first kind has them. */
 const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
@@ -59,7 +59,7 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
   try {
     await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE }));
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
-    const size = Math.max(USUAL_LINE_BYTES, longest * 2);
+    const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
     await engine.run(
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,

@@ -70,7 +70,7 @@ export type Action =
 const VERSION_DIGITS = 20;
 const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
 /** A data file of this program, from the folder of the table; it needs no encoding. */
-const DATA_FILE = new RegExp(`^(?:${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/)?part-[0-9a-f-]{36}\\.parquet$`);
+const DATA_FILE_PATH = new RegExp(`^(?:${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/)?part-[0-9a-f-]{36}\\.parquet$`);
 
 export const LOG_FOLDER = '_delta_log';
 export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
@@ -89,17 +89,17 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
 
 /** True for the path of a data file of this program, from the folder of its table. */
 export const isDataFile = (path: string): boolean => {
-  const [isFile, day] = DATA_FILE.exec(path) ?? [];
+  const [isFile, day] = DATA_FILE_PATH.exec(path) ?? [];
   return isFile !== undefined && (day === undefined || isDay(day));
 };
 
-/** True for a path, from the root of the storage, of a data file of this program, also one that is not whole yet. */
+/** True for a path, from the root of the storage, of a data file of this program, whole or not. */
 export const isOurs = (path: string, table: Table['name']): boolean =>
   isDataFile(path.slice(table.length + 1)) || isTemporary(path);
 
 /** The day of a data file, by its path from the folder of the table; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
-  const day = DATA_FILE.exec(path)?.[1];
+  const day = DATA_FILE_PATH.exec(path)?.[1];
   return day !== undefined && isDay(day) ? day : undefined;
 }
 

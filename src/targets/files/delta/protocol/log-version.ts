@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { attempted } from '../../../../base/retry.ts';
 import { damagedError } from '../../stored-state.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import {
@@ -79,13 +80,12 @@ export async function readLatest(logFolder: LogFolder, before?: LogVersion): Pro
       if (latest !== undefined) return latest;
     }
   }
-  const files = await listLog(logFolder);
-  return readLog(logFolder, files).catch(async (error) => {
-    const latest = await listLog(logFolder);
-    // A purge removed a listed file before it was read; the purge's checkpoint has everything.
-    if (latest.checkpoint > files.checkpoint) return readLog(logFolder, latest);
-    throw error;
-  });
+  // A purge may remove a listed file before it is read. Then its checkpoint has everything.
+  return attempted(
+    2,
+    () => true,
+    async () => readLog(logFolder, await listLog(logFolder)),
+  );
 }
 
 /** The files of a log. */
