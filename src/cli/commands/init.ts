@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
+import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
@@ -33,42 +34,24 @@ export const command = defineCommand({
   },
 });
 
-type AnswerKey = 'base_url' | 'service_id' | 'export_token';
-
-/** The codes of a check that shows a wrong token, and of one that shows a wrong service. */
-const WRONG_TOKEN = new Set(['unauthorized', 'unauthorized_token', 'invalid_token', 'config']);
-const WRONG_SERVICE = new Set(['invalid_service_id', 'invalid_parameter', 'bad_request']);
-
-/** The answer that a failed check proves wrong. */
-function wrongAnswer(code: string): AnswerKey {
-  if (WRONG_TOKEN.has(code)) return 'export_token';
-  return WRONG_SERVICE.has(code) ? 'service_id' : 'base_url';
-}
-
-/**
- * Asks for the service, and tries the answers as `check` does until they are right. Only what is wrong is asked again.
- */
+/** Asks for the service, and tries the answers as `check` does until they are right. Enter keeps an answer. */
 async function askService(prompts: Prompts, context: Context) {
-  const questions: Readonly<Record<AnswerKey, (usual?: string) => Promise<string>>> = {
-    base_url: (usual) => prompts.text('Address of the Open API', usual, (answer) => baseUrlProblem(answer)?.text),
-    service_id: (usual) => prompts.text('Service ID', usual),
-    export_token: () => prompts.secret('Export API token (not shown, not written to the file)'),
-  };
-  const base_url = await questions.base_url(context.env('DFINERY_BASE_URL') || undefined);
-  const service_id = await questions.service_id(context.env('DFINERY_SERVICE_ID') || undefined);
-  const export_token = secretOf('DFINERY_EXPORT_TOKEN', context)?.reveal() ?? (await questions.export_token());
-  const answers = { base_url, service_id, export_token };
+  let base_url = context.env('DFINERY_BASE_URL') || undefined;
+  let service_id = context.env('DFINERY_SERVICE_ID') || undefined;
+  let token = secretOf('DFINERY_EXPORT_TOKEN', context);
   for (;;) {
-    const { config, secrets } = parseSourceConfig(answers, () => undefined);
-    for (const secret of secrets) context.redactor.add(secret);
+    base_url = await prompts.text('Address of the Open API', base_url, (answer) => baseUrlProblem(answer)?.text);
+    service_id = await prompts.text('Service ID', service_id);
+    token ??= new Secret(await prompts.secret('Export API token (not shown, not written to the file)'));
+    context.redactor.add(token);
+    const { config } = parseSourceConfig({ base_url, service_id, export_token: token.reveal() }, () => undefined);
     const { verdict } = await checkSource(config, context);
     if (verdict.usable) {
       context.logger.info('init.accepted', verdict.message);
-      return { base_url: answers.base_url, service_id: answers.service_id };
+      return { base_url, service_id };
     }
-    const wrong = wrongAnswer(verdict.code);
     context.logger.warn('init.refused', verdict.message);
-    answers[wrong] = await questions[wrong](wrong === 'export_token' ? undefined : answers[wrong]);
+    token = undefined;
   }
 }
 

@@ -75,18 +75,16 @@ function byHour({ hours, state }: TargetReport): Html {
   return html`<section><h2>Hours of the day</h2>${chart}</section>`;
 }
 
-/** Labels for some days of a span: `Jan 2`, or `Jan 2026` in a long span. */
+/** Labels for some days of a span: `01-02`, or `2026-01` in a long span. */
 function dayLabels(first: Day, last: Day) {
   const span = daysBetween(first, last);
   const step = Math.max(1, Math.ceil((span + 1) / DAY_LABELS));
-  const at = Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);
-  return at.map((place) => ({ at: place, text: dayText(addDays(first, place), span >= LONG_SPAN_DAYS) }));
+  const textOf = (day: Day) => (span >= LONG_SPAN_DAYS ? day.slice(0, 7) : day.slice(5));
+  return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step).map((at) => ({
+    at,
+    text: textOf(addDays(first, at)),
+  }));
 }
-
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-const dayText = (day: Day, isLongSpan: boolean): string =>
-  `${MONTHS[Number(day.slice(5, 7)) - 1]} ${isLongSpan ? day.slice(0, 4) : Number(day.slice(8))}`;
 
 function shownName(name: string | null): string {
   if (name === null) return REST;

@@ -60,13 +60,13 @@ describe('init', () => {
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
   });
 
-  it('asks again for the answer that was wrong, and for no other', async () => {
+  it('asks again until the answers are right, and keeps those that Enter confirms', async () => {
     const away = 'http://127.0.0.1:9';
     const { asked, prompts } = person({ ...service(), Address: [away, sim.url], Export: ['canary', TOKENS.export] });
     const { code, stderr } = await run(prompts);
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
-      ...['Address', 'Service', 'Export', 'Address', 'Export', 'Where', 'Time', 'Will'],
+      ...['Address', 'Service', 'Export', 'Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
     ]);
     expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
   });
