@@ -54,7 +54,7 @@ const MAX_SHAPED_BYTES = LONGEST * 4;
 const decoder = new TextDecoder();
 
 /** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
-export function shapeOf(bytes: Uint8Array, start: number, end: number): string {
+function shapeOf(bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPED_BYTES)));
   return [...text].slice(0, LONGEST).map(shapeOfCharacter).join('');
 }

@@ -153,7 +153,7 @@ export class Scanner {
       if (header === undefined) this.#header = this.#open(repairs.length > 0);
       else if (repeatsHeader(bytes, tokenizer, header)) {
         // The body holds several exports, and nothing tells whether their rows are the same.
-        throw source.malformed('header_again', start, 'an event', 'the header once more');
+        throw source.malformed('header_again', 'an event', 'the header once more');
       } else if (this.#isSuppressed(bytes, tokenizer, header)) {
         this.#suppressed++;
         continue;
@@ -168,11 +168,11 @@ export class Scanner {
 
   /** Reads the current row as the header; opens the writer. */
   #open(isRepaired: boolean): Header {
-    const { bytes, start, tokenizer } = this.#source;
+    const { bytes, tokenizer } = this.#source;
     const { requireSystem, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = readNames(bytes, tokenizer);
     if (names.every((name) => name === '')) {
-      throw this.#source.malformed('no_header', start, 'column names', 'empty cells');
+      throw this.#source.malformed('no_header', 'column names', 'empty cells');
     }
     if (isRepaired) throw otherEncoding();
     if (requireSystem) this.#checkSystem(names);
@@ -194,7 +194,7 @@ export class Scanner {
     if ((source.tokenizer.flags & BARE_CR) !== 0)
       throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
-      throw source.malformed('missing_columns', source.start, missing.join(', '), `${names.length} other columns`);
+      throw source.malformed('missing_columns', missing.join(', '), `${names.length} other columns`);
     }
   }
 

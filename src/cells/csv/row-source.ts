@@ -28,8 +28,6 @@ import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts'
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
-/** What a malformed row that starts with a brace is: a message of the service about a failed export. */
-const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 
 export interface RowLimits {
   /** Longest row accepted, its line end included, in bytes; default 64 MiB. */
@@ -65,7 +63,8 @@ export class RowSource {
   #behind = 0;
   /** Number of bytes with which reading begins again. */
   #need = 0;
-  #blankAt = -1;
+  /** The failure that the first blank line is, unless only blank lines follow. */
+  #blank: MalformedCsv | undefined;
 
   constructor(limits: RowLimits = {}) {
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
@@ -106,9 +105,9 @@ export class RowSource {
       const { start } = buffer;
       const next = tokenizer.next(bytes, start, this.#end, this.#isFinished);
       if (next === INCOMPLETE) break;
-      if (next < 0) throw this.#brokenRow(bytes, start);
+      if (next < 0) throw this.#notCsv(bytes, start);
       buffer.start = next;
-      if (tokenizer.contentEnd === start) this.#blank(start);
+      if (tokenizer.contentEnd === start) this.#passBlank(start);
       else {
         this.#checkRow(bytes, start, next);
         this.start = start;
@@ -121,9 +120,9 @@ export class RowSource {
     return false;
   }
 
-  /** A failure at byte `index`, in the current row. */
-  malformed(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(index), expected, found });
+  /** A failure of the current row. */
+  malformed(reason: MalformedReason, expected: string, found: string): MalformedCsv {
+    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.start), expected, found });
   }
 
   /** The indices of the current row at which U+FFFD replaces invalid UTF-8; asked once for each row that is kept. */
@@ -158,27 +157,19 @@ export class RowSource {
 
   #checkRow(bytes: Buffer, start: number, next: number): void {
     const { contentEnd, width } = this.tokenizer;
-    if (this.#blankAt >= 0) throw this.#blankLine();
+    if (this.#blank !== undefined) throw this.#blank;
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
-    if (this.rows === 0) this.#openHeader(next);
-    else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
+    if (this.rows === 0) {
+      if (width > MAX_COLUMNS) throw this.#broken('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
+      this.#width = width;
+    } else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
     this.#checkLength(start, next);
   }
 
-  #openHeader(next: number): void {
-    const { width } = this.tokenizer;
-    if (width > MAX_COLUMNS) throw this.#broken('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
-    this.#width = width;
-  }
-
-  #blank(start: number): void {
+  /** A blank line is an error if a row comes behind it. */
+  #passBlank(start: number): void {
     if (this.rows === 0) throw this.#broken('no_header', start, 'column names', 'a blank line');
-    if (this.#blankAt < 0) this.#blankAt = this.#buffer.offsetOf(start);
-  }
-
-  #blankLine(): MalformedCsv {
-    const expected = `${this.#width} cells`;
-    return new MalformedCsv('blank_line', { row: this.rows + 1, byte: this.#blankAt, expected, found: 'a blank line' });
+    this.#blank ??= this.#broken('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
@@ -186,21 +177,27 @@ export class RowSource {
     throw this.#broken('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
+  /** The failure of a row at `start` of another width than the header. */
   #wrongWidth(bytes: Uint8Array, start: number): MalformedCsv {
     const { width } = this.tokenizer;
-    const expected = `${this.#width} cells`;
-    if (bytes[start] === OPEN_BRACE) return this.#broken('not_csv', start, expected, JSON_MESSAGE);
-    if (width > this.#width) return this.#broken('long_row', start, expected, `${width} cells`);
-    const reason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
-    return this.#broken(reason, start, expected, `${width} cells`);
+    if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
+    const cutReason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
+    const reason = width > this.#width ? 'long_row' : cutReason;
+    return this.#broken(reason, start, `${this.#width} cells`, `${width} cells`);
   }
 
   /** The failure of a row at `start` that is no CSV. */
-  #brokenRow(bytes: Uint8Array, start: number): MalformedCsv {
+  #notCsv(bytes: Uint8Array, start: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
-    if (bytes[start] === OPEN_BRACE) return this.#broken('not_csv', start, `${this.#width} cells`, JSON_MESSAGE);
+    if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
     const { expected, found } = BROKEN_ROW[reason];
     return this.#broken(reason, brokenAt, expected, found);
+  }
+
+  /** A malformed row that starts with a brace is a message of the service about a failed export. */
+  #jsonMessage(start: number): MalformedCsv {
+    const found = 'text that starts with {, as a JSON message does';
+    return this.#broken('not_csv', start, `${this.#width} cells`, found);
   }
 
   /** A failure at byte `index`, in the row behind the current one. */

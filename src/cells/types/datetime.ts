@@ -1,8 +1,9 @@
 import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../../base/ascii.ts';
 import { CivilTime } from './civil-time.ts';
 import { codecOf } from './codec.ts';
-import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
-import { matches } from './sql.ts';
+import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
+import { writeString } from './json-text.ts';
+import { asText, castTo, matches } from './sql.ts';
 import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
 
 const MILLI = 1000;
@@ -136,4 +137,31 @@ export const DATETIME_CODEC = codecOf({
     format: 'date-time',
     airbyte_type: asInstants ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
   }),
+});
+
+/** A date has no zone. */
+const dateCells = () => DATE | DATETIME_BEYOND;
+
+/** `yyyy-MM-dd`, a day of the years 1 to 9999. */
+export const DATE_CODEC = codecOf({
+  type: 'date',
+  cells: dateCells,
+  duckdb: () => 'DATE',
+  writeValue: writeString,
+  isJson: false,
+  // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
+  sql: (expr) =>
+    `CASE WHEN ${matches(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
+    `THEN TRY_CAST(${expr} AS DATE) END`,
+  sqlValue: castTo('DATE'),
+  nativeCells: dateCells,
+  sqlText: asText,
+  widenings: {
+    datetime: (expr, zone) => {
+      const wall = `CAST(${expr} AS TIMESTAMP)`;
+      return zone === undefined ? wall : sqlInstant(wall, zone);
+    },
+  },
+  widenedText: asText,
+  jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
 });

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner, type ScannerOptions } from '../../../src/cells/columns/scanner.ts';
-import { readBack, scanIn } from '../../support/scan.ts';
+import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
   scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
+
 describe('the first and the last datetime of a column', () => {
   const [early, middle, late] = ['05.900', '06.250', '07.100'].map((seconds) => `2026-01-02 03:04:${seconds}`);
 
@@ -22,14 +23,6 @@ describe('the first and the last datetime of a column', () => {
       expect(column).not.toHaveProperty('first');
       expect(column).not.toHaveProperty('last');
     }
-  });
-});
-
-describe('the names of a header', () => {
-  it('are unquoted, with doubled quotes inside', () => {
-    const { result } = scan('"a, b","say ""hi""",plain\n1,2,3\n');
-    expect(result.header).toEqual(['a, b', 'say "hi"', 'plain']);
-    expect(result.columns.map(({ source }) => source)).toEqual(['a, b', 'say "hi"', 'plain']);
   });
 });
 
@@ -72,33 +65,5 @@ describe('a header', () => {
       longestRow: 4,
     });
     expect(result.columns).toMatchObject([{ filled: 0 }, { filled: 0 }]);
-  });
-});
-
-describe('rows of suppressed people', () => {
-  const asked: string[] = [];
-  const has = (bytes: Buffer) => {
-    const id = bytes.toString();
-    asked.push(id);
-    return id === 'x "1"' || id === 'gone';
-  };
-  const kept = (csv: string) => {
-    const { result, written } = scan(csv, {
-      suppression: { has },
-    });
-    return { rows: readBack(written).slice(1), suppressed: result.suppressed };
-  };
-
-  it('are found by their id alone, quoted or not, and not by another column', () => {
-    const csv = 'a,df_unified_id,z\n1,gone,2\n,"x ""1""",\ngone,,gone\n,,gone\n,stays,\n';
-    expect(kept(csv)).toEqual({
-      rows: [
-        ['gone', '', 'gone'],
-        ['', '', 'gone'],
-        ['', 'stays', ''],
-      ],
-      suppressed: 2,
-    });
-    expect(asked).toEqual(['gone', 'x "1"', 'stays']);
   });
 });

@@ -42,6 +42,16 @@ describe('a scan', () => {
     expect(columnOf(result, 'e')).not.toHaveProperty('type');
   });
 
+  it('shows of a cell its form, and no content', () => {
+    const shapeOf = (cell: string) => scan(`a\n"${cell}"\n`).result.columns[0].seen?.[0].shape;
+    expect(shapeOf('x2026-aB')).toBe('a9999-aa');
+    expect(shapeOf('홍길동 010-1234')).toBe('aaa 999-9999');
+    expect(shapeOf('e\u0301٣Ⅷ')).toBe('aa99');
+    expect(shapeOf('a\n\u0000b')).toBe('a··a');
+    expect(shapeOf('x'.repeat(100))).toBe('a'.repeat(32));
+    expect(shapeOf('😀'.repeat(40))).toBe('😀'.repeat(32));
+  });
+
   it('keeps declared types, whatever the cells are', () => {
     const { result } = scan(
       'df_api_version,df_items_df_quantity,df_discount,df_server_datetime,df_order_id,df_keyword\n' +
