@@ -116,6 +116,6 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
   }
   if (result.kind === 'checked') return result.scan.columns;
   if (result.emptyAs !== undefined) return [];
-  const failure = result.kind === 'config' ? configError : transientError;
+  const failure = result.kind === 'config' || result.kind === 'unreadable' ? configError : transientError;
   throw failure(`The service does not export ${first} to ${last}: ${result.message}`);
 }

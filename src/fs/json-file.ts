@@ -2,14 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 
-const UNREADABLE: ReadonlyMap<string, string> = new Map([
+const READ_FAILURES: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],
   ['EISDIR', 'it is a folder'],
   ['EACCES', 'this user may not read it'],
 ]);
 
 /** Why a file cannot be read, as a clause. */
-export const whyUnreadable = (error: unknown): string => UNREADABLE.get(codeOf(error) ?? '') ?? messageOf(error);
+export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeOf(error) ?? '') ?? messageOf(error);
 
 /**
  * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the

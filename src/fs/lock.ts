@@ -9,7 +9,7 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
 // namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
-// The system gives a file its time, so that age is measured by the system's clock; pauses are those of the given clock.
+// The system sets the times of files, so the system's clock measures their age. The given clock paces everything else.
 
 const HEARTBEAT_MS = 10_000;
 const SILENCE_MS = 60_000;

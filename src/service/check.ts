@@ -127,7 +127,8 @@ function findingInRefusal(
   if (isPage) return { usable: false, kind: 'config', code, message: `${message}: is base_url right?` };
   switch (kind) {
     case 'config':
-      return { usable: false, kind, code, message, mayBeForEvent: emptyAs !== undefined };
+    case 'unreadable':
+      return { usable: false, kind: 'config', code, message, mayBeForEvent: emptyAs !== undefined };
     case 'invalid': {
       const reason = `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`;
       return { usable: false, kind, code, message: reason, mayBeForEvent: true };

@@ -2,26 +2,32 @@
 // `check.ts` tries both operations for `check`. This file has what their tables of answers share.
 
 /** A row of an outcome table: the meaning of the answers for which `when` is true. */
-export interface OutcomeRow<Facts, Kind> {
-  readonly when: (facts: Facts) => boolean;
+export interface OutcomeRow<Answer, Kind> {
+  readonly when: (answer: Answer) => boolean;
   readonly kind: Kind;
-  /** Stable code for logs and tests; absent if the body contains the code. */
+  /** Stable code for logs and tests. Without one it is the code that the body contains, if any. */
   readonly code?: string;
-  readonly message: (facts: Facts) => string;
+  readonly message: (answer: Answer) => string;
 }
 
-/** Matches one status, or a range from the first to the last. */
-export const status =
-  (first: number, last = first) =>
-  (facts: { readonly status: number }): boolean =>
-    facts.status >= first && facts.status <= last;
+interface HasStatus {
+  readonly status: number;
+}
 
 /** Matches answers with one of these statuses. */
-export const statusIn =
+export const hasStatus =
   (...statuses: number[]) =>
-  (facts: { readonly status: number }): boolean =>
-    statuses.includes(facts.status);
+  ({ status }: HasStatus): boolean =>
+    statuses.includes(status);
+
+/** Matches answers with a status from the first to the last. */
+export const hasStatusBetween =
+  (first: number, last: number) =>
+  ({ status }: HasStatus): boolean =>
+    status >= first && status <= last;
 
 /** The first row that matches applies; the last one of a table matches everything. */
-export const firstMatch = <Facts, Row extends OutcomeRow<Facts, unknown>>(rows: readonly Row[], facts: Facts): Row =>
-  rows.find(({ when }) => when(facts)) ?? rows[rows.length - 1];
+export const firstMatch = <Answer, Row extends OutcomeRow<Answer, unknown>>(
+  rows: readonly Row[],
+  answer: Answer,
+): Row => rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];

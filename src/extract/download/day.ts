@@ -36,9 +36,6 @@ export type DayResult =
 
 type LoadedDay = Extract<DayResult, { readonly kind: 'loaded' }>;
 
-/** Codes of bodies that no other download makes readable. */
-const UNREADABLE_BODIES = new Set(['not_csv', 'zip', 'content_encoding', 'charset']);
-
 /** How the service behaves, as far as the answers so far have shown: the first export of a run tells the others. */
 export class ServiceBehaviour {
   /** Whether an export includes its `to_date`; undefined while it is not known. */
@@ -147,7 +144,7 @@ class DayExport {
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   retry, wait                failed                                   left to the next run
-   *   a body of another format   failed: another download is the same     left to the next run
+   *   unreadable                 failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
   async #resultOf(answer: ExportResult): Promise<DayResult> {
@@ -163,9 +160,10 @@ class DayExport {
       case 'retry':
       case 'wait':
         return this.#failed(refusalError(day, answer));
+      case 'unreadable':
+        return this.#failed(unreadableError(day, answer));
       case 'config':
       case 'invalid':
-        if (UNREADABLE_BODIES.has(answer.code)) return this.#failed(unreadableError(day, answer));
         throw refusalError(day, answer);
     }
   }

@@ -61,7 +61,7 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all; never because of the service or the network. `memory` is asked when the answer is there.
+   * be sent at all. The service and the network never make it reject. `memory` is asked when the answer is there.
    */
   async deleteProfile(externalId: string, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
     signal.throwIfAborted();

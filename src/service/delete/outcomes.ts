@@ -1,5 +1,5 @@
 import { objectIn } from '../../base/json.ts';
-import { type OutcomeRow, status, statusIn } from '../outcome-table.ts';
+import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
@@ -46,7 +46,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
   },
   {
-    when: (facts) => facts.code === '40401' || facts.status === 429,
+    when: (answer) => answer.code === '40401' || answer.status === 429,
     kind: 'wait',
     message: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
   },
@@ -56,22 +56,22 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host, code }) => `${host} failed inside (${code}).`,
   },
   {
-    when: status(300, 399),
+    when: hasStatusBetween(300, 399),
     kind: 'stop',
     code: 'redirect',
-    message: (facts) => `${facts.host} answered with a redirect (${facts.status}), which is not followed: ${BASE}`,
+    message: (answer) => `${answer.host} answered with a redirect (${answer.status}), which is not followed: ${BASE}`,
   },
   {
-    when: statusIn(401, 403),
+    when: hasStatus(401, 403),
     kind: 'stop',
-    message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
+    message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${TOKEN}`,
   },
   {
-    when: status(407),
+    when: hasStatus(407),
     kind: 'stop',
     message: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
   },
-  { when: status(500, 599), kind: 'retry', message: (facts) => `${facts.host} answered ${facts.status}.` },
+  { when: hasStatusBetween(500, 599), kind: 'retry', message: (answer) => `${answer.host} answered ${answer.status}.` },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.
     when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
@@ -79,7 +79,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
   },
   {
-    when: (facts) => facts.code === '20000' || facts.claimsSuccess,
+    when: (answer) => answer.code === '20000' || answer.claimsSuccess,
     kind: 'undecided',
     message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${UNKNOWN}`,
   },
@@ -89,30 +89,30 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host, code }) => `${host} does not delete this id (${code}).`,
   },
   {
-    when: (facts) => status(404)(facts) && facts.hasDeleted,
+    when: ({ status, hasDeleted }) => status === 404 && hasDeleted,
     kind: 'rejected',
     message: ({ host }) => `${host} does not know this id (404).`,
   },
   {
-    when: statusIn(404, 405, 410),
+    when: hasStatus(404, 405, 410),
     kind: 'stop',
-    message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
+    message: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${BASE}`,
   },
   {
-    when: status(200, 299),
+    when: hasStatusBetween(200, 299),
     kind: 'retry',
     code: 'odd_body',
-    message: (facts) => `${facts.host} answered ${facts.status} with something that is no answer to a deletion.`,
+    message: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
   },
   {
-    when: statusIn(408, 409, 423, 424, 425, 499),
+    when: hasStatus(408, 409, 423, 424, 425, 499),
     kind: 'retry',
-    message: (facts) => `${facts.host} answered ${facts.status}.`,
+    message: (answer) => `${answer.host} answered ${answer.status}.`,
   },
   {
     when: () => true,
     kind: 'undecided',
-    message: (facts) => `${facts.host} answered ${facts.status}: ${UNKNOWN}`,
+    message: (answer) => `${answer.host} answered ${answer.status}: ${UNKNOWN}`,
   },
 ];
 

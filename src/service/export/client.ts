@@ -5,14 +5,14 @@ import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { firstBytes } from '../http/body.ts';
-import { type BodyFault, bodyProblem, networkProblem } from '../http/failures.ts';
+import { bodyProblem, networkProblem } from '../http/failures.ts';
 import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/time-limit.ts';
 import { type HttpAnswer, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
-import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
+import { type AnswerFacts, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -34,9 +34,6 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly env: Env;
   readonly onConnect?: () => void;
 }
-
-/** Faults that the next answer would have as well. */
-const EVERY_ANSWER_HAS: ReadonlySet<BodyFault> = new Set(['content_encoding', 'charset']);
 
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
 export class ExportClient implements ExportService {
@@ -115,7 +112,7 @@ export class ExportClient implements ExportService {
       await close();
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      return { ...this.#failedExchange(error, undefined), limits: NO_LIMITS, serverTime: undefined };
+      return { ...this.#failedExchange(error), limits: NO_LIMITS, serverTime: undefined };
     }
   }
 
@@ -164,15 +161,12 @@ export class ExportClient implements ExportService {
     }
   }
 
-  /** A failure before the first byte of data. */
-  #failedExchange(error: unknown, status: number | undefined): ExportRefusal {
+  /** A failure before the first byte of data; without a status, before the head of the answer. */
+  #failedExchange(error: unknown, status?: number): ExportRefusal {
     const { host } = this.#transport;
-    if (error instanceof TimeLimitReached) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
-    if (status !== undefined) {
+    if (status !== undefined || error instanceof TimeLimitReached) {
       const { code, message } = bodyProblem(error, host);
-      return EVERY_ANSWER_HAS.has(code)
-        ? { kind: 'config', code, message: `${message}.`, status }
-        : { kind: 'retry', code, message, status };
+      return refusalOfBody(code, message, status);
     }
     const { config, code, message } = networkProblem(error, host, 'base_url');
     return { kind: config ? 'config' : 'retry', code, message, status };

@@ -12,9 +12,9 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
   if (!isAll && bytes.length < ZIP.length && ZIP.subarray(0, bytes.length).equals(bytes)) return undefined;
   if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
-  const begin = bodyStart(bytes, isAll);
-  if (begin === undefined) return undefined;
-  const kind = typeof begin === 'object' ? begin.kind : 'other';
+  const start = bodyStart(bytes, isAll);
+  if (start === undefined) return undefined;
+  const kind = typeof start === 'object' ? start.kind : 'other';
   return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
@@ -55,26 +55,25 @@ const MAX_START_BYTES = 64 * 1024;
 export async function peekBody(
   body: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {
-  const rest = body[Symbol.asyncIterator]();
-  let first: Uint8Array = new Uint8Array(0);
+  const chunks = body[Symbol.asyncIterator]();
+  let start: Uint8Array = new Uint8Array(0);
   let content: Content | undefined;
-  while (content === undefined && first.length < MAX_START_BYTES) {
-    const next = await rest.next();
-    if (next.done !== true) first = first.length === 0 ? next.value : Buffer.concat([first, next.value]);
-    content = contentOf(first, { isAll: next.done === true });
+  while (content === undefined && start.length < MAX_START_BYTES) {
+    const next = await chunks.next();
+    if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
+    content = contentOf(start, { isAll: next.done === true });
   }
-  const begin = content === 'empty' ? new Uint8Array(0) : first;
-  return { content: content ?? 'other', bytes: rejoined(begin, rest) };
+  return { content: content ?? 'other', bytes: rejoined(content === 'empty' ? new Uint8Array(0) : start, chunks) };
 }
 
 async function* rejoined(
-  first: Uint8Array,
-  rest: AsyncIterator<Uint8Array>,
+  start: Uint8Array,
+  chunks: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   try {
-    if (first.length > 0) yield first;
-    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+    if (start.length > 0) yield start;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   } finally {
-    await rest.return?.();
+    await chunks.return?.();
   }
 }

@@ -6,6 +6,7 @@ import { type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts
 import type { RunIo, Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { refusalOfBody } from './outcomes.ts';
 import { type ExportAnswer, type ExportRefusal, UnreadableBody } from './protocol.ts';
 
 /** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
@@ -182,7 +183,7 @@ async function attemptOnce<Output extends CheckedOutput>(
     const output = await open();
     return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
       signal.throwIfAborted();
-      return refusalOfBody(error);
+      return refusalOf(error);
     });
   } finally {
     if (answer.kind === 'data') await answer.close();
@@ -252,7 +253,7 @@ function warnOfInvalidUtf8(
   logger.warn('export.invalid_utf8', message, { cells, ...first });
 }
 
-function refusalOfBody(error: unknown): ExportRefusal {
+function refusalOf(error: unknown): ExportRefusal {
   const status = 200;
   if (error instanceof MalformedCsv) {
     const { reason: code, where, expected, found } = error;
@@ -261,8 +262,7 @@ function refusalOfBody(error: unknown): ExportRefusal {
     const message = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
     return { kind: 'retry', code, message, status, where };
   }
-  if (error instanceof UnusableCsv) return { kind: 'config', code: 'not_csv', message: error.message, status };
-  if (!(error instanceof UnreadableBody)) throw error;
-  const { fault: code, message } = error;
-  return { kind: code === 'stall' ? 'retry_or_split' : 'retry', code, message, status };
+  if (error instanceof UnusableCsv) return { kind: 'unreadable', code: 'not_csv', message: error.message, status };
+  if (error instanceof UnreadableBody) return refusalOfBody(error.fault, error.message, status);
+  throw error;
 }

@@ -9,7 +9,7 @@ import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 const MAX_MS = 60_000;
 
 /**
- * The column names of one export, of which no more is read; undefined when the service does not export so many days
+ * The column names of one export, of which no more is read. Undefined when the service does not export so many days
  * within a minute. Throws a UserError of the quota, and the signal's reason.
  */
 export async function exportHeader(
@@ -19,7 +19,7 @@ export async function exportHeader(
   try {
     return await withinTime(MAX_MS, { clock, signal }, async (limited) => {
       const answer = await service.exportEvents(request, limited);
-      return answer.kind === 'data' ? headerOf(answer) : undefined;
+      return answer.kind === 'data' ? wholeHeader(answer) : undefined;
     });
   } catch (error) {
     signal.throwIfAborted();
@@ -28,7 +28,8 @@ export async function exportHeader(
   }
 }
 
-async function headerOf(answer: ExportBody): Promise<readonly string[] | undefined> {
+/** The header of a body that is not cut before its first line ends. */
+async function wholeHeader(answer: ExportBody): Promise<readonly string[] | undefined> {
   try {
     const { header, isWhole } = await readHeader(answer.bytes);
     return isWhole ? header : undefined;

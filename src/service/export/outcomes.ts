@@ -1,4 +1,5 @@
-import { type OutcomeRow, status, statusIn } from '../outcome-table.ts';
+import type { BodyFault } from '../http/failures.ts';
+import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. */
@@ -22,13 +23,18 @@ export interface AnswerFacts {
 const hasReason =
   (...reasons: string[]) =>
   (answer: AnswerFacts): boolean => {
-    const canOutweigh = answer.status === 200 || (answer.status !== 429 && status(400, 499)(answer));
+    const canOutweigh = answer.status === 200 || (answer.status !== 429 && hasStatusBetween(400, 499)(answer));
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
 type ExportRow = OutcomeRow<AnswerFacts, ExportRefusal['kind']> & Pick<ExportRefusal, 'emptyAs' | 'isPage'>;
 
-const reasonOf = (facts: AnswerFacts): string => facts.reason ?? 'no reason that is known';
+const has200With =
+  (expected: Content) =>
+  ({ status, content }: AnswerFacts): boolean =>
+    status === 200 && content === expected;
+
+const reasonOf = (answer: AnswerFacts): string => answer.reason ?? 'no reason that is known';
 const failed = ({ host, status, reason }: AnswerFacts): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const TOKEN =
@@ -46,55 +52,55 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
-    message: (facts) => `${facts.host} does not accept the export token (${reasonOf(facts)}): ${TOKEN}`,
+    message: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${TOKEN}`,
   },
   {
     when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
-    message: (facts) => `${facts.host} no longer exports days as old as this (exceed_date_range_limit).`,
+    message: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit).`,
   },
   {
     when: hasReason('invalid_parameter'),
     kind: 'invalid',
-    message: (facts) =>
-      `${facts.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
+    message: (answer) =>
+      `${answer.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
   },
   {
     when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
-    message: (facts) => `${facts.host} says that the limit of exports is reached (${reasonOf(facts)}).`,
+    message: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)}).`,
   },
   { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', message: failed },
   { when: hasReason('client_connection_closed'), kind: 'retry', message: failed },
   {
-    when: (facts) => facts.status === 200 && facts.content === 'empty_list',
+    when: has200With('empty_list'),
     kind: 'retry',
     code: 'empty_list',
     emptyAs: 'an empty list',
     message: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
   },
   {
-    when: (facts) => facts.status === 200 && facts.content === 'zip',
-    kind: 'config',
+    when: has200With('zip'),
+    kind: 'unreadable',
     code: 'zip',
     message: ({ host }) => `${host} answered with a ZIP file, which is not read: wanted CSV, plain or as gzip.`,
   },
   {
-    when: (facts) => facts.status === 200 && facts.content === 'json',
+    when: has200With('json'),
     kind: 'retry',
     code: 'json_200',
-    message: (facts) => `${failed(facts)} in place of CSV`,
+    message: (answer) => `${failed(answer)} in place of CSV`,
   },
   {
-    when: (facts) => facts.status === 200 && facts.content === 'html',
+    when: has200With('html'),
     kind: 'retry',
     code: 'html_200',
     isPage: true,
-    message: (facts) => `${facts.host} answered with an HTML page in place of CSV`,
+    message: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
   },
-  { when: status(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },
+  { when: hasStatus(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },
   {
-    when: status(300, 399),
+    when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
     message: ({ host, status, location }) =>
@@ -102,41 +108,56 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
       `since the token is for ${host} alone: ${BASE}`,
   },
   {
-    when: statusIn(400, 422),
+    when: hasStatus(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    message: (facts) => `${facts.host} refuses the request (${facts.status}, ${reasonOf(facts)}).`,
+    message: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)}).`,
   },
   {
-    when: statusIn(401, 403),
+    when: hasStatus(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    message: (facts) =>
-      `${facts.host} does not accept the export token (${facts.status}, ${reasonOf(facts)}): ${TOKEN}`,
+    message: (answer) =>
+      `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${TOKEN}`,
   },
   {
-    when: status(404),
+    when: hasStatus(404),
     kind: 'config',
     code: 'not_here',
     emptyAs: '404',
     message: ({ host }) => `${host} knows no export under base_url (404): ${BASE}`,
   },
   // A timeout, a conflict, a lock and the like are temporary.
-  { when: statusIn(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
+  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: statusIn(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
+  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
   {
-    when: status(429),
+    when: hasStatus(429),
     kind: 'wait',
     code: 'too_many_api_requests',
-    message: (facts) => `${facts.host} says that the limit of exports is reached (429).`,
+    message: (answer) => `${answer.host} says that the limit of exports is reached (429).`,
   },
   {
-    when: status(402, 499),
+    when: hasStatusBetween(402, 499),
     kind: 'config',
     code: 'refused_request',
     message: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
   },
-  { when: status(500, 599), kind: 'retry', code: 'unavailable', message: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', message: failed },
   { when: () => true, kind: 'retry', code: 'odd_status', message: failed },
 ];
+
+const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
+  reset: 'retry',
+  gzip: 'retry',
+  length: 'retry',
+  stall: 'retry_or_split',
+  content_encoding: 'unreadable',
+  charset: 'unreadable',
+};
+
+/** The refusal for a body that could not be read to its end; `clause` says why. */
+export function refusalOfBody(code: BodyFault, clause: string, status: number | undefined): ExportRefusal {
+  const kind = KIND_OF_FAULT[code];
+  return { kind, code, message: kind === 'unreadable' ? `${clause}.` : clause, status };
+}

@@ -48,8 +48,8 @@ export async function downloadProfiles<Output extends CheckedOutput>(
 }
 
 function noSnapshot({ kind, message, status, emptyAs }: ExportRefusal): NoSnapshot {
-  if (kind === 'config') return { kind: status === 404 ? 'unavailable' : 'refused', message };
-  if (kind === 'gone') return { kind: 'unavailable', message };
+  if (kind === 'gone' || (kind === 'config' && status === 404)) return { kind: 'unavailable', message };
+  if (kind === 'config' || kind === 'unreadable') return { kind: 'refused', message };
   if (kind === 'invalid') return { kind, message };
   if (emptyAs !== undefined) return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
   if (kind !== 'retry_or_split') return { kind: 'busy', message };

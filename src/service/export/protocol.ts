@@ -32,8 +32,9 @@ export interface ExportRefusal {
    * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
    * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
    * service exports. `invalid`: a 400 that may come from a day that has not begun, or from the request itself.
+   * `unreadable`: a body of another format, which another download would have as well.
    */
-  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
+  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unreadable';
   readonly code: string;
   readonly message: string;
   readonly status: number | undefined;

@@ -18,9 +18,9 @@ const FIRST_MS = 100_000_000_000;
 /** Reads both spellings, in seconds or milliseconds. */
 export function readLimits(headers: IncomingHttpHeaders, now: number): LimitHeaders {
   return {
-    remaining: firstOf(headers, 'remaining', wholeNumber),
-    resetAt: firstOf(headers, 'reset', (text) => laterThan(now, instantOf(text))),
-    retryAt: laterThan(now, retryAtOf(headers['retry-after'], now)),
+    remaining: firstSpelling(headers, 'remaining', readCount),
+    resetAt: firstSpelling(headers, 'reset', (text) => laterThan(now, readReset(text))),
+    retryAt: laterThan(now, readRetryAfter(headers['retry-after'], now)),
   };
 }
 
@@ -35,18 +35,22 @@ export function readDate(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /** The first spelling of a header that `read` understands. */
-const firstOf = <T>(headers: IncomingHttpHeaders, name: string, read: (text: string) => T | undefined): T | undefined =>
+const firstSpelling = <T>(
+  headers: IncomingHttpHeaders,
+  name: string,
+  read: (text: string) => T | undefined,
+): T | undefined =>
   PREFIXES.map((prefix) => read(String(headers[`${prefix}${name}`] ?? '').trim())).find((value) => value !== undefined);
 
-const wholeNumber = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
+const readCount = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
-function instantOf(text: string): number | undefined {
+function readReset(text: string): number | undefined {
   if (!/^\d{9,15}(\.\d+)?$/.test(text)) return undefined;
   const number = Number(text);
   return Math.round(number < FIRST_MS ? number * 1_000 : number);
 }
 
-function retryAtOf(text: string | undefined, now: number): number | undefined {
+function readRetryAfter(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,9}$/.test(text.trim())) return now + Number(text) * 1_000;
   return Date.parse(text);

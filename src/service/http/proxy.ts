@@ -8,8 +8,8 @@ import { configError } from '../../base/errors.ts';
 import { isLoopback } from '../../config/base-url.ts';
 
 /**
- * The proxy for an address by HTTPS_PROXY and NO_PROXY (in lower or upper case); undefined for none, and for loopback,
- * since a proxy elsewhere would reach its own. Throws a configuration failure for a proxy that cannot be used.
+ * The proxy for an address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for loopback:
+ * a proxy elsewhere would reach its own. Throws a configuration failure for a proxy that cannot be used.
  */
 export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const url = new URL(baseUrl);

@@ -24,7 +24,7 @@ export class IdleTimeout {
   readonly signal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
-  #left: number;
+  #remainingMs: number;
   #bytes = 0;
   readonly #controller = new AbortController();
   /** Stops listening to the caller. */
@@ -33,7 +33,7 @@ export class IdleTimeout {
   constructor(clock: Clock, ms: number, caller: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
-    this.#left = ms;
+    this.#remainingMs = ms;
     this.signal = this.#controller.signal;
     this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
   }
@@ -43,12 +43,12 @@ export class IdleTimeout {
    */
   async waitFor<T>(arrival: Promise<T>, sizeOf: (arrived: T) => number = () => SLOWEST_BYTES): Promise<T> {
     const began = this.#clock.now();
-    const disarm = this.#clock.after(this.#left, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
+    const disarm = this.#clock.after(this.#remainingMs, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
     try {
       const arrived = await abortable(arrival, this.signal);
       this.#bytes += sizeOf(arrived);
-      this.#left -= Math.max(0, this.#clock.now() - began);
-      if (this.#bytes >= SLOWEST_BYTES) [this.#bytes, this.#left] = [0, this.#ms];
+      this.#remainingMs -= Math.max(0, this.#clock.now() - began);
+      if (this.#bytes >= SLOWEST_BYTES) [this.#bytes, this.#remainingMs] = [0, this.#ms];
       return arrived;
     } catch (error) {
       throw this.signal.aborted ? this.signal.reason : error;

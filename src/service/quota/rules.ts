@@ -3,7 +3,7 @@
 import { HOUR_MS } from '../../base/durations.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 
-/** The pause after a 429 without `Retry-After`; it doubles with each such 429 in a row. */
+/** The pause after a 429 without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
 const RESET_MARGIN_MS = 1_000;

@@ -183,15 +183,21 @@ describe('an answer that cannot be read as it is', () => {
   };
 
   it.each<[title: string, steps: readonly Step[], kind: string, code: string, named: RegExp]>([
-    ['a ZIP file', whole(200, 'PK\x03\x04rest', CSV_HEAD), 'config', 'zip', /a ZIP file/],
+    ['a ZIP file', whole(200, 'PK\x03\x04rest', CSV_HEAD), 'unreadable', 'zip', /a ZIP file/],
     [
       'another coding',
       whole(200, CSV, { 'Content-Encoding': 'br' }),
-      'config',
+      'unreadable',
       'content_encoding',
       /compressed .* as br/,
     ],
-    ['another charset', whole(200, CSV, { 'Content-Type': 'text/csv; charset=euc-kr' }), 'config', 'charset', /euc-kr/],
+    [
+      'another charset',
+      whole(200, CSV, { 'Content-Type': 'text/csv; charset=euc-kr' }),
+      'unreadable',
+      'charset',
+      /euc-kr/,
+    ],
   ])('is named: %s', async (_title, steps, kind, code, named) => {
     expect(await refusal(steps)).toMatchObject({ kind, code, message: expect.stringMatching(named) });
   });

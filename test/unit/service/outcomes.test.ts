@@ -30,7 +30,7 @@ describe('the answer to an export', () => {
     [200, 'something_new', 'json', 'retry', 'json_200'],
     [200, undefined, 'empty_list', 'retry', 'empty_list'],
     [200, undefined, 'html', 'retry', 'html_200'],
-    [200, undefined, 'zip', 'config', 'zip'],
+    [200, undefined, 'zip', 'unreadable', 'zip'],
     [204, undefined, 'empty', 'retry', 'no_content'],
     [206, undefined, 'other', 'retry', 'odd_status'],
     [302, undefined, 'empty', 'config', 'redirect'],
