@@ -39,7 +39,7 @@ export function eventItems(columns: readonly StoredColumn[]): string {
     WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
 }
 
-/** SQL that is TRUE if an item column has a value: `null` is a text in a text column, and NULL in any other. */
+/** SQL that is TRUE if an item column has a value. In a text column the cell `null` is stored as a text. */
 function hasValue({ name, type }: StoredColumn): string {
   const column = identifier(name);
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
@@ -68,6 +68,6 @@ type ColumnSql = (source: string) => string;
 export const occurredAt = (column: ColumnSql): string =>
   `coalesce(${column(CORRECTION_DATETIME)}, ${column(SERVER_DATETIME)})`;
 
-/** The time that a clock of the place's zone shows at a stored time; without a zone it is stored as it was written. */
+/** The time that a clock of the place's zone shows at a stored time. Without a zone it is stored as it was written. */
 export const localTime = (time: string, zone: Zone | undefined): string =>
   zone === undefined ? time : sqlWall(time, zone);

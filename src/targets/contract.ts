@@ -64,19 +64,19 @@ export interface OpenOptions extends PlaceOptions, ColumnRules {
 /** A place that is open for loading. It is locked only while something is committed. */
 export interface Sink {
   /**
-   * What the place holds beside its rows, as read when it was opened or last committed; undefined before the first
+   * What the place holds beside its rows, as read when it was opened or last committed. Undefined before the first
    * load. Days whose rows a user removed are marked as pruned there.
    */
   readonly state: PlaceState | undefined;
   /**
    * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
-   * of the place, reads its state anew, and leaves out days whose stored receipt was requested later. For the other
-   * days it removes the stored rows and adds all rows of the downloads, together with receipts, columns and cursor. A
-   * day that may share rows with its neighbours comes alone.
+   * of the place, and reads its state anew. It leaves out days whose stored receipt was requested later. For the
+   * others it removes the stored rows, and adds those of the downloads with receipts, columns and cursor. A day that
+   * may share rows with its neighbours comes alone.
    *
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
-   * undoes it. A kill or a failure before leaves rows and state as they were, of a Parquet folder those of each day.
-   * There a row that two days share may be missing until the next sync.
+   * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
+   * each day. There a row that two days share may be missing until the next sync.
    */
   commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
   /**
@@ -106,10 +106,9 @@ export interface StreamSink {
 export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 
 /**
- * What is done with a place that was loaded, by one call each: it opens the place, and has closed it when it ends.
- * All but `readState` throw a configuration failure (exit 2) where nothing was loaded yet. All but `prune` change
- * nothing in the place, and need no right to write there; but in a Parquet folder each finishes a purge that was
- * killed.
+ * What is done with a place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
+ * configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing, and need no right to
+ * write there. The exception is a Parquet folder, where each finishes a purge that was killed.
  */
 export interface Maintenance {
   /**
@@ -158,8 +157,8 @@ export interface People {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * The rows that a purge would remove, as JSON objects with the members `table` and `row`, an object without the
-   * columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
+   * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
+   * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
    */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**
@@ -168,11 +167,11 @@ export interface People {
    */
   previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
   /**
-   * Takes the lock of the place, looks the people up anew, calls `onFound`, and removes all their rows in one commit.
-   * After it no file of the place has the bytes of values that only these rows had: data, log, checkpoint,
-   * statistics, write-ahead log, temporary folder, earlier versions of objects. What cannot be reached is named in
-   * `unreached`. A kill leaves of each table either all rows or none. The same purge, run again, finishes it. If
-   * `onFound` throws, nothing is removed.
+   * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
+   * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
+   * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
+   * is named in `unreached`. A kill leaves of each table either all rows or none. The same purge, run again, finishes
+   * it. If `onFound` throws, nothing is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }
@@ -185,9 +184,9 @@ export interface PurgePreview {
 
 export interface PurgeOptions extends PlaceOptions {
   /**
-   * Called with those who are found, under the lock, before anything is changed: the ledger and the suppression list
-   * get their lines here. It returns the length of the list, which the place remembers. Called again where a
-   * lost race makes the purge begin again.
+   * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list
+   * get their lines here. It returns the length of the list, which the place remembers. Called again where a lost
+   * race makes the purge begin again.
    */
   readonly onFound: (people: PeopleFound) => Promise<number>;
 }
@@ -199,6 +198,6 @@ export interface PurgeResult {
   readonly bytesAfter: number;
   /** Sentences about what may still hold the people and could not be reached: the case ends with 3. */
   readonly unreached: readonly string[];
-  /** Folders of the place in which other runs have rows that are alive, or may be; absent if none can have any. */
+  /** Folders of the place with rows of other runs that may be alive; absent if there can be none. */
   readonly inUse?: readonly string[];
 }

@@ -31,7 +31,7 @@ export function otherTimezone(
 }
 
 /**
- * Throws a transient failure if people were purged from a place since a run opened it: the run has read the suppression
+ * Throws a transient failure if people were purged from a place since a run opened it. The run has read the suppression
  * list before they were on it, and would bring them back.
  */
 export function checkNotPurged(place: string, opened: PlaceState | undefined, now: PlaceState | undefined): void {

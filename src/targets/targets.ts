@@ -41,10 +41,7 @@ const delta = filesTarget(
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
 
-/**
- * The name of the target that has loaded a place on this disk; undefined for anything else, and for what cannot be
- * read.
- */
+/** The name of the target that has loaded a place on this disk; undefined if none is known to have. */
 export function targetAt(path: string): string | undefined {
   try {
     if (statSync(path).isFile()) return isDatabase(path) ? 'duckdb' : undefined;

@@ -18,7 +18,7 @@ export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, 
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));
 }
 
-/** SQL of what is the same for a row that two neighbouring days have: its id, or without one its key. */
+/** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
 export const identity = (columns: readonly StoredColumn[]): string =>
   `coalesce(${asText(columnOfSource(columns, DETAIL_LOG_ID))}, _key)`;
 

@@ -1,6 +1,6 @@
 // This folder: from the CSV files of days to typed rows with keys, as SQL, and counts of stored rows. All targets store
-// what `withTypedRows` of this file gives: `filesQuery` reads files with one header, `withNumberedRows` a day of which
-// rows have to be numbered first. `csv-sql.ts` is the SQL of one file and of one cell.
+// what `withTypedRows` of this file gives. `filesQuery` reads files with one header. `withNumberedRows` reads a day
+// whose rows have to be numbered first. `csv-sql.ts` has the SQL of a file and of a cell.
 
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
@@ -63,7 +63,7 @@ export async function withTypedRows(
   for (const day of filled.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
 }
 
-/** The SELECT of typed rows: own columns as asked for, then all typed columns of the batch, each in its own type. */
+/** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
 export function selectRows(
   { from, ownSql, columns, values }: TypedRows,
   batch: PlannedBatch,
@@ -189,7 +189,7 @@ function byFile(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string)
   return `CASE ${PATH_COLUMN} ${files.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
 }
 
-/** The reading of a column in alike files: of a text that which all have; else that of the forms of all. */
+/** The reading of a column in alike files. A text has the same in all; else it follows from the forms of all. */
 function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): CellReading {
   const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
   const forms = readings.reduce((union, reading) => union | reading.forms, 0);

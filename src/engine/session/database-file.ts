@@ -42,10 +42,7 @@ export function removeDatabase(path: string): void {
 
 const SPILL = '.tmp-';
 
-/**
- * Where an engine spills what does not fit into memory: each into a folder of its own, since all name their files
- * alike.
- */
+/** Where an engine spills what does not fit into memory. Each has a folder, since all name their files alike. */
 export const spillFolder = (file: string): string => `${file}${SPILL}${randomBytes(6).toString('hex')}`;
 
 /** Removes what dead runs spilled. While a file is open for writing it has no readers. */
@@ -79,8 +76,8 @@ const STORAGE_VERSION = 'v1.2.0';
 /** Bytes of a block, DuckDB's default: in smaller ones numbers compress less, and files are a third larger. */
 const BLOCK_SIZE = 262_144;
 /**
- * Bytes of a block for tables of very many columns. Appending takes a block or more for every column: at 256 KiB, 5,000
- * columns do not fit into 4 GB (measured); at this size a day of them fits into 1 GB.
+ * Bytes of a block for tables of very many columns. Appending takes a block or more for every column. At 256 KiB, 5,000
+ * columns do not fit into 4 GB (measured). At this size a day of them fits into 1 GB.
  */
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
@@ -89,10 +86,10 @@ const WIDE_COLUMNS = 500;
 export const newFile = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
-const ABANDONED_MS = HOUR_MS;
+const HALF_MADE_MS = HOUR_MS;
 
 /**
- * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file
+ * Makes an empty database under a temporary name, and renames it when it is complete. DuckDB does not accept a file
  * whose maker was killed. If another process is quicker, its file stays.
  */
 export async function makeFile(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
@@ -110,4 +107,4 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
 }
 
 /** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
-export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
+export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, HALF_MADE_MS);

@@ -28,7 +28,7 @@ export interface EngineOptions {
   readonly signal?: AbortSignal | undefined;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
-  /** Number of columns of the largest table of a file that is made: its blocks are smaller if there are very many. */
+  /** Number of columns of the largest table of a file that is made. Very many have smaller blocks. */
   readonly columns?: number;
   /** True if all statements keep the order of rows, which takes more memory. */
   readonly keepsOrder?: boolean;
@@ -144,8 +144,8 @@ export class Engine {
 
   /**
    * Runs work in one transaction; an abort interrupts it. Throws what the work throws. After two kinds of failure the
-   * transaction is rolled back and run again: if memory does not suffice, with one thread from then on (each thread
-   * holds a block of every column); if the parallel reader refuses a CSV, with the reader that can read every file.
+   * transaction is rolled back and run again. If memory does not suffice, one thread works from then on: each holds a
+   * block of every column. If the parallel reader refuses a CSV, the other one reads it, which can read every file.
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     let readsInParallel = true;
@@ -193,7 +193,7 @@ export class Engine {
 
   /**
    * Moves the write-ahead log into the file, and removes it. What a checkpoint leaves of it is the beginning of a
-   * transaction whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file
+   * transaction whose writer was killed. DuckDB neither replays nor removes that. It would replay it into another file
    * of this name. Called between transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {

@@ -103,7 +103,7 @@ export function engineError(thrown: unknown, file: string): UserError {
   });
 }
 
-/** True if DuckDB refused a statement for what a user made of the tables: other columns, an index, a foreign key. */
+/** True if DuckDB refused a statement for what others made of the tables, such as a foreign key. */
 export const isTableRefused = (thrown: unknown): boolean =>
   /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(thrown));
 
@@ -132,7 +132,7 @@ export function isOutOfMemory(thrown: unknown): boolean {
   return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
 }
 
-/** The class of an error, such as `Conversion Error`, and the line of the CSV, without the rest of its text. */
+/** The class of an error, such as `Conversion Error`, and the line of the CSV. The rest of its text may hold cells. */
 function classOf(text: string): string {
   const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
   const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];

@@ -47,11 +47,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
   const file = realPath(options.file);
   const dropUmask = holdPrivateUmask();
-  let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
+  let instance: DuckDBInstance | undefined;
+  let connection: DuckDBConnection | undefined;
+  let release = () => {};
   const end = () => {
     connection?.closeSync();
     instance?.closeSync();
-    release?.();
+    release();
     dropUmask();
   };
   try {
@@ -99,12 +101,9 @@ function availableMemory(): number {
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
-/**
- * Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim
- * to it.
- */
+/** Attaches a file once this process has its lock, and has it open once. Returns a function that ends this claim. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  // Without the type DuckDB would open a CSV or JSON file as a view in memory, and loaded rows would be lost.
+  // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
   const how = options.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const pauses = doubling({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
   let locked: unknown;
@@ -122,8 +121,7 @@ async function attach(connection: DuckDBConnection, options: EngineOptions): Pro
       await connection.run(`ATTACH ${literal(options.file)} AS ${DATABASE} (${how})`);
       isAttached = options.readOnly === true || fileAt(options.file) === before;
       if (isAttached) return release;
-      // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of
-      // the former file.
+      // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
       locked = transientError(`${options.file} was replaced while it was opened: run again.`);
       await connection.run(`DETACH ${DATABASE}`);
     } catch (error) {

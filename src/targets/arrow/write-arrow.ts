@@ -1,5 +1,5 @@
-// This folder: the target `arrow`. DuckDB writes the typed rows of days as temporary Parquet files, as for the other
-// targets (`typed-files.ts`); these are decoded into the record batches of one stream (`ipc-stream.ts`).
+// This folder: the target `arrow`. DuckDB writes the typed rows of a day as a temporary Parquet file, which is decoded
+// into record batches (`typed-files.ts`). These are sent as one stream (`ipc-stream.ts`).
 
 import { once } from 'node:events';
 import { createWriteStream, statSync } from 'node:fs';
@@ -69,7 +69,7 @@ export async function writeArrow(
 }
 
 /**
- * Writes a file that appears under its name only when it is complete; a device or a pipe is written directly. Files
+ * Writes a file that appears under its name once it is complete. A device or a pipe is written directly. Files
  * that killed runs left unfinished are removed after a day. Throws the system's error.
  */
 async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Sent>): Promise<Sent> {

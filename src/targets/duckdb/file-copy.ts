@@ -11,7 +11,7 @@ import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { checkExists, foreignTables, writing } from './file-state.ts';
+import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
 
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
@@ -77,7 +77,7 @@ export async function withCopy<T>(
 
 /**
  * Puts a copy in the place of the file, which is open and so keeps writers away. Windows renames nothing over an open
- * file: there it is closed first, and a file that somebody wrote to meanwhile stays.
+ * file. There it is closed first, and stays if somebody wrote to it meanwhile.
  */
 async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
   if (process.platform === 'win32') {
@@ -90,7 +90,7 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
 async function openFinished(file: string, options: PlaceOptions): Promise<Omit<CopiedFile, 'path'>> {
-  const state = await writing(file, options, async (writer, loaded) => {
+  const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
     await writer.emptyWal();
     return loaded;
   });

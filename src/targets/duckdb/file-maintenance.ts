@@ -16,7 +16,7 @@ import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
 import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
-import { readFileState, reading, writeState, writing } from './file-state.ts';
+import { readFileState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS, readRecords } from './record-tables.ts';
 import { inDays, OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
 
@@ -26,12 +26,12 @@ export const MAINTENANCE: Maintenance = {
     if (!existsSync(file)) return undefined;
     return (await withFile({ ...options, file, readOnly: true }, readFileState))?.state;
   },
-  verify: (file, options) => reading(file, options, verify),
-  report: (file, options) => reading(file, options, report),
-  prune(file, before, options) {
-    if (!options.execute) return reading(file, options, async (_engine, state) => prunedBefore(state.receipts, before));
-    return writing(file, options, (engine, state) => prune(engine, state, before));
-  },
+  verify: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, verify),
+  report: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, report),
+  prune: (file, before, { execute, ...options }) =>
+    withLoadedFile({ ...options, file, readOnly: !execute }, async (engine, state) =>
+      execute ? prune(engine, state, before) : prunedBefore(state.receipts, before),
+    ),
 };
 
 async function report(engine: Engine, state: PlaceState): Promise<TargetReport> {
@@ -114,10 +114,7 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
   return damaged;
 }
 
-/**
- * The columns of a table that the state does not have, or lacks, or has with another type: a difference each, by
- * name.
- */
+/** The differences between the columns of a table and those of its state, by the name of the column. */
 async function columnDifferences(
   engine: Engine,
   { name: table, ownColumns }: Table,

@@ -11,11 +11,14 @@ import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
-import { checkExists, foreignTables, loadedState, reading, writeState, writing } from './file-state.ts';
+import { checkExists, foreignTables, loadedState, withLoadedFile, writeState } from './file-state.ts';
 
 export const PEOPLE: People = {
   find: (file, query, options) =>
-    reading(file, options, async (engine, state) => (await findPeople(tablesOf(engine, state), query)).people),
+    withLoadedFile(
+      { ...options, file, readOnly: true },
+      async (engine, state) => (await findPeople(tablesOf(engine, state), query)).people,
+    ),
   rows: rowsOfPeople,
   previewPurge: (file, query, options) =>
     withCopy(file, options, async ({ engine, state }) => {
@@ -55,7 +58,7 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
 async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
-  const { people, rowsRemoved } = await writing(file, options, async (engine, state) => {
+  const { people, rowsRemoved } = await withLoadedFile({ ...options, file }, async (engine, state) => {
     const lookup = await findPeople(tablesOf(engine, state), query);
     const suppressionLength = await options.onFound(lookup.people);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);

@@ -9,7 +9,6 @@ import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange, PlaceState, RunRecord, StoredProfiles } from '../../table/place-state.ts';
 import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
-import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import {
   CHANGES,
@@ -23,7 +22,7 @@ import {
 } from './record-tables.ts';
 import { createViews, makeTable, VIEWS } from './row-tables.ts';
 
-// What a file holds beside its rows: whether it was loaded, its state, and the tables that are not this program's.
+// What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs.
 
 const STORE_VERSION = 3;
 const STATE = '_dfinery_state';
@@ -35,20 +34,11 @@ const OWN_NAMES: readonly string[] = [
   ...Object.keys(VIEWS),
 ];
 
-type Work<T> = (engine: Engine, state: PlaceState) => Promise<T>;
-
-/**
- * Works on a file that was loaded, and its state; the file is opened for reading alone, and nothing that others left in
- * it can reach another file. Throws UserError for a file that was never loaded.
- */
-export const reading = <T>(file: string, options: PlaceOptions, work: Work<T>): Promise<T> =>
-  withLoaded({ ...options, file, readOnly: true }, work);
-
-/** The same for a file that is opened for writing. */
-export const writing = <T>(file: string, options: PlaceOptions, work: Work<T>): Promise<T> =>
-  withLoaded({ ...options, file }, work);
-
-async function withLoaded<T>(options: EngineOptions, work: Work<T>): Promise<T> {
+/** Works on a file that was loaded, and on its state. Throws UserError for a file that was never loaded. */
+export async function withLoadedFile<T>(
+  options: EngineOptions,
+  work: (engine: Engine, state: PlaceState) => Promise<T>,
+): Promise<T> {
   checkExists(options.file);
   return withFile(options, async (engine) => work(engine, await loadedState(engine)));
 }

@@ -1,10 +1,9 @@
 import { identifier, literal } from '../../cells/types/sql.ts';
 import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
 
-// The tables beside `events` with a row for each record of the state: which they are, and how records are read and
-// stored.
+// The tables beside `events` with a row for each record of the state, and how records are read and stored.
 
-/** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
+/** The types of columns. Some have SQL that reads one as a value of JSON; the others are read as they are. */
 const READ_AS = {
   VARCHAR: undefined,
   BIGINT: undefined,
@@ -14,7 +13,7 @@ const READ_AS = {
   TIMESTAMPTZ: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
 } as const;
 
-/** A table with a row for each record: its columns in their order, each with the record's member and a type. */
+/** A table with a row for each record. `columns`: in their order, each with the record's member and a type. */
 export interface RecordTable {
   readonly name: string;
   readonly comment: string;

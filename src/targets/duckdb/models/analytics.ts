@@ -10,7 +10,7 @@ import { foldName } from '../../../table/names.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { isItem, type StoredColumn, type Typed, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
-import { writing } from '../file-state.ts';
+import { withLoadedFile } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
@@ -26,7 +26,7 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
  * for any other file, and if something else has one of the names.
  */
 export async function writeModels(file: string, options: PlaceOptions): Promise<string[]> {
-  await writing(file, options, (engine, state) => engine.transaction(() => createModels(engine, state)));
+  await withLoadedFile({ ...options, file }, (engine, state) => engine.transaction(() => createModels(engine, state)));
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
@@ -54,7 +54,7 @@ export async function refreshModels(engine: Engine, state: PlaceState): Promise<
   if (models > 0) await createModels(engine, state);
 }
 
-/** Names of models that are taken in the schema: by a table, or by a view or macro of somebody else. */
+/** Names of models that a table has in the schema, or a view or macro of somebody else. */
 async function foreignNames(engine: Engine): Promise<string[]> {
   const rows = await engine.rows(`
     SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
@@ -97,7 +97,7 @@ function statementsOf({ name: model, grain, columns, parameters }: Model, select
   ];
 }
 
-/** A value of an event or an item: its name in the relations, the column of the export that holds it, and its type. */
+/** A value of an event or an item: its name in the relations, its column in the export, its type. */
 type ModelValue = readonly [name: string, source: string, type: ColumnType];
 
 const COMMON: readonly ModelValue[] = [
@@ -142,9 +142,7 @@ function relationsOf(columns: readonly StoredColumn[], timezone: string | null):
   ]);
 }
 
-/**
- * A view with these columns as a relation of values, with the time and the day of each row, and more of its columns.
- */
+/** A view with these columns as a relation of values, with time and day, and more columns of the view. */
 function relationOf(
   view: string,
   columns: readonly Typed[],
@@ -160,7 +158,7 @@ function relationOf(
   return `(SELECT ${[...select, `${at} AS event_at`, `${day} AS day`, ...more].join(', ')} FROM ${view})`;
 }
 
-/** SQL of a value in a type; NULL without its column, and where the column has another type that does not fit. */
+/** SQL of a value in a type. It is NULL without its column, and where what is stored does not fit. */
 function valueSql(columns: readonly Typed[], source: string, type: ColumnType, timezone: string | null): string {
   const sqlType = TYPES[type].duckdb(timezone !== null);
   const column = columns.find((stored) => stored.source === source && stored.occurrence === 1);
