@@ -4,6 +4,7 @@ import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
+import { HASH_KEY } from '../../support/privacy.ts';
 
 const NONE = () => undefined;
 const MINIMAL = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
@@ -75,6 +76,14 @@ describe('the source configuration', () => {
     [{ export_token: 't0ken\t' }, 'export_token begins or ends with a blank'],
     [{ export_token: 't0\nken' }, 'export_token holds a line end, or another character that no HTTP header can carry'],
     [{ export_token: 'tok€n' }, 'export_token holds a line end, or another character'],
+    [{ columns_drop: ['df_unified_id'] }, 'columns_drop has df_unified_id: every export has that'],
+    [{ columns_drop: ['event_name'] }, 'columns_drop has event_name'],
+    [{ columns_hash: ['df_server_datetime'], hash_key: HASH_KEY }, 'cannot be hashed'],
+    [{ columns_drop: ['a'], columns_hash: ['a'], hash_key: HASH_KEY }, 'both have a, wanted one'],
+    [{ columns_hash: ['a'] }, 'hash_key (DFINERY_HASH_KEY) is missing'],
+    [{ columns_hash: ['a'], hash_key: '' }, 'hash_key (DFINERY_HASH_KEY) is missing'],
+    [{ columns_hash: ['a'], hash_key: 't0ken' }, 'shorter than 32 characters'],
+    [{ columns_hash: ['a'], hash_key: HASH_KEY, column_types: { a: 'long' } }, 'column_types gives a another type'],
   ])('refuses %j by its key, without its value', (more, sentence) => {
     expect(refusal(more)).toContain(sentence);
     expect(refusal(more)).not.toMatch(/t0ken|canary/);
@@ -104,6 +113,12 @@ describe('the source configuration', () => {
     const { config } = parseSourceConfig(rest, envOf({ DFINERY_EXPORT_TOKEN: 'canary-env' }));
     expect(config.exportToken.reveal()).toBe('canary-env');
     expect(`${inspect(config)}${JSON.stringify(config)}${config.exportToken}`).not.toContain('canary');
+  });
+
+  it('takes a hash_key without a list, and never prints it', () => {
+    const { config } = parse({ hash_key: 'canary-short' });
+    expect(config.columnsHash).toEqual([]);
+    expect(String(config.hashKey)).toBe('******');
   });
 
   it.each([[null], [[]], ['text'], [3]])('refuses %j, which is not an object', (value) => {

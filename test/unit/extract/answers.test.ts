@@ -25,6 +25,11 @@ function start(settings: Partial<FakeServiceSettings> = {}): Fixture {
   return fixture;
 }
 
+/** The service answers in another way from now on. */
+const serve = (settings: Partial<FakeServiceSettings>) => {
+  fixture.service.settings = { ...fixture.service.settings, ...settings };
+};
+
 /** The service answers requests of one day in its own way; others as ever. */
 const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)) => {
   let nth = 0;
@@ -71,13 +76,6 @@ describe('the last line', () => {
     expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17.*not complete/) });
     expect(fixture.target.days.has('2026-01-17')).toBe(false);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
-  });
-
-  it('that was cut once does not cost a row', async () => {
-    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined));
-    const { target } = await start({ fault }).run(SETTINGS);
-    expect(target.days.get('2026-01-17')).toHaveLength(4);
-    expect(target.state).not.toHaveProperty('final_newline');
   });
 });
 
@@ -140,7 +138,7 @@ describe('a day without rows', () => {
 
   it('never replaces rows by such an answer', async () => {
     await start({ noRows: '404' }).run(SETTINGS);
-    fixture.service.settings = { ...fixture.service.settings, rows: [] };
+    serve({ rows: [] });
     const failure = await fixture.failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
     expect(failure.message).toMatch(/stored rows stay/);
@@ -158,16 +156,16 @@ describe('a day without rows', () => {
 
   it('never replaces rows that came with another to_date', async () => {
     await start({ noRows: '404' }).run({ startDate: START, toDateInclusive: 'false' });
-    fixture.service.settings = { ...fixture.service.settings, rows: [] };
+    serve({ rows: [] });
     expect((await fixture.failure(SETTINGS)).exitCode).toBe(3);
-    fixture.service.settings = { ...fixture.service.settings, noRows: 'header' };
+    serve({ noRows: 'header' });
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
   });
 
   it('replaces rows by two headers alone', async () => {
     await start().run(SETTINGS);
-    fixture.service.settings = { ...fixture.service.settings, rows: empty.filter(({ id }) => !id.includes('01-19')) };
+    serve({ rows: empty.filter(({ id }) => !id.includes('01-19')) });
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
     expect(fixture.events('day.fewer_rows')).toHaveLength(1);
@@ -177,7 +175,7 @@ describe('a day without rows', () => {
 describe('a day that has fewer rows than are stored', () => {
   const again = async (fault: FakeServiceSettings['fault']) => {
     await start().run(SETTINGS);
-    fixture.service.settings = { ...fixture.service.settings, fault };
+    serve({ fault });
     fixture.service.requests.length = 0;
   };
 
@@ -225,15 +223,6 @@ describe('a day that has fewer rows than are stored', () => {
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
     expect(requestsOf('2026-01-19')).toBe(1);
-  });
-
-  it('compares downloads of the same filters alone', async () => {
-    const refunds = steadyRows('2026-01-15', '2026-01-20', 2, 'df_refund');
-    await start({ rows: [...rows, ...refunds] }).run(SETTINGS);
-    const before = fixture.service.sent;
-    await fixture.run({ ...SETTINGS, events: ['df_login'], eventsCondition: 'include' }, { fullRefresh: true });
-    expect(fixture.service.sent - before).toBe(6);
-    expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
   });
 
   it('compares downloads of the same span alone', async () => {
@@ -297,7 +286,7 @@ describe('a day that is not over', () => {
 
   it('is read by the next run', async () => {
     await start({ fault: onDay('2026-01-20', { refuse: 'retry_or_split' }) }).run(SETTINGS);
-    fixture.service.settings = { ...fixture.service.settings, fault: () => undefined };
+    serve({ fault: () => undefined });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
@@ -390,12 +379,6 @@ describe('a day that is too large', () => {
     expect(fixture.target.days.get('2026-01-17')?.join()).not.toMatch(/df_refund|left_out/);
   });
 
-  it('is requested in parts by a run of this day alone', async () => {
-    start({ rows: many, most });
-    await fixture.run(SETTINGS, { from: '2026-01-17', to: '2026-01-17' });
-    expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
-  });
-
   it('with a single name that is too large is named, and the other days are loaded', async () => {
     const failure = await start({ rows: many, most: 20 }).failure({
       ...SETTINGS,
@@ -437,7 +420,7 @@ describe('days that are no longer exported', () => {
   const late = async (settings: object) => {
     await start().run(SETTINGS);
     fixture.clock.time += 40 * 24 * HOUR;
-    fixture.service.settings = { ...fixture.service.settings, rows: steadyRows('2026-01-01', '2026-03-05', 2) };
+    serve({ rows: steadyRows('2026-01-01', '2026-03-05', 2) });
     fixture.service.requests.length = 0;
     return { ...SETTINGS, ...settings };
   };
@@ -467,7 +450,7 @@ describe('days that are no longer exported', () => {
   it('decide the exit code, also beside a day that failed: run again cannot bring them back', async () => {
     const settings = await late({});
     const fault = onDay('2026-02-10', { refuse: 'retry' });
-    fixture.service.settings = { ...fixture.service.settings, fault };
+    serve({ fault });
     expect(await fixture.failure(settings)).toMatchObject({
       exitCode: 4,
       message: expect.stringContaining('2026-01-20'),
@@ -477,7 +460,7 @@ describe('days that are no longer exported', () => {
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {
     const settings = await late({});
-    fixture.service.settings = { ...fixture.service.settings, historyDays: 90 };
+    serve({ historyDays: 90 });
     await fixture.run(settings);
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
   });
@@ -508,7 +491,7 @@ describe('an implausible day', () => {
     await start({ rows: few }).run(settings);
     expect(fixture.counts.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
     expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
-    fixture.service.settings = { ...fixture.service.settings, rows: usual };
+    serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(settings);
     expect(fixture.events('plan.read_again')).toMatchObject([
@@ -522,12 +505,8 @@ describe('an implausible day', () => {
     const lagging = (ms: number) => usual.map((row) => ({ ...row, arrived: row.occurred + ms }));
     start({ rows: lagging(0), selects: 'occurred' });
     await fixture.run(settings);
-    fixture.service.settings = {
-      ...fixture.service.settings,
-      rows: lagging(3.5 * 24 * HOUR).map((row) =>
-        row.id.includes('2026-01-2') ? row : { ...row, arrived: row.occurred },
-      ),
-    };
+    const late = lagging(3.5 * 24 * HOUR);
+    serve({ rows: late.map((row) => (row.id.includes('2026-01-2') ? row : { ...row, arrived: row.occurred })) });
     for (let day = 0; day < 8; day++) {
       fixture.clock.time += 24 * HOUR;
       await fixture.run(settings);
@@ -543,10 +522,10 @@ describe('a run warns', () => {
     const settings = { ...SETTINGS, lookbackDays: 2 };
     await start().run(settings);
     const late = ['17', '18'].map((day) => ({ ...steadyRows(`2026-01-${day}`, `2026-01-${day}`, 1, 'late')[0] }));
-    fixture.service.settings = { ...fixture.service.settings, rows: [...rows, late[0]] };
+    serve({ rows: [...rows, late[0]] });
     await fixture.run(settings);
     expect(fixture.events('day.late_rows')).toEqual([]);
-    fixture.service.settings = { ...fixture.service.settings, rows: [...rows, ...late] };
+    serve({ rows: [...rows, ...late] });
     await fixture.run(settings);
     expect(fixture.events('day.late_rows')).toMatchObject([
       { message: expect.stringMatching(/2026-01-18 has 1 row more.*lookback_days/) },
