@@ -44,8 +44,8 @@ export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): 
 }
 
 /**
- * Reads every key of the schema that the environment has, and the names of the variables that gave them; an empty
- * variable counts as not set.
+ * Reads every key of the schema that the environment has. `names`: the variables that gave them. An empty variable
+ * counts as not set.
  */
 export function readEnvironment(schema: ConfigSchema, env: Env) {
   const values: Record<string, unknown> = {};

@@ -45,18 +45,23 @@ export async function discard(...results: readonly ExportResult[]): Promise<void
   for (const result of results) if (result.kind === 'checked') await result.output.discard();
 }
 
+/** How a day was requested. Instants in ms since 1970. */
+interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filters' | 'exports' | 'source'> {
+  readonly requestedAt: number;
+  readonly verifiedAt: number;
+}
+
 /** A day of these files: one, the parts of a day that was too large, or none. */
 export function dayDownload(
   files: readonly CheckedFile[],
-  request: Pick<
-    Receipt,
-    'day' | 'to_date' | 'requested_at' | 'is_over' | 'filters' | 'exports' | 'verified_at' | 'source'
-  >,
+  { requestedAt, verifiedAt, ...request }: DayRequest,
 ): DayDownload {
   const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
   const receipt: Receipt = {
     v: 1,
     ...request,
+    requested_at: new Date(requestedAt).toISOString(),
+    verified_at: new Date(verifiedAt).toISOString(),
     rows: rowCount(files),
     suppressed: sum((file) => file.scan.suppressed),
     bytes: sum((file) => file.bytes),
@@ -80,6 +85,6 @@ function hashOf(files: readonly CheckedFile[]): string {
     .digest('hex');
 }
 
-/** True if some rows of the day may not have their id as key; else the order of rows does not matter. */
+/** True if some rows of the day may not have their id as key. Else the order of rows does not matter. */
 export const hasDuplicateOrMissingIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
   files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);

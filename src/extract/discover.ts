@@ -95,8 +95,8 @@ function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
 }
 
 /**
- * The columns of the last days that are over, from all of their cells, by one export; by one of fewer days if the
- * service cannot export so many at once. Throws a UserError.
+ * The columns of the last days that are over, from all of their cells, by one export. If the service cannot export so
+ * many at once, fewer days are asked for, twice at most. Throws a UserError.
  */
 async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;

@@ -10,7 +10,7 @@ export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'servi
 /** Hashes of an export request without its days (hex SHA-256), under the keys of the state. */
 export interface RequestHashes {
   readonly service: string;
-  /** Hash of the filters, of the columns that are dropped or hashed, and of the check value of the hash key. */
+  /** Of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
   readonly filters: string;
 }
 
@@ -41,8 +41,8 @@ export function filtersOf(source: Filters): Filters {
 }
 
 /**
- * The `to_date` with which a day is requested. Where it is not known whether an export includes its end, rows may come
- * with two days; a target keeps each once.
+ * The `to_date` with which a day is requested. While it is not known whether an export includes its end, rows may come
+ * with two days. A target keeps each once.
  */
 export const toDateOf = (day: Day, isEndIncluded: boolean | undefined): Day =>
   isEndIncluded === true ? day : addDays(day, 1);

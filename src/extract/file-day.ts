@@ -56,11 +56,11 @@ export async function loadFileDay<T>(
     const download = dayDownload([await copyChecked(fileDay, folder, signal)], {
       day,
       to_date: toDateOf(day, isEndIncluded(settings, state)),
-      requested_at: new Date(requestedAt).toISOString(),
+      requestedAt,
       is_over: true,
       filters: hashes.filters,
       exports: 0,
-      verified_at: new Date(now).toISOString(),
+      verifiedAt: now,
       source: 'file',
     });
     const { rows } = download.receipt;

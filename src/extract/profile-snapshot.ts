@@ -44,18 +44,12 @@ export async function loadSnapshot(
   deps: ExtractDeps,
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
-  const { service, spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, random, logger, signal } =
-    deps;
+  const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
   const [exportsBefore, began] = [counts.exports, clock.now()];
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
-      service,
-      clock,
-      random,
-      logger,
-      signal,
-      counts,
+      ...deps,
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => folder.newFile(),
     });
@@ -75,11 +69,11 @@ export async function loadSnapshot(
     const snapshot = dayDownload([file], {
       day,
       to_date: day,
-      requested_at: new Date(began).toISOString(),
+      requestedAt: began,
       is_over: true,
       filters,
       exports: counts.exports - exportsBefore,
-      verified_at: new Date(clock.now()).toISOString(),
+      verifiedAt: clock.now(),
     });
     await store(snapshot);
     return undefined;

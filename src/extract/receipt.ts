@@ -18,7 +18,7 @@ export interface Receipt {
   readonly rows: number;
   /** Rows left out because the person asked to be forgotten. */
   readonly suppressed: number;
-  /** Bytes of CSV, after any content coding, and their SHA-256 in hex; of a day in parts that of their hashes. */
+  /** Bytes of CSV, after any content coding, and their SHA-256 in hex. Of a day in parts it is that of their hashes. */
   readonly bytes: number;
   readonly sha256: string;
   /** Exports that were sent for the day, retries and parts included. */

@@ -28,8 +28,8 @@ export class RunFolder {
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `toFailure` converts the
-   * system's error into the failure that is thrown, by default a UserError that calls `root` the spool folder.
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `toFailure` converts an
+   * error of the system, by default into a UserError that calls `root` the spool folder.
    */
   static async open(
     root: string,
@@ -49,8 +49,23 @@ export class RunFolder {
   }
 
   /** Begins a file. */
-  newFile(): Promise<FileOutput> {
-    return openFile(this.path, join(this.path, `${++this.#files}.csv`));
+  async newFile(): Promise<FileOutput> {
+    const path = join(this.path, `${++this.#files}.csv`);
+    const onDisk = <T>(work: Promise<T>) =>
+      work.catch((error: unknown) => {
+        throw this.#toFailure(error);
+      });
+    const file = await onDisk(open(path, 'wx', OWNER_FILE));
+    return {
+      path,
+      write: (bytes) => onDisk(writeFile(file, bytes)),
+      // A network disk may tell only now that it is full.
+      close: () => onDisk(file.close()),
+      async discard() {
+        await file.close().catch(() => {});
+        await removeFiles([{ path }]);
+      },
+    };
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
@@ -115,24 +130,6 @@ const spoolError = (error: unknown, folder: string): unknown =>
 /** A file in the folder of a run, while it is written. */
 export interface FileOutput extends Required<CheckedOutput> {
   readonly path: string;
-}
-
-async function openFile(folder: string, path: string): Promise<FileOutput> {
-  const onDisk = <T>(work: Promise<T>) =>
-    work.catch((error: unknown) => {
-      throw spoolError(error, folder);
-    });
-  const file = await onDisk(open(path, 'wx', OWNER_FILE));
-  return {
-    path,
-    write: (bytes) => onDisk(writeFile(file, bytes)),
-    // A network disk may tell only now that it is full.
-    close: () => onDisk(file.close()),
-    async discard() {
-      await file.close().catch(() => {});
-      await removeFiles([{ path }]);
-    },
-  };
 }
 
 /** Removes files that nobody needs any more. Their folder is removed with the run in any case. */

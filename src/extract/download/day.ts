@@ -1,5 +1,5 @@
-// This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day,
-// `end-day.ts` finds out whether an export includes its end, and `parts.ts` divides a day that is too large.
+// This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day.
+// `end-day.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
 
 import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -222,9 +222,9 @@ class DayExport {
   }
 
   /**
-   * The rows that the day had: as counted by the same request, else those of the place. With another `to_date`, a
-   * request may have counted rows of the next day, and so says only whether the day has any. Counts under other filters
-   * do not compare.
+   * The rows that the day had: as counted by the same request, else those of the place. A request with another
+   * `to_date` may have counted rows of the next day: it says only whether the day has any. Counts under other filters do
+   * not compare.
    */
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
     const { plan } = this.#deps;
@@ -245,11 +245,11 @@ class DayExport {
     return dayDownload(files, {
       day: this.#day,
       to_date: this.#toDate,
-      requested_at: new Date(this.#began).toISOString(),
+      requestedAt: this.#began,
       is_over: this.#isOver,
       filters: plan.hashes.filters,
       exports: this.#exports,
-      verified_at: new Date(clock.now()).toISOString(),
+      verifiedAt: clock.now(),
     });
   }
 }

@@ -25,9 +25,6 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-/** An event name that `columns_hash` has replaced: the service does not know it. */
-const HASHED_NAME = /^[0-9a-f]{64}$/;
-
 /**
  * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
  * user's own filter. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
@@ -71,7 +68,7 @@ export async function fetchParts(
 function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
   if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
   const excluded = new Set(eventsCondition === 'exclude' ? events : []);
-  return [...new Set(names)].filter((name) => !HASHED_NAME.test(name) && !excluded.has(name));
+  return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
 function tooLarge(day: Day, which: string, { message }: ExportRefusal): UserError {
