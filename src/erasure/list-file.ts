@@ -6,7 +6,7 @@ import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
-import type { PeopleOfIds } from '../engine/people/query.ts';
+import type { PeopleById } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
@@ -172,7 +172,7 @@ function placeOf(header: readonly string[], name: string, column: string): numbe
 }
 
 /** The unified ids that a CSV or JSON Lines file with the columns external_id and df_unified_id gives these ids. */
-export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<PeopleOfIds> {
+export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<PeopleById> {
   const mapping = new Map<string, string[]>();
   for await (const { row, cells } of readColumns(path, ['external_id', UNIFIED_ID])) {
     // To skip such a cell would leave the person where it is, and its text might be another id.

@@ -4,7 +4,7 @@ import type { RunIo } from '../base/runtime.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
-import type { PeopleOfIds } from '../engine/people/query.ts';
+import type { PeopleById } from '../engine/people/query.ts';
 import { nearForm } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
@@ -18,7 +18,7 @@ import type { ProfileRequest } from '../service/export/protocol.ts';
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {
   /** The unified ids of the profiles of an id. */
-  readonly peopleOf: PeopleOfIds;
+  readonly peopleOf: PeopleById;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
   /** The unified ids that rows named, and whose profile has an external id that is not on the list. */

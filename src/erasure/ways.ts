@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleFound, type PeopleOfIds, personOf } from '../engine/people/query.ts';
+import { joinPeople, type PeopleFound, type PeopleById, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -40,7 +40,7 @@ export interface Ways {
 /** The people of a list, before anything is changed. */
 export interface ListedPeople {
   /** Unified ids by external id, in every form that a way has. */
-  readonly peopleOf: PeopleOfIds;
+  readonly peopleOf: PeopleById;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */

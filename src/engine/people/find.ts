@@ -1,28 +1,19 @@
 import { isPlaceholder } from '../../base/placeholder.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { anyOf } from '../../cells/types/sql.ts';
+import { anyOf, matches } from '../../cells/types/sql.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { columnsNamed, IdColumn, padsOf, type SearchedTable } from './id-column.ts';
+import { columnsNamed, hmacSql, IdColumn, isKey, list, padsOf, type SearchedTable } from './id-column.ts';
 import {
-  insertKeys,
-  insertPlainKeys,
-  nearIds,
-  otherIdsOf,
-  rowsOfIds,
-  suppressedIn,
-  unifiedIdsOf,
-} from './people-sql.ts';
-import {
+  HASH_PATTERN,
   isHash,
   joinPeople,
-  NOBODY,
+  type PeopleById,
   type PeopleFound,
-  type PeopleOfIds,
   type PeopleQuery,
   personOf,
-  type SuppressedPeople,
 } from './query.ts';
+import { nearSql } from './spelling.ts';
 
 /** The tables of a place. */
 export interface SearchedPlace {
@@ -46,31 +37,25 @@ export async function findPeople({ events, profiles }: SearchedPlace, query: Peo
   const askedProfiles = profiles !== undefined && query.asksProfiles === true;
   const inEvents = new TableSearch(events, query, query.column);
   const inProfiles = profiles && new TableSearch(profiles, query, askedProfiles ? EXTERNAL_ID : undefined);
-  const searches = inProfiles === undefined ? [inEvents] : [inEvents, inProfiles];
 
-  // 1. The ids that rows hold, and the people of these rows.
-  const peopleOfTables: PeopleOfIds[] = [];
-  for (const search of searches) peopleOfTables.push(await search.searchIds());
+  // 1. The external ids that rows hold, and the people of these rows.
+  const ofEvents = await inEvents.searchIds();
+  const ofProfiles = await inProfiles?.searchIds();
   // 2. All rows of these people, of those that other ways found, and of those on the suppression list.
-  const tables: TablePeople[] = [];
-  for (const [i, search] of searches.entries()) {
-    const elsewhere = joinPeople(query.peopleOf, ...peopleOfTables.toSpliced(i, 1));
-    tables.push(await search.searchPeople(peopleOfTables[i], elsewhere));
-  }
+  const eventRows = await inEvents.searchPeople(ofEvents, joinPeople(query.peopleOf, ofProfiles));
+  const profileRows = ofProfiles && (await inProfiles?.searchPeople(ofProfiles, joinPeople(query.peopleOf, ofEvents)));
 
   const { state } = events;
-  const [ofEvents, ofProfiles] = tables;
   return {
     people: {
-      ...sumOf(tables, query),
-      peopleOf: joinPeople(...peopleOfTables),
+      ...together(profileRows === undefined ? [eventRows] : [eventRows, profileRows], query),
+      peopleOf: joinPeople(ofEvents, ofProfiles),
       askedProfiles,
       column: inEvents.column?.source,
       service: serviceIn(state.exportState),
       suppressionLength: state.suppressionLength ?? 0,
-      warnings: [...new Set(tables.flatMap(({ warnings }) => warnings))],
     },
-    conditions: { events: ofEvents.condition, profiles: ofProfiles?.condition ?? 'false' },
+    conditions: { events: eventRows.condition, profiles: profileRows?.condition ?? 'false' },
   };
 }
 
@@ -78,41 +63,51 @@ export async function findPeople({ events, profiles }: SearchedPlace, query: Peo
 interface TablePeople extends Pick<PeopleFound, 'unifiedIds' | 'rowsOf' | 'near' | 'rows' | 'shared' | 'warnings'> {
   /** SQL, TRUE for a row that a purge removes, else FALSE. */
   readonly condition: string;
-  /** The unified ids of the table that are on the suppression list. */
+  /** The persons of the table who are on the suppression list. */
   readonly suppressed: readonly string[];
   /** Number of rows that a purge removes, also those of others on the suppression list. */
   readonly leaving: number;
 }
 
 /** What the tables of a place have together. */
-function sumOf(tables: readonly TablePeople[], { hashKey }: PeopleQuery) {
+function together(tables: readonly TablePeople[], { hashKey }: PeopleQuery) {
   const rowsOf = new Map<string, number>();
   for (const [id, rows] of tables.flatMap((table) => [...table.rowsOf])) rowsOf.set(id, (rowsOf.get(id) ?? 0) + rows);
   const unifiedIds = new Map(tables.flatMap((table) => table.unifiedIds.map((id) => [id.text, id] as const)));
   const persons = new Set([...unifiedIds.keys()].map((text) => personOf(text, hashKey)));
-  const suppressed = new Set(tables.flatMap((table) => table.suppressed).map((text) => personOf(text, hashKey)));
-  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const others = new Set(tables.flatMap(({ suppressed }) => suppressed.filter((person) => !persons.has(person))));
+  const sum = (key: 'rows' | 'leaving') => tables.reduce((total, table) => total + table[key], 0);
   return {
     unifiedIds: [...unifiedIds.values()],
     persons: persons.size,
     rowsOf,
     near: new Map(tables.toReversed().flatMap((table) => [...table.near].filter(([id]) => !rowsOf.has(id)))),
-    rows,
+    rows: sum('rows'),
     shared: new Set(tables.flatMap((table) => [...table.shared])),
-    others: {
-      persons: [...suppressed].filter((person) => !persons.has(person)).length,
-      rows: tables.reduce((sum, table) => sum + table.leaving, 0) - rows,
-    },
+    others: { persons: others.size, rows: sum('leaving') - sum('rows') },
+    warnings: [...new Set(tables.flatMap(({ warnings }) => warnings))],
   };
 }
 
-/** A text that is looked for, and the id of the list for which it is. */
+/** A text that is looked for, and the external id for which it is; an empty id for the suppression list. */
 interface IdText {
   readonly id: string;
   readonly text: string;
 }
 
-/** The search of one table. It keeps its keys in temporary tables of the engine. */
+/** A relation (id, text) of the value `$texts`, a JSON of `IdText`. */
+const ID_TEXTS = `(
+      SELECT entry.id AS id, entry.text AS text
+      FROM (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry)
+    )`;
+
+/** A text of a cell that is no hash: rows that were loaded before the column was hashed hold it. */
+const IS_PLAIN = `text IS NOT NULL AND NOT ${matches('text', HASH_PATTERN)}`;
+
+/**
+ * The search of one table. It makes tables of keys, which are temporary tables of the engine with the columns `id` and
+ * `key`: an external id, and a text that a cell may hold for it.
+ */
 class TableSearch {
   /** The query's column; undefined if the table lacks it. */
   readonly column: IdColumn | undefined;
@@ -122,11 +117,11 @@ class TableSearch {
   readonly #query: PeopleQuery;
   readonly #unified: IdColumn;
   readonly #columnWarnings: readonly string[];
-  /** Keys of the ids for the column. */
+  /** Table of keys of the external ids, for the column. */
   readonly #idKeys: string;
-  /** Keys of the ids for `df_unified_id`. */
+  /** Table of keys of the people, for `df_unified_id`. */
   readonly #peopleKeys: string;
-  /** Keys of the suppression list for `df_unified_id`. */
+  /** Table of keys of the suppression list, for `df_unified_id`. */
   readonly #suppressedKeys: string;
 
   constructor(table: SearchedTable, query: PeopleQuery, column: string | undefined) {
@@ -143,8 +138,8 @@ class TableSearch {
     this.#suppressedKeys = keysOf('suppressed');
   }
 
-  /** The ids that the column holds, each with the unified ids of its rows; an empty list if these name nobody. */
-  async searchIds(): Promise<PeopleOfIds> {
+  /** The external ids that the column holds, each with the people of its rows; these may name nobody. */
+  async searchIds(): Promise<PeopleById> {
     const peopleOf = new Map<string, readonly string[]>();
     if (this.#rows === '') return peopleOf;
     for (const keys of [this.#idKeys, this.#peopleKeys, this.#suppressedKeys]) {
@@ -153,7 +148,7 @@ class TableSearch {
     if (this.column === undefined) return peopleOf;
     const ids = this.#query.ids.map((id) => ({ id, text: id }));
     await this.#addKeys(this.column, this.#idKeys, ids);
-    for (const { id, text } of await this.#unifiedIdsOf(this.column, this.#idKeys)) {
+    for (const { id, text } of await this.#peopleWith(this.column, this.#idKeys)) {
       const texts = peopleOf.get(id) ?? [];
       peopleOf.set(id, text === undefined ? texts : [...texts, text]);
     }
@@ -164,30 +159,34 @@ class TableSearch {
    * Finds and counts the rows of the people. `inRows`: what `searchIds` gave. `elsewhere`: the people of the ids as the
    * other table and the other ways have them.
    */
-  async searchPeople(inRows: PeopleOfIds, elsewhere: PeopleOfIds): Promise<TablePeople> {
+  async searchPeople(inRows: PeopleById, elsewhere: PeopleById): Promise<TablePeople> {
     const warnings = [...this.#columnWarnings, ...this.#hashWarnings(elsewhere)];
-    if (this.#rows === '') return { ...NOBODY, condition: 'false', suppressed: [], leaving: 0, warnings };
+    if (this.#rows === '') return { ...NO_ROWS, warnings };
     const peopleOf = joinPeople(inRows, elsewhere);
-    const texts = this.#query.ids.flatMap((id) => (peopleOf.get(id) ?? []).map((text) => ({ id, text })));
+    const people = this.#query.ids.flatMap((id) => (peopleOf.get(id) ?? []).map((text) => ({ id, text })));
     await this.#addKeys(
       this.#unified,
       this.#peopleKeys,
-      texts.filter(({ text }) => !isPlaceholder(text)),
+      people.filter(({ text }) => !isPlaceholder(text)),
     );
-    const suppressed = await this.#suppressedIn(this.#query.suppressed);
-    const suppressedTexts = suppressed.map((text) => ({ id: '', text }));
-    await this.#addKeys(this.#unified, this.#suppressedKeys, suppressedTexts);
+    const suppressed = await this.#suppressed();
+    await this.#addKeys(
+      this.#unified,
+      this.#suppressedKeys,
+      suppressed.map((text) => ({ id: '', text })),
+    );
 
     const { engine } = this.#table;
+    const { hashKey } = this.#query;
     const inColumn = this.column === undefined ? [] : [this.column.isAmong(this.#idKeys)];
     const isOfIds = anyOf([...inColumn, this.#unified.isAmong(this.#peopleKeys)]);
     const condition = anyOf([isOfIds, this.#unified.isAmong(this.#suppressedKeys)]);
     const rowsOfPeople = `${this.#rows} WHERE ${isOfIds}`;
-    const unifiedIds = (await this.#unifiedIdsOf(this.#unified, this.#peopleKeys)).flatMap(({ text }) => text ?? []);
+    const unifiedIds = (await this.#peopleWith(this.#unified, this.#peopleKeys)).flatMap(({ text }) => text ?? []);
     return {
       condition,
       warnings,
-      suppressed,
+      suppressed: suppressed.map((text) => personOf(text, hashKey)),
       unifiedIds: [...new Set(unifiedIds)].map((text) => ({ text, hashKey: this.#unified.hashKeyOf(text) })),
       rowsOf: await this.#rowsOf(rowsOfPeople),
       near: await this.#near(this.#query.ids.filter((id) => !inRows.has(id))),
@@ -201,7 +200,7 @@ class TableSearch {
    * Warnings about hashes of `df_unified_id`. A plain unified id needs the key. A hash is found in rows that hold the
    * same hash. If an older row holds `u1` in plain, only the key tells that both are one person.
    */
-  #hashWarnings(elsewhere: PeopleOfIds): string[] {
+  #hashWarnings(elsewhere: PeopleById): string[] {
     const { place, state } = this.#table;
     const isPlain = [...elsewhere.values()].flat().some((text) => !isHash(text));
     if (isPlain || this.#query.column === UNIFIED_ID) return this.#unified.hashWarnings();
@@ -211,63 +210,133 @@ class TableSearch {
     ];
   }
 
-  /** Adds all keys of the texts to a table. */
-  async #addKeys(column: IdColumn, keys: string, idTexts: readonly IdText[]): Promise<void> {
+  /** Adds all keys of the texts to a table of keys. */
+  async #addKeys(column: IdColumn, keys: string, texts: readonly IdText[]): Promise<void> {
     const { engine } = this.#table;
-    const { pads, isMixed } = column;
-    await engine.run(insertKeys(keys, column), [...pads, JSON.stringify(idTexts)]);
-    if (pads.length > 0 && isMixed) await engine.run(insertPlainKeys(keys, column, this.#rows), [...pads]);
+    const keysOfTexts = `
+      INSERT INTO ${keys}
+      SELECT DISTINCT id, key
+      FROM (SELECT id, unnest(${list(column.keysOfId)}) AS key FROM ${ID_TEXTS})
+      WHERE key <> ''`;
+    await engine.run(keysOfTexts, { ...column.pads, texts: JSON.stringify(texts) });
+    if (column.pads === undefined || !column.isMixed) return;
+    const plainKeysOfHashes = `
+      INSERT INTO ${keys}
+      WITH plain AS (SELECT DISTINCT text FROM ${column.cellsIn(this.#rows)} WHERE ${IS_PLAIN})
+      SELECT hashed.id, plain.text
+      FROM plain
+      JOIN ${keys} AS hashed ON hashed.key = ${hmacSql('plain.text')}`;
+    await engine.run(plainKeysOfHashes, { ...column.pads });
   }
 
-  /**
-   * The ids of a table of keys that are in rows, with a unified id of such a row each; undefined if it names nobody.
-   */
-  async #unifiedIdsOf(column: IdColumn, keys: string) {
-    const rows = await this.#table.engine.rows(unifiedIdsOf(keys, column, this.#unified, this.#rows));
+  /** The ids whose keys are in rows, with each unified id of such a row; undefined for a row that names nobody. */
+  async #peopleWith(column: IdColumn, keys: string) {
+    const rows = await this.#table.engine.rows(`
+      WITH
+        rows_of_ids AS (
+          SELECT
+            ${list(column.cellTexts)} AS cells,
+            list_filter(${list(this.#unified.cellTexts)}, lambda unified_id: unified_id IS NOT NULL) AS people
+          FROM ${this.#rows}
+          WHERE ${column.isAmong(keys)}
+        ),
+        people_by_key AS (SELECT DISTINCT unnest(cells) AS key, people FROM rows_of_ids)
+      SELECT DISTINCT id, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text
+      FROM people_by_key
+      JOIN ${keys} USING (key)`);
     return rows.map(({ id, text }) => ({
       id: String(id),
       text: typeof text === 'string' && !isPlaceholder(text) ? text : undefined,
     }));
   }
 
-  /** The unified ids of the table that are on a suppression list. */
-  async #suppressedIn(list: SuppressedPeople | undefined): Promise<string[]> {
-    if (list === undefined || list.hmacs.length === 0) return [];
-    const parameters = [...padsOf(list.key), JSON.stringify(list.hmacs)];
-    const rows = await this.#table.engine.rows(suppressedIn(this.#unified, this.#rows), parameters);
+  /** The unified ids of the table that are on the suppression list. */
+  async #suppressed(): Promise<string[]> {
+    const { suppressed } = this.#query;
+    if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
+    const sql = `
+      SELECT DISTINCT text
+      FROM ${this.#unified.cellsIn(this.#rows)}
+      WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+    const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
+    const rows = await this.#table.engine.rows(sql, values);
     return rows.map(({ text }) => String(text));
   }
 
-  /** The rows that leave for each id. */
+  /** The number of rows of each id; a row of several ids counts for each. */
   async #rowsOf(rowsOfPeople: string): Promise<ReadonlyMap<string, number>> {
     const searched = [{ column: this.#unified, keys: this.#peopleKeys }];
     if (this.column !== undefined) searched.push({ column: this.column, keys: this.#idKeys });
-    const rows = await this.#table.engine.rows(rowsOfIds(searched, rowsOfPeople));
+    const cells = searched.flatMap(({ column, keys }) =>
+      column.cellTexts.map((text) => `{'keys': '${keys}', 'key': ${text}}`),
+    );
+    const keysOfIds = searched.map(({ keys }) => `SELECT id, key, '${keys}' AS keys FROM ${keys}`);
+    const rows = await this.#table.engine.rows(`
+      WITH
+        numbered AS (SELECT row_number() OVER () AS number, ${list(cells)} AS cells FROM ${rowsOfPeople}),
+        cells_of_rows AS (SELECT number, unnest(cells) AS cell FROM numbered),
+        keys_of_rows AS (SELECT number, cell.keys AS keys, cell.key AS key FROM cells_of_rows),
+        keys_of_ids AS (${keysOfIds.join(' UNION ALL ')})
+      SELECT id, count(DISTINCT number) AS rows
+      FROM keys_of_rows
+      JOIN keys_of_ids USING (keys, key)
+      GROUP BY id`);
     return new Map(rows.map(({ id, rows: count }) => [String(id), Number(count)]));
   }
 
-  /** For ids that the column lacks: a text of it that differs only in its spelling. */
+  /** For each of these ids a text of the column that differs only in its spelling, if there is one. */
   async #near(missing: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (this.column === undefined || missing.length === 0) return new Map();
-    const idTexts = missing.map((id) => ({ id, text: id }));
-    const parameters = [...this.column.pads, JSON.stringify(idTexts)];
-    const rows = await this.#table.engine.rows(nearIds(this.column, this.#rows), parameters);
+    const { pads } = this.column;
+    const near = nearSql('text');
+    const forms = pads === undefined ? [near] : [near, hmacSql(near)];
+    const sql = `
+      WITH
+        forms_of_ids AS (SELECT id, unnest(${list(forms)}) AS form FROM ${ID_TEXTS}),
+        forms_of_cells AS (
+          SELECT ${near} AS form, any_value(text) AS stored
+          FROM (SELECT DISTINCT text FROM ${this.column.cellsIn(this.#rows)})
+          GROUP BY form
+        )
+      SELECT id, any_value(stored) AS stored
+      FROM forms_of_ids
+      JOIN forms_of_cells USING (form)
+      WHERE form <> ''
+      GROUP BY id`;
+    const texts = JSON.stringify(missing.map((id) => ({ id, text: id })));
+    const rows = await this.#table.engine.rows(sql, { ...pads, texts });
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 
   /** The people whose rows also have another id in the column. */
   async #shared(): Promise<ReadonlySet<string>> {
     if (this.column === undefined) return new Set();
-    const rowsOfPeople = `${this.#rows} WHERE ${this.#unified.isAmong(this.#peopleKeys)}`;
-    const pairs = await this.#table.engine.rows(otherIdsOf(this.#idKeys, this.column, this.#unified, rowsOfPeople));
-    const shared = pairs.filter(({ other }) => !isPlaceholder(String(other)));
+    const otherIds = this.column.cellTexts.map((text) => `CASE WHEN NOT ${isKey(text, this.#idKeys)} THEN ${text} END`);
+    const rows = await this.#table.engine.rows(`
+      WITH
+        cells_of_rows AS (
+          SELECT ${list(this.#unified.cellTexts)} AS people, ${list(otherIds)} AS other_ids
+          FROM ${this.#rows}
+          WHERE ${this.#unified.isAmong(this.#peopleKeys)}
+        ),
+        ids_of_people AS (SELECT unnest(people) AS text, other_ids FROM cells_of_rows),
+        pairs AS (SELECT text, unnest(other_ids) AS other FROM ids_of_people)
+      SELECT DISTINCT text, other
+      FROM pairs
+      WHERE text IS NOT NULL AND other IS NOT NULL`);
+    const shared = rows.filter(({ other }) => !isPlaceholder(String(other)));
     return new Set(shared.map(({ text }) => personOf(String(text), this.#query.hashKey)));
   }
 }
 
+const NO_ROWS = {
+  ...{ unifiedIds: [], rowsOf: new Map(), near: new Map(), shared: new Set<string>() },
+  ...{ suppressed: [], rows: 0, leaving: 0, condition: 'false' },
+};
+
 /**
- * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`: an object
- * without the columns that are null.
+ * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`. A row is an
+ * object without the columns that are null.
  */
 export async function* jsonOfRows(
   { events, profiles }: SearchedPlace,

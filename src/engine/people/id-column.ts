@@ -22,13 +22,13 @@ export interface SearchedTable {
   readonly place: string;
 }
 
-/** The columns of a table that hold a column of the export, in whatever Unicode form; none if it never had a value. */
+/** The columns of a table for a name of the export, in any Unicode form; none if it never had a value. */
 export const columnsNamed = (state: TableState, name: string): Typed[] =>
   state.columns.filter(isTyped).filter(({ source }) => nfc(source) === nfc(name));
 
 /**
- * A column of external or unified ids, as the export names it: the cells of all table columns with its name, and of
- * `_rescued`. The text of a cell is the canonical text of its value. The keys of an id are its text, and its canonical
+ * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
+ * and of `_rescued`. The text of a cell is the canonical text of its value. The keys of an id are its text, and its canonical
  * text in the types of the column. If the column is hashed, the hashes of these are keys too.
  */
 export class IdColumn {
@@ -37,8 +37,8 @@ export class IdColumn {
   readonly cellTexts: readonly string[];
   /** The keys of an id, as SQL on `text`. */
   readonly keysOfId: readonly string[];
-  /** The pads of HMAC for the key that the column is hashed under (hex); empty unless that key was given. */
-  readonly pads: readonly string[];
+  /** The values of `hmacSql` for the key that the column is hashed under; undefined unless that key was given. */
+  readonly pads: Pads | undefined;
   /** True if some rows have the values and some their hashes. */
   readonly isMixed: boolean;
   /** True if the column is hashed, but not under the key that was given. */
@@ -57,11 +57,16 @@ export class IdColumn {
     this.#hashings = hashed.filter(({ columns: names }) => names.includes(this.source));
     const hasKey = this.#hashings.some(({ key_check }) => key_check === hashKey?.check);
     this.lacksKey = this.#hashings.length > 0 && !hasKey;
-    this.pads = hasKey && hashKey !== undefined ? padsOf(hashKey) : [];
+    this.pads = hasKey ? hashKey && padsOf(hashKey) : undefined;
     this.isMixed = this.#hashings.length < hashed.length;
     this.cellTexts = columns.flatMap((column) => textsOf(column, zone));
     const plain = ['text', ...new Set(columns.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
-    this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
+    this.keysOfId = this.pads === undefined ? plain : [...plain, ...plain.map(hmacSql)];
+  }
+
+  /** A relation (text) of all cells of the column in these rows. */
+  cellsIn(rows: string): string {
+    return `(SELECT unnest(${list(this.cellTexts)}) AS text FROM ${rows})`;
   }
 
   /** TRUE when a cell of the row has a key of the table, else FALSE. */
@@ -69,7 +74,7 @@ export class IdColumn {
     return anyOf(this.cellTexts.map((text) => isKey(text, table)));
   }
 
-  /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
+  /** The check value of the key under which a stored text is a hash; undefined for another text. */
   hashKeyOf(text: string): string | undefined {
     if (this.#hashings.length === 0 || !isHash(text)) return undefined;
     return (this.lacksKey ? this.#hashings.at(-1)?.key_check : this.#key?.check) ?? undefined;
@@ -100,12 +105,21 @@ function textsOf(column: Typed, zone: Zone | undefined): string[] {
   return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
 }
 
-/** SQL of the canonical text of the value that `text` has in a column of a type; NULL if it has none. */
+/** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. */
 const canonical = (type: Typed['type'], zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
 
-/** SQL of HMAC-SHA-256 in hex. The pads are parameters, so that no message of the engine can quote them. */
-export const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
+/** SQL of a list of these texts. */
+export const list = (texts: readonly string[]): string => `[${texts.join(', ')}]`;
 
-export const padsOf = ({ block }: HashKey): string[] =>
-  [INNER_PAD, OUTER_PAD].map((pad) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex'));
+/** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement, so that no message of the engine can quote them. */
+export const hmacSql = (text: string): string =>
+  `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
+
+/** The pads of a key (hex). */
+type Pads = Readonly<Record<'inner_pad' | 'outer_pad', string>>;
+
+export function padsOf({ block }: HashKey): Pads {
+  const padOf = (pad: number) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
+  return { inner_pad: padOf(INNER_PAD), outer_pad: padOf(OUTER_PAD) };
+}

@@ -7,7 +7,7 @@
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 
 /** Unified ids by external id. */
-export type PeopleOfIds = ReadonlyMap<string, readonly string[]>;
+export type PeopleById = ReadonlyMap<string, readonly string[]>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -18,7 +18,7 @@ export interface PeopleQuery {
   /** True if the table of profiles, where there is one, tells whose the ids are. They are compared as exact text. */
   readonly asksProfiles?: boolean | undefined;
   /** The people of the ids as they were found outside of the place. */
-  readonly peopleOf?: PeopleOfIds | undefined;
+  readonly peopleOf?: PeopleById | undefined;
   /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
@@ -46,7 +46,7 @@ export interface PeopleFound {
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
   /** The unified ids of the rows whose column, or whose external id, is an id. */
-  readonly peopleOf: PeopleOfIds;
+  readonly peopleOf: PeopleById;
   /** Of ids without a row: a text of the column that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
@@ -84,7 +84,7 @@ export const NOBODY: PeopleFound = {
 };
 
 /** The people of each id, from all of these sources. */
-export function joinPeople(...sources: readonly (PeopleOfIds | undefined)[]): PeopleOfIds {
+export function joinPeople(...sources: readonly (PeopleById | undefined)[]): PeopleById {
   const peopleOf = new Map<string, readonly string[]>();
   for (const source of sources) {
     for (const [id, texts] of source ?? []) peopleOf.set(id, [...new Set([...(peopleOf.get(id) ?? []), ...texts])]);
