@@ -167,7 +167,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   if (doneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = daysOf(doneBefore.map(({ id }) => ledger.remembered(id)?.at ?? 0));
+  const days = spanOf(doneBefore.map(({ id }) => ledger.remembered(id)?.at ?? 0));
   return [
     `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${days}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -184,7 +184,7 @@ function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, pu
 }
 
 /** `2026-01-15`, `2026-01-15 to 2026-01-17` */
-function daysOf(times: readonly number[]): string {
+function spanOf(times: readonly number[]): string {
   const [first, last] = [Math.min, Math.max].map((of) => times.reduce((a, b) => of(a, b)));
   const [from, to] = [first, last].map((at) => new Date(at).toISOString().slice(0, 10));
   return from === to ? from : `${from} to ${to}`;
@@ -200,7 +200,7 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
   );
 }
 
-/** The failure of a case that exceeds a limit, or whose rows were all refused, which is most likely a mistake. */
+/** The failure of a case that exceeds a limit, or whose rows were all refused: the field is probably wrong. */
 function refusalOf(planned: DeletionReport): UserError | undefined {
   const { received, ids, guard } = planned;
   if (received > 0 && ids === 0) {
@@ -265,7 +265,7 @@ function requestFailure(
   });
 }
 
-/** All these failures as one, which ends the run as the most severe of them does; undefined if there are none. */
+/** These failures as one, with the exit code of the most severe; undefined if there are none. */
 function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
   const sorted = failures
     .filter((failure) => failure !== undefined)

@@ -1,6 +1,6 @@
 import { count, grouped } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type ListCounts, refusalText } from './list.ts';
+import { type ListCounts, MAX_SHOWN_ROWS, refusalText } from './list.ts';
 import type { PlaceReport, Purge } from './purge.ts';
 import { newCounts, type Requested } from './requests.ts';
 
@@ -88,20 +88,19 @@ const some = (label: string, n: number): (readonly [string, number])[] => (n ===
 const codes = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
-/** Most rows of the list that a line shows. */
-const MAX_ROWS = 10;
-
 function placeLine(place: PlaceReport): string {
   const { people, rows, other_people, other_rows, ids_without_rows: lacking, row_numbers, rows_removed, error } = place;
-  const shown = row_numbers.slice(0, MAX_ROWS).join(', ');
-  const without = `${count(lacking, 'ID')} without a row there (row ${shown}${lacking > MAX_ROWS ? ', …' : ''})`;
+  const shown = row_numbers.slice(0, MAX_SHOWN_ROWS).join(', ');
+  const without = `${count(lacking, 'ID')} without a row there (row ${shown}${lacking > MAX_SHOWN_ROWS ? ', …' : ''})`;
   const others = `${count(other_people, 'other')} of the suppression list, ${count(other_rows, 'row')}`;
   const parts = [
     `${place.target} ${place.place}: ${count(people, 'person', 'people')}, ${count(rows, 'row')}`,
     ...(other_rows === 0 ? [] : [others]),
     ...(rows_removed === null ? [] : [`${count(rows_removed, 'row')} removed`]),
     ...(lacking === 0 ? [] : [without]),
-    ...(place.foreign.length === 0 ? [] : [`not made here, stays: ${place.foreign.slice(0, MAX_ROWS).join(', ')}`]),
+    ...(place.foreign.length === 0
+      ? []
+      : [`not made here, stays: ${place.foreign.slice(0, MAX_SHOWN_ROWS).join(', ')}`]),
   ];
   return `${parts.join('; ')}${error === null ? '' : `. ${error}`}`;
 }

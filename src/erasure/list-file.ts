@@ -10,8 +10,8 @@ import type { PeopleById } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/json-file.ts';
 import type { ListRow } from './list.ts';
 
-// Lists of people: CSV with a header, or JSON Lines (which begin with a brace), if a column is named; else one id a
-// line. A list that looks like a table is refused without a column: its lines would be taken for ids.
+// Lists of people. With a column it is CSV with a header, or JSON Lines, which begin with a brace. Without a column it
+// is one external id a line. A list that looks like a table then is refused: its lines would be taken for ids.
 
 /** Where ids stand in a list. */
 export interface ListColumns {
@@ -34,11 +34,11 @@ const MAX_BLANK = 64 * 1024;
 /** The rows of a list. `input` is its path, or its bytes. Throws config failures that name the row. */
 export async function* readList(input: string | Bytes, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
   if (id === undefined) {
-    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(nameOf(input), 'is a CSV by its name');
-    for await (const [row, text] of linesIn(textOf(input))) {
+    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(listName(input), 'is a CSV by its name');
+    for await (const [row, text] of linesIn(decoded(input))) {
       if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
         throw needsColumn(
-          nameOf(input),
+          listName(input),
           `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`,
         );
       }
@@ -51,10 +51,10 @@ export async function* readList(input: string | Bytes, { id, requestedAt }: List
   }
 }
 
-/** Some columns of each row of a CSV or JSON Lines file, in one pass: a pipe can be read only once. */
+/** Some columns of each row of CSV or JSON Lines, in one pass: a pipe can be read only once. */
 async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<FileRow> {
-  const name = nameOf(input);
-  const text = textOf(input);
+  const name = listName(input);
+  const text = decoded(input);
   let begin = '';
   while (begin.trim() === '' && begin.length < MAX_BLANK) {
     const { value, done } = await text.next();
@@ -75,10 +75,10 @@ const TABLE_MARK = /[,;\t"{}[\]]/;
 const needsColumn = (name: string, why: string): UserError =>
   configError(`${name} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
 
-const nameOf = (input: string | Bytes): string => (typeof input === 'string' ? `The list ${input}` : 'The list');
+const listName = (input: string | Bytes): string => (typeof input === 'string' ? `The list ${input}` : 'The list');
 
 /** Decodes UTF-8 without its byte order mark. Refuses other bytes: to replace them would name somebody else. */
-async function* textOf(input: string | Bytes): AsyncGenerator<string, void, undefined> {
+async function* decoded(input: string | Bytes): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const bytes: Bytes = typeof input === 'string' ? createReadStream(input) : input;
   try {
@@ -87,9 +87,9 @@ async function* textOf(input: string | Bytes): AsyncGenerator<string, void, unde
   } catch (error) {
     if (error instanceof UserError) throw error;
     if (error instanceof TypeError) {
-      throw configError(`${nameOf(input)} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+      throw configError(`${listName(input)} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
     }
-    throw configError(`${nameOf(input)} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
+    throw configError(`${listName(input)} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 
@@ -113,7 +113,9 @@ async function* jsonMembers(input: AsyncIterable<string>, name: string, columns:
       return member === undefined ? undefined : value[member];
     });
     if (isFirst && cells.includes(undefined)) {
-      throw refused(`there is no ${columns[cells.indexOf(undefined)]}, but ${members.map(quoted).join(', ')}`);
+      throw refused(
+        `there is no ${columns[cells.indexOf(undefined)]}, but ${members.map((column) => JSON.stringify(column)).join(', ')}`,
+      );
     }
     isFirst = false;
     yield { row, cells };
@@ -142,7 +144,7 @@ async function* csvColumns(
       if (cells.length === 1 && cells[0].trim() === '' && header?.length !== 1) continue;
       if (header === undefined) {
         header = cells;
-        places = columns.map((column) => placeOf(cells, name, column));
+        places = columns.map((column) => columnIndex(cells, name, column));
       } else if (cells.length !== header.length) {
         throw configError(
           `${name}, row ${row}: there are ${cells.length} cells, and ${header.length} in the header. Nothing was done.`,
@@ -160,14 +162,16 @@ async function* csvColumns(
   }
 }
 
-const quoted = (text: string): string => JSON.stringify(text);
-
-function placeOf(header: readonly string[], name: string, column: string): number {
+function columnIndex(header: readonly string[], name: string, column: string): number {
   const names = header.map(nfc);
   const at = names.indexOf(nfc(column));
   if (at !== -1 && at === names.lastIndexOf(nfc(column))) return at;
-  const why = at === -1 ? `has no column ${quoted(column)}` : `has the column ${quoted(column)} more than once`;
-  const shown = header.slice(0, 20).map(quoted).join(', ');
+  const why =
+    at === -1 ? `has no column ${JSON.stringify(column)}` : `has the column ${JSON.stringify(column)} more than once`;
+  const shown = header
+    .slice(0, 20)
+    .map((column) => JSON.stringify(column))
+    .join(', ');
   throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);
 }
 

@@ -66,7 +66,7 @@ export class DeletionList {
   add({ row, id, requestedAt }: ListRow): ListedId | undefined {
     this.#received++;
     const refusal = refusalOf(id);
-    const at = instantOf(requestedAt);
+    const at = requestInstant(requestedAt);
     if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
     if (at === 'none') return this.#refuse('requested_at');
     let entry = this.#entries.get(id);
@@ -146,11 +146,11 @@ export function refusedSentence({ refused, received }: ListCounts): string | und
 
 export const refusalText = (why: string): string => REFUSALS[why as Refusal];
 
-const MAX_ROWS = 10;
+export const MAX_SHOWN_ROWS = 10;
 
 /** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
 export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
-  const shown = ids.slice(0, MAX_ROWS).map(({ row }) => row);
+  const shown = ids.slice(0, MAX_SHOWN_ROWS).map(({ row }) => row);
   const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : '';
   return `${ids.length === 1 ? 'Row' : 'Rows'} ${shown.join(', ')}${more}`;
 }
@@ -163,7 +163,7 @@ function refusalOf(id: unknown): Refusal | undefined {
   return isPlaceholder(id) ? 'placeholder' : undefined;
 }
 
-const DATETIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/;
+const REQUEST_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9})?)?\s?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/;
 
 /** How early a time without a zone may be: no zone is further ahead of UTC (ms). */
 const FARTHEST_MS = 14 * HOUR_MS;
@@ -172,9 +172,9 @@ const FARTHEST_MS = 14 * HOUR_MS;
  * The instant (ms since 1970) of a datetime; `none` for another text. Without a zone it is the earliest instant that it
  * may mean anywhere. So a request before a confirmation is never taken for a later one.
  */
-function instantOf(value: unknown): number | undefined | 'none' {
+function requestInstant(value: unknown): number | undefined | 'none' {
   if (value === undefined || value === null || value === '') return undefined;
-  const [, day, time = '00:00', seconds = ':00', offset] = DATETIME.exec(String(value).trim()) ?? [];
+  const [, day, time = '00:00', seconds = ':00', offset] = REQUEST_TIME.exec(String(value).trim()) ?? [];
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
   if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'none';

@@ -2,9 +2,10 @@ import { configError, EXIT, transientError, UserError } from '../base/errors.ts'
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { RunIo } from '../base/runtime.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
+import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
-import type { PeopleById } from '../engine/people/query.ts';
+import { type PeopleById, personOf } from '../engine/people/query.ts';
 import { nearForm } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
@@ -21,8 +22,8 @@ export interface ProfilesOfIds {
   readonly peopleOf: PeopleById;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly near: ReadonlyMap<string, string>;
-  /** The unified ids that rows named, and whose profile has an external id that is not on the list. */
-  readonly ofOthers: ReadonlySet<string>;
+  /** The persons whom rows name, and whose profile has an external id that is not on the list. */
+  readonly shared: ReadonlySet<string>;
 }
 
 /** `unavailable`: the service exports no profiles with external ids, as a sentence. */
@@ -31,9 +32,11 @@ type ProfilesAnswer =
   | { readonly kind: 'unavailable'; readonly why: string };
 
 interface ProfileQuery {
+  /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
-  /** True for a unified id whose external id is to be compared with the list. */
-  readonly isNamed: (unifiedId: string) => boolean;
+  /** The persons whom rows with these ids name, in the form of `personOf`. */
+  readonly persons: ReadonlySet<string>;
+  readonly hashKey: HashKey | undefined;
 }
 
 /** Profiles of one list that are held in memory; beyond it an id is shared by everybody without one. */
@@ -83,7 +86,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 class ProfileReader implements ProfilesOfIds {
   readonly peopleOf = new Map<string, string[]>();
   readonly near = new Map<string, string>();
-  readonly ofOthers = new Set<string>();
+  readonly shared = new Set<string>();
   /** Number of profiles with an external id. */
   profiles = 0;
   readonly #query: ProfileQuery;
@@ -129,7 +132,8 @@ class ProfileReader implements ProfilesOfIds {
     if (this.#query.ids.has(external)) this.#hold(external, unified);
     else {
       for (const id of this.#idsByForm.get(nearForm(external)) ?? []) this.near.set(id, external);
-      if (this.#query.isNamed(unified)) this.ofOthers.add(unified);
+      const person = personOf(unified, this.#query.hashKey);
+      if (this.#query.persons.has(person)) this.shared.add(person);
     }
   }
 

@@ -1,11 +1,11 @@
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { count, grouped } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
-import { NOBODY, type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
+import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
-import type { PurgeOptions, PurgeResult } from '../targets/contract.ts';
+import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/contract.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
 import { requireSuppression, type SuppressionFile, SuppressionList } from './suppression.ts';
@@ -26,7 +26,7 @@ export interface PurgeRequest {
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
-/** Most rows of the list that a report names, and most foreign tables and files that a line of the ledger names. */
+/** Maximum number of rows of the list, and of foreign tables and files, that reports and the ledger name. */
 const MAX_NAMED = 100;
 
 /** The purge of all places: `plan` looks and tries, `run` removes. */
@@ -34,7 +34,7 @@ export class Purge {
   readonly listed: ListedPeople;
   readonly #request: PurgeRequest;
   readonly #ids: readonly ListedId[];
-  readonly #places: readonly CasePlace[];
+  readonly #places: CasePlace[] = [];
   readonly #suppression: SuppressionList;
   readonly #warnings: Set<string>;
 
@@ -48,7 +48,6 @@ export class Purge {
     this.#ids = ids;
     this.listed = listed;
     this.#suppression = suppression;
-    this.#places = request.ways.places.map((stored) => new CasePlace(stored));
     this.#warnings = new Set(listed.warnings);
   }
 
@@ -61,8 +60,8 @@ export class Purge {
     const suppression = await SuppressionList.open(request.suppression);
     const listed = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
     const purge = new Purge(request, ids, listed, suppression);
-    for (const [i, place] of purge.#places.entries()) {
-      io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${purge.#places.length}) …`);
+    for (const [i, place] of ways.places.entries()) {
+      io.logger.info('purge.plan', `Looking into ${placeName(place)} (${i + 1} of ${ways.places.length}) …`);
       await purge.#preview(place, serviceHash(service));
     }
     purge.#warn();
@@ -142,14 +141,17 @@ export class Purge {
     const { left, inUse } = await sweepRunFolders(options.spoolDir, options.clock.now());
     this.#warnOfRuns(inUse);
     if (left.length === 0) return failures;
-    const stays = `Downloads of dead runs may name the people, and stay: ${namesOf(left)}. Remove them.`;
+    const stays = `Downloads of dead runs may name the people, and stay: ${shortened(left)}. Remove them.`;
     return [...failures, transientError(stays)];
   }
 
   /** Finds the people of a place, and does all that their removal does but its last step. */
-  async #preview(place: CasePlace, service: string): Promise<void> {
-    await place.preview(this.#query(), this.#request.ways);
-    const { people, foreign } = place;
+  async #preview(stored: StoredPlace, service: string): Promise<void> {
+    const { target, path } = stored;
+    const preview = await (await target.people()).previewPurge(path, this.#query(), this.#request.ways.options);
+    const place = new CasePlace(stored, preview);
+    this.#places.push(place);
+    const { people, foreign } = preview;
     if (people.service !== undefined && people.service !== service) {
       throw configError(
         `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
@@ -160,7 +162,7 @@ export class Purge {
     if (foreign.length === 0) return;
     const more = foreign.length > MAX_NAMED ? ' and more' : '';
     this.#warnings.add(
-      `${place.name} also has ${namesOf(foreign)}${more}, not made here: they stay, and may name the people.`,
+      `${place.name} also has ${shortened(foreign)}${more}, not made here: they stay, and may name the people.`,
     );
   }
 
@@ -238,36 +240,33 @@ export class Purge {
 
   #warnOfRuns(folders: readonly string[]): void {
     if (folders.length === 0) return;
-    this.#warnings.add(`Other runs are under way. Until they end, they hold downloads in ${namesOf(folders)}.`);
+    this.#warnings.add(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);
   }
 }
 
-const namesOf = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');
+const shortened = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');
 
 /** A place of a case: who was found there last, and what became of them. Its methods alone change its fields. */
 class CasePlace {
   readonly name: string;
-  people: PeopleFound = NOBODY;
+  people: PeopleFound;
   /** Names of tables and files that others made there: they stay. */
-  foreign: readonly string[] = [];
+  readonly foreign: readonly string[];
   /** Why the people are, or may be, still there. */
   failure: UserError | undefined;
   readonly #stored: StoredPlace;
   /** Present once all rows that can be read are removed. */
   #result: PurgeResult | undefined;
 
-  constructor(stored: StoredPlace) {
+  constructor(stored: StoredPlace, { people, foreign }: PurgePreview) {
     this.#stored = stored;
     this.name = placeName(stored);
+    this.people = people;
+    this.foreign = foreign;
   }
 
   get isPurged(): boolean {
     return this.#result !== undefined;
-  }
-
-  async preview(query: PeopleQuery, { options }: Ways): Promise<void> {
-    const { target, path } = this.#stored;
-    ({ people: this.people, foreign: this.foreign } = await (await target.people()).previewPurge(path, query, options));
   }
 
   async purge(query: PeopleQuery, { onFound, ...options }: PurgeOptions): Promise<PurgeResult> {
@@ -277,6 +276,7 @@ class CasePlace {
       return onFound(people);
     };
     this.#result = await (await target.people()).purge(path, query, { ...options, onFound: noteFound });
+    this.people = this.#result.people;
     return this.#result;
   }
 

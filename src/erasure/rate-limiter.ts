@@ -13,11 +13,11 @@ const SLACK = 1.01;
 /** Maximum delay of a send that later sends may catch up on. */
 const CATCH_UP_MS = 50;
 /** A reset that is further away than this is not believed. */
-const MAX_PAUSE_MS = 60 * MINUTE_MS;
+const MAX_RESET_MS = 60 * MINUTE_MS;
 
 /**
- * Decides when the next request may be sent: evenly spread, below the rate, and not while the limit of the service is
- * used up. Shared by all workers.
+ * Decides when the next request may be sent. Requests are evenly spread, below the rate. None is sent while the limit
+ * of the service is used up. Shared by all workers.
  */
 export class RateLimiter {
   readonly #clock: Clock;
@@ -52,7 +52,7 @@ export class RateLimiter {
     if (kind !== 'wait' && limits.remaining !== 0) return;
     const now = this.#clock.now();
     const from = allowedFrom(limits);
-    const isKnown = from !== undefined && from > now && from - now <= MAX_PAUSE_MS;
+    const isKnown = from !== undefined && from > now && from - now <= MAX_RESET_MS;
     this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
   }
 }

@@ -12,7 +12,7 @@ const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Bac
 const UNCLEAR_ATTEMPTS = 2;
 /** Consecutive ids after which the service counts as down: all attempts had no answer, or a passing failure. */
 const MAX_UNANSWERED = 10;
-/** How often one id waits for the limit before the run gives up: two hours where the service names no reset. */
+/** How often one id waits for the limit before the run gives up: for two hours if no reset is named. */
 const MAX_WAITS = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
@@ -46,8 +46,8 @@ export interface Requested {
 }
 
 /**
- * Requests each id until it is decided: one after the other until the service has decided the first, then at the
- * configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
+ * Requests each id until it is decided. Until the service has decided the first, only one request is under way. Then
+ * they go at the configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
  * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
  */
 export const sendRequests = (options: RequestOptions): Promise<Requested> => new Sender(options).run();

@@ -131,7 +131,7 @@ export class SuppressionList {
       makeFolders(dirname(path));
       const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
       this.#content = await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-        const key = keyOf(this.#file) ?? new HashKey(await makeKey(keyFileOf(path)), CHECK_LABEL);
+        const key = listKeyOf(this.#file) ?? new HashKey(await makeKey(keyFileOf(path)), KEY_LABEL);
         const entries = people
           .filter(({ text }) => !isPlaceholder(text))
           .map(({ text, hashKey }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: hashKey }));
@@ -155,7 +155,7 @@ async function append(
     const kept = wholeLines(text);
     const listed = new Set(entriesIn(kept, path, key).map(({ hmac }) => hmac));
     const added = new Map(people.filter(({ hmac }) => !listed.has(hmac)).map((entry) => [entry.hmac, entry]));
-    const header = kept === '' ? [headerOf(key)] : [];
+    const header = kept === '' ? [headerLine(key)] : [];
     const lines = [...header, ...[...added.values()].map((entry) => JSON.stringify(entry))];
     const more = lines.map((line) => `${line}\n`).join('');
     checkHeld();
@@ -188,7 +188,7 @@ interface ListContent {
 function readWhole(file: SuppressionFile): ListContent {
   const { path } = file;
   try {
-    return contentOf(file.key === undefined ? textAt(path) : readFileSync(path, 'utf8'), file);
+    return contentOf(file.key === undefined ? fileText(path) : readFileSync(path, 'utf8'), file);
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -198,34 +198,34 @@ function readWhole(file: SuppressionFile): ListContent {
   }
 }
 
-/** Reads a list that a purge will append to: a missing file is empty, and a last line that was cut does not count. */
-const readForPurge = (file: SuppressionFile): ListContent => contentOf(wholeLines(textAt(file.path)), file);
+/** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
+const readForPurge = (file: SuppressionFile): ListContent => contentOf(wholeLines(fileText(file.path)), file);
 
 const contentOf = (text: string, file: SuppressionFile): ListContent => {
-  const key = keyOf(file) ?? new HashKey(randomKey(), CHECK_LABEL);
+  const key = listKeyOf(file) ?? new HashKey(randomKey(), KEY_LABEL);
   return { key, entries: entriesIn(text, file.path, key) };
 };
 
-const CHECK_LABEL = 'dfinery-elt suppression key check v1';
+const KEY_LABEL = 'dfinery-elt suppression key check v1';
 const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
 const keyFileOf = (path: string): string => join(dirname(path), 'suppressed.key');
 
 /** The key of a list; undefined if it is still to be made. Throws UserError if it is lost. */
-function keyOf({ path, key: configured }: SuppressionFile): HashKey | undefined {
+function listKeyOf({ path, key: configured }: SuppressionFile): HashKey | undefined {
   const key = configuredOrStored(configured, keyFileOf(path), 'suppression_key');
-  if (key !== undefined) return new HashKey(key, CHECK_LABEL);
-  if (textAt(path).trim() === '') return undefined;
+  if (key !== undefined) return new HashKey(key, KEY_LABEL);
+  if (fileText(path).trim() === '') return undefined;
   throw configError(`The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`);
 }
 
 /** The text of a file; an empty one for a file that is not there. */
-const textAt = (path: string): string =>
+const fileText = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 const HMAC = /^[0-9a-f]{64}$/;
 
-const headerOf = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
+const headerLine = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
 function entriesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {

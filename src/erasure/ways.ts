@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleFound, type PeopleById, personOf } from '../engine/people/query.ts';
+import { joinPeople, type PeopleById, type PeopleFound, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -37,9 +37,8 @@ export interface Ways {
   readonly options: PlaceOptions;
 }
 
-/** The people of a list, before anything is changed. */
+/** The people of a list, as they were found before anything is changed. */
 export interface ListedPeople {
-  /** Unified ids by external id, in every form that a way has. */
   readonly peopleOf: PeopleById;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
@@ -69,7 +68,7 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/** The ways as words for the ledger, which tell where somebody was looked for. */
+/** The ways in words, for the ledger. */
 export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
   ...(mapping === undefined ? [] : ['a mapping']),
   ...(mapping === undefined && profiles !== undefined ? ['the profiles of the service'] : []),
@@ -83,21 +82,38 @@ const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): 
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<ListedPeople> {
-  const { column } = ways;
+  const { column, profiles: service, hashKey } = ways;
   const ids = new Set(listed.map(({ id }) => id));
+
+  // 1. A mapping, in place of profiles.
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
-  const { inRows, asksProfiles, profiles, why } = await searchRowsAndProfiles(ids, ways, io);
-  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.askedProfiles)) {
-    const lacking = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
-    throw configError(`${lacking} ${NO_WAY} Nothing was done.`.trimStart());
+
+  // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
+  let asksProfiles = asksTables(ways);
+  let inRows = await searchRows([...ids], asksProfiles, ways);
+  const persons = new Set(inRows.flatMap((place) => personsOf(place.peopleOf, hashKey)));
+
+  // 3. The profiles of the service. If it does not export them, those that the places hold.
+  const isAsked = service !== undefined && mapping === undefined;
+  const answer = isAsked ? await profilesOfIds({ ids, persons, hashKey }, service, io) : undefined;
+  if (answer?.kind === 'unavailable') {
+    asksProfiles = true;
+    inRows = await searchRows([...ids], asksProfiles, ways);
   }
+  const profiles = answer?.kind === 'profiles' ? answer.profiles : undefined;
+  const why = answer?.kind === 'unavailable' ? answer.why : undefined;
+  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.askedProfiles)) {
+    const missing = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
+    throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
+  }
+
   const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...inRows.map((place) => place.peopleOf));
   const foundIds = new Set([...peopleOf.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
     peopleOf,
     foundIds,
     withProfile: profiles?.peopleOf.size ?? null,
-    shared: new Set([...(profiles?.ofOthers ?? [])].map((text) => personOf(text, ways.hashKey))),
+    shared: profiles?.shared ?? new Set(),
     asksProfiles,
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [
@@ -108,29 +124,8 @@ export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io:
   };
 }
 
-interface SearchedWays {
-  readonly inRows: readonly PlaceRows[];
-  /** True if the profiles that places hold were asked. */
-  readonly asksProfiles: boolean;
-  /** The profiles of the service; undefined if it was not asked, or does not export them. */
-  readonly profiles?: ProfilesOfIds;
-  /** Why the service does not export profiles. */
-  readonly why?: string;
-}
-
-/** Searches the rows first: the profiles of the people whom they name tell whether an id changed hands. */
-async function searchRowsAndProfiles(ids: ReadonlySet<string>, ways: Ways, io: RunIo): Promise<SearchedWays> {
-  const { profiles: service, mapping, hashKey } = ways;
-  const asksProfiles = asksTables(ways);
-  const inRows = await searchRows([...ids], asksProfiles, ways);
-  if (service === undefined || mapping !== undefined) return { inRows, asksProfiles };
-  const texts = inRows.flatMap(({ peopleOf }) => [...peopleOf.values()].flat());
-  const persons = new Set(texts.map((text) => personOf(text, hashKey)));
-  const query = { ids, isNamed: (text: string) => persons.has(personOf(text, hashKey)) };
-  const answer = await profilesOfIds(query, service, io);
-  if (answer.kind === 'profiles') return { inRows, asksProfiles, profiles: answer.profiles };
-  return { inRows: await searchRows([...ids], true, ways), asksProfiles: true, why: answer.why };
-}
+const personsOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
+  [...peopleOf.values()].flat().map((text) => personOf(text, hashKey));
 
 const columnSentences = (place: PlaceRows, column: string | undefined): string[] =>
   column === undefined || place.column !== undefined
@@ -165,17 +160,17 @@ function missedSentences(
   const missed = listed.filter(({ id }) => !foundIds.has(id));
   if (missed.length === 0) return [];
   const near = new Map(sources.flatMap((source) => [...(source?.near ?? [])]));
-  const kinds = new Map<string, ListedId[]>();
+  const byDifference = new Map<string, ListedId[]>();
   for (const entry of missed) {
     const other = near.get(entry.id);
     if (other === undefined) continue;
     const difference = differenceOf(entry.id, other);
-    kinds.set(difference, [...(kinds.get(difference) ?? []), entry]);
+    byDifference.set(difference, [...(byDifference.get(difference) ?? []), entry]);
   }
   const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,
-    ...[...kinds].map(
+    ...[...byDifference].map(
       ([difference, entries]) =>
         `${rowsText(entries)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),

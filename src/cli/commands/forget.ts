@@ -3,7 +3,7 @@ import { count } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { verifyLedger } from '../../erasure/ledger/chain.ts';
-import { exitOf, proveErasure } from '../../erasure/ledger/proof.ts';
+import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import { DeletionList } from '../../erasure/list.ts';
 import type { PurgeRequest } from '../../erasure/purge.ts';
@@ -203,8 +203,8 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
   const list = new DeletionList();
   const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of rowsOf(people, undefined)) list.add(row);
-  const proof = await proveErasure(list.ids(), { path: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
-  const exit = exitOf(proof);
+  const proof = await proveErasure(list.ids(), { folder: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
+  const exit = exitOfProof(proof);
   const isList = id === undefined;
   if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };
   if (proof.problems.length > 0)

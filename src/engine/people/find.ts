@@ -89,7 +89,7 @@ function together(tables: readonly TablePeople[], { hashKey }: PeopleQuery) {
   };
 }
 
-/** A text that is looked for, and the external id for which it is; an empty id for the suppression list. */
+/** A text that is looked for, and its external id; an empty one for the suppression list. */
 interface IdText {
   readonly id: string;
   readonly text: string;
@@ -105,8 +105,8 @@ const ID_TEXTS = `(
 const IS_PLAIN = `text IS NOT NULL AND NOT ${matches('text', HASH_PATTERN)}`;
 
 /**
- * The search of one table. It makes tables of keys, which are temporary tables of the engine with the columns `id` and
- * `key`: an external id, and a text that a cell may hold for it.
+ * The search of one table. It makes tables of keys: temporary tables of the engine with the columns `id` and `key`. `id`
+ * is an external id. `key` is a text that a cell may hold for it.
  */
 class TableSearch {
   /** The query's column; undefined if the table lacks it. */
@@ -229,7 +229,7 @@ class TableSearch {
     await engine.run(plainKeysOfHashes, { ...column.pads });
   }
 
-  /** The ids whose keys are in rows, with each unified id of such a row; undefined for a row that names nobody. */
+  /** The external ids with keys in rows, each with a unified id of such a row; undefined if it names nobody. */
   async #peopleWith(column: IdColumn, keys: string) {
     const rows = await this.#table.engine.rows(`
       WITH

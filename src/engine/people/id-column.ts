@@ -22,7 +22,7 @@ export interface SearchedTable {
   readonly place: string;
 }
 
-/** The columns of a table for a name of the export, in any Unicode form; none if it never had a value. */
+/** The columns of a table for a name of the export, whose Unicode form may be another. */
 export const columnsNamed = (state: TableState, name: string): Typed[] =>
   state.columns.filter(isTyped).filter(({ source }) => nfc(source) === nfc(name));
 

@@ -19,7 +19,7 @@ export interface PeopleQuery {
   readonly asksProfiles?: boolean | undefined;
   /** The people of the ids as they were found outside of the place. */
   readonly peopleOf?: PeopleById | undefined;
-  /** Key of the columns that are hashed in the place; it also tells that a hash and a value are one person. */
+  /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
 }
@@ -59,7 +59,7 @@ export interface PeopleFound {
   readonly askedProfiles: boolean;
   /** The name of the query's column as the place has it; undefined if it lacks it. */
   readonly column: string | undefined;
-  /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
+  /** Hash of the service whose data the place holds; undefined if its state does not name it. */
   readonly service: string | undefined;
   /** Number of people on the suppression list with which the place was purged last. */
   readonly suppressionLength: number;

@@ -1,5 +1,5 @@
-// Ids that are probably the same, but spelt differently: with blanks at the edges, other capitals, leading zeros, or
-// in another Unicode form.
+// External ids that are probably the same, but spelt differently. They differ in blanks at the edges, capitals, leading
+// zeros or Unicode form.
 
 const EDGES = /^[\s\p{Z}\p{Cf}]+|[\s\p{Z}\p{Cf}]+$/gu;
 

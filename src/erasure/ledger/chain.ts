@@ -74,7 +74,7 @@ export function signLine(
 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
 
-/** The line, by its own code but not its place in the chain; or the reason why it is not what was written. */
+/** The line, checked by its own code alone; or why it is not what was written. */
 export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
@@ -94,7 +94,7 @@ interface ReadChain {
   readonly lines: number;
   /** Code of the last whole line. */
   readonly head: string;
-  /** Bytes after the last line end, as a crash during a write leaves them: they are no line, whatever they hold. */
+  /** Bytes after the last line end, as a crash during a write leaves them. They are no line, whatever they hold. */
   readonly tornBytes: number;
   /** The first problem, as a sentence. */
   readonly problem?: string;

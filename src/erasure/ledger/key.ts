@@ -5,7 +5,7 @@ import { Secret } from '../../base/secrets.ts';
 import { HashKey } from '../../cells/columns/hash-key.ts';
 import { configuredOrStored, makeKey, randomKey } from '../keys.ts';
 
-/** The keys of a ledger, each derived from one secret under a label of its own: no line can ever hold that secret. */
+/** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
 export class LedgerKey {
   readonly #ids: HashKey;
   readonly #lines: HashKey;
@@ -44,7 +44,7 @@ export const temporaryKey = (): LedgerKey => new LedgerKey(randomKey());
 export const makeLedgerKey = async (folder: string): Promise<LedgerKey> =>
   new LedgerKey(await makeKey(keyFileOf(folder)));
 
-/** The key of the ledger in a folder: the configured one, else the one beside it; undefined if there is neither. */
+/** The key of the ledger in a folder: the configured one, else the one in its file; undefined without either. */
 export function ledgerKeyOf(folder: string, configured: Secret | undefined): LedgerKey | undefined {
   const secret = configuredOrStored(configured, keyFileOf(folder), 'ledger_key (DFINERY_LEDGER_KEY)');
   return secret && new LedgerKey(secret);

@@ -73,10 +73,9 @@ export class Ledger {
   #suppressionLength = 0;
   #head = GENESIS;
   #size = -1;
-  #pending: LedgerLine[] = [];
-  #added = 0;
-  #written = 0;
-  #writing: Promise<void> | undefined;
+  readonly #pending: LedgerLine[] = [];
+  /** Ends with the last write that was asked for; never rejects. */
+  #writes: Promise<void> = Promise.resolve();
   #failure: UserError | undefined;
 
   private constructor(folder: string | undefined, key: LedgerKey, settings: LedgerSettings, clock: Clock) {
@@ -97,7 +96,7 @@ export class Ledger {
       if (isPlan) await tryToWrite(join(folder, LEDGER_FILE));
       else makeFolders(folder);
       if (existsSync(folder)) refuseForeignFolder(folder);
-      const ledger = new Ledger(folder, await keyOf(folder, ledgerKey, { clock, isPlan }), settings, clock);
+      const ledger = new Ledger(folder, await keyForRun(folder, ledgerKey, { clock, isPlan }), settings, clock);
       await ledger.#read(join(folder, LEDGER_FILE));
       return ledger;
     } catch (error) {
@@ -145,31 +144,26 @@ export class Ledger {
     if (this.#failure) throw this.#failure;
     this.#hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
+    const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
-    for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.check, ...content });
-    }
-    this.#added += contents.length;
-    const last = this.#added;
-    while (this.#written < last && this.#failure === undefined) {
-      this.#writing ??= this.#writePending(this.#folder);
-      await this.#writing;
-    }
+    this.#pending.push(
+      ...contents.map((line) => ({ v: 1, run: this.run, at, key_check: this.key.check, ...line }) as const),
+    );
+    // Lines that came while another write was under way are written together by the first of these calls.
+    this.#writes = this.#writes.then(() => this.#writePending(folder));
+    await this.#writes;
     if (this.#failure) throw this.#failure;
   }
 
   async #writePending(folder: string): Promise<void> {
-    const lines = this.#pending;
-    this.#pending = [];
+    const lines = this.#pending.splice(0);
+    if (lines.length === 0 || this.#failure) return;
     try {
       await whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
-      this.#written += lines.length;
     } catch (error) {
       const failure = ledgerError(error, folder);
       const message = 'The ledger could not be written, so that nothing more was done. Run again.';
       this.#failure = failure instanceof UserError ? failure : transientError(message, { cause: error });
-    } finally {
-      this.#writing = undefined;
     }
   }
 
@@ -249,8 +243,8 @@ const brokenError = (problem: string): UserError =>
     exitCode: EXIT.failed,
   });
 
-/** The key of a ledger. A run makes one if the ledger is new; in an old one that would hide that its key is missing. */
-async function keyOf(
+/** The key of a ledger. A run makes one for a new ledger alone: an old one has lost its key. */
+async function keyForRun(
   folder: string,
   configured: Secret | undefined,
   { clock, isPlan }: OpenOptions,

@@ -1,11 +1,12 @@
+import { join } from 'node:path';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { type Chained, type LineOf, openLedger, verifyLedger } from './chain.ts';
+import { type Chained, LEDGER_FILE, type LineOf, openLedger, verifyLedger } from './chain.ts';
 import type { ServiceName } from './ledger.ts';
 
 export interface ProofQuery {
-  /** The ledger's file or folder. */
-  readonly path: string;
+  /** The folder of the ledger. */
+  readonly folder: string;
   readonly key: Secret | undefined;
   readonly service: ServiceName;
   /** The code of a line that must be there. */
@@ -70,12 +71,13 @@ interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
 }
 
 /**
- * What the ledger says of these ids at one service: when the service confirmed or rejected their deletion, and how many
- * rows left which place when (schemas/proof.json). A ledger that is broken proves nothing. Memory: the lines of the
+ * What the ledger says of these external ids at one service (schemas/proof.json). It says when the service confirmed or
+ * rejected their deletion, and how many rows left which place. A broken ledger proves nothing. Memory: the lines of the
  * ids.
  */
 export async function proveErasure(ids: readonly { readonly id: string; readonly row: number }[], query: ProofQuery) {
-  const { path, service, head } = query;
+  const { folder, service, head } = query;
+  const path = join(folder, LEDGER_FILE);
   const { key } = openLedger(path, query.key);
   const trace = new LedgerTrace(service);
   for (const { id, row } of ids) trace.add(key.idHash(id), row);
@@ -147,7 +149,7 @@ class LedgerTrace {
     }
   }
 
-  /** Of two counts of the same rows the later counts in one run, where a purge lost a race; else the larger. */
+  /** Of two counts of the same rows in one run the later is right: a purge lost a race. Of two runs the larger is. */
   #noteCounted(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
     const name = `${run} ${place}`;
     this.#counted.set(name, (this.#counted.get(name) ?? new Set()).add(traced));
@@ -162,7 +164,7 @@ class LedgerTrace {
     removals.push({ run, at, place, rows, removed_at: null, line });
   }
 
-  /** What an earlier run found there is gone by now, too: it may have been killed before it could say so. */
+  /** What an earlier run found there is gone, too: that run may have been killed before it could say so. */
   #noteRemoved(line: LineOf<'purged'>): void {
     const { run, at, place } = line;
     this.#purged.set(place, line);
@@ -234,8 +236,8 @@ function countStates(ids: readonly ProvedId[]) {
   };
 }
 
-/** 1: a broken ledger, or an id of which it says nothing. 3: an id is open, or something of a place was not reached. */
-export function exitOf({ problems, summary }: Proof): ExitCode {
+/** 1: the ledger is broken, or says nothing of an id. 3: an id is open, or part of a place was not reached. */
+export function exitOfProof({ problems, summary }: Proof): ExitCode {
   if (problems.length > 0 || summary.unknown > 0) return EXIT.failed;
   const isUnfinished = summary.open > 0 || summary.places.some(({ unreached }) => unreached);
   return isUnfinished ? EXIT.later : EXIT.done;

@@ -18,7 +18,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
-import { exitOf, proveErasure } from '../../../src/erasure/ledger/proof.ts';
+import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
@@ -184,7 +184,7 @@ describe('a proof', () => {
   const prove = (ids: readonly string[], head?: string) =>
     proveErasure(
       ids.map((id, i) => ({ id, row: i + 2 })),
-      { path: folder, key: undefined, service: SERVICE, head },
+      { folder, key: undefined, service: SERVICE, head },
     );
 
   it('says of each id what its lines say: answers, and rows that left places', async () => {
@@ -210,13 +210,13 @@ describe('a proof', () => {
     ]);
     expect(proof.summary).toMatchObject({ ids: 3, confirmed: 1, rejected: 1, unknown: 1, requested_by: ['officer'] });
     expect(proof.summary).toMatchObject({ reasons: ['ticket 7'], places: [{ rows: 3 }, { rows: 0 }] });
-    expect(exitOf(proof)).toBe(1);
+    expect(exitOfProof(proof)).toBe(1);
     const text = proofLines(proof, true).join('\n');
     expect(text).toMatch(/Row 2 .*\n.*the service confirmed the deletion\n.*duckdb \/x: 3 rows removed\n/);
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
     expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: held no row of this ID/);
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
-    expect(exitOf(await prove(['a', 'b']))).toBe(0);
+    expect(exitOfProof(await prove(['a', 'b']))).toBe(0);
   });
 
   const purgeOf = (ledger: Ledger, name: string, rows: number) =>
@@ -228,7 +228,7 @@ describe('a proof', () => {
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 2 });
     await ledger.write({ kind: 'before', id: ledger.key.idHash('b') });
     const proof = await prove(['a', 'b', 'c']);
-    expect([exitOf(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
+    expect([exitOfProof(proof), proof.ids.map(({ state }) => state)]).toEqual([3, ['open', 'open', 'confirmed']]);
     const text = proofLines(proof, true).join('\n');
     expect(text).toContain('3 IDs: 1 confirmed by the service, 0 rejected by the service, 2 open.');
     expect(text).toMatch(/Row 2 .*\n {2}open: never asked\n/);
@@ -252,7 +252,7 @@ describe('a proof', () => {
     await ledger.write(purgeOf(ledger, 'a', 2));
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 1, stays: ['copy'] });
     const proof = await prove(['a']);
-    expect([exitOf(proof), proof.ids[0].state]).toEqual([0, 'not_asked']);
+    expect([exitOfProof(proof), proof.ids[0].state]).toEqual([0, 'not_asked']);
     const text = proofLines(proof, false).join('\n');
     expect(text).toContain('the service was not asked');
     expect(text).toContain('Not made by dfinery-elt, stays there: copy.');
@@ -288,7 +288,7 @@ describe('a proof', () => {
     const ways = ['the profiles of the service', 'the column member'];
     await ledger.write({ kind: 'access', id: ledger.key.idHash('a'), places: ['duckdb /x'], ways, rows: 0 });
     const proof = await prove(['a']);
-    expect([exitOf(proof), proofLines(proof, false).at(-1)]).toEqual([
+    expect([exitOfProof(proof), proofLines(proof, false).at(-1)]).toEqual([
       0,
       expect.stringContaining(
         'no row was found (person), looked for by the profiles of the service and the column member in duckdb /x',
@@ -317,11 +317,17 @@ describe('a proof', () => {
     }
   });
 
+  it('needs a ledger: a ledger_dir without one, or that is a file, is named', async () => {
+    await expect(prove(['a'])).rejects.toThrow(`There is no ledger at ${path()}`);
+    writeFileSync(folder, '');
+    await expect(prove(['a'])).rejects.toThrow(`There is no ledger at ${path()}`);
+  });
+
   it('says nothing if the ledger was edited or cut', async () => {
     const { head } = await request({ a: 'done' });
     appendFileSync(path(), 'x\n');
     const broken = await prove(['a']);
-    expect([broken.ids, exitOf(broken)]).toEqual([[], 1]);
+    expect([broken.ids, exitOfProof(broken)]).toEqual([[], 1]);
     expect(proofLines(broken, false).at(-1)).toBe('The ledger is broken and proves nothing.');
     writeFileSync(path(), `${lines()[0]}\n`);
     expect((await prove(['a'], head)).problems).toHaveLength(1);
