@@ -4,6 +4,8 @@ import { Stopped } from '../base/process.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 
 export interface Failure {
+  /** What was thrown. */
+  readonly error: unknown;
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. */
   readonly message: string;
@@ -14,7 +16,8 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
-    return { exit: stopExit(signal.reason ?? error), message, log: (logger) => logger.warn('run.stopped', message) };
+    const exit = stopExit(signal.reason ?? error);
+    return { error: thrown, exit, message, log: (logger) => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
@@ -22,10 +25,10 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
       if (error.internal !== error.message) logger.debug('run.failed.detail', error.internal);
     };
-    return { exit: error.exitCode, message, log };
+    return { error: thrown, exit: error.exitCode, message, log };
   }
   const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
-  return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
+  return { error: thrown, exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */

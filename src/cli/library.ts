@@ -4,7 +4,7 @@ import { createLogger } from '../base/log.ts';
 import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
-import { showPlan } from './commands/plan.ts';
+import { planSync } from './commands/plan.ts';
 import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
 import { CliConfiguration, openOptions } from './configuration.ts';
@@ -93,8 +93,8 @@ export async function sync(options: SyncOptions): Promise<Summary> {
   const { target, place } = placeOf('sync', options, TARGETS, configuration);
   const config = configuration.source();
   const run = { config, days: dayRange(options), maxWaitMs: options.maxWaitMs };
-  const { summary, error } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
-  if (error !== undefined) throw error;
+  const { summary, failure } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
+  if (failure !== undefined) throw failure.error;
   return summary;
 }
 
@@ -102,7 +102,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { configuration, context } = open(options);
   const named = optionalPlaceOf('plan', options, TARGETS, configuration);
-  return (await showPlan(named, dayRange(options), configuration, context)).result;
+  return (await planSync(named, dayRange(options), configuration, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */

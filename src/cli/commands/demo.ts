@@ -112,8 +112,8 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
     const { config: source } = parseSourceConfig(keys, () => undefined);
     const config = { ...source, ...local };
     const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
-    const { summary, error } = await runSync(run, () => duckdb.open(file, openOptions(config, context)), context);
-    if (error !== undefined) throw error;
+    const { summary, failure } = await runSync(run, () => duckdb.open(file, openOptions(config, context)), context);
+    if (failure !== undefined) throw failure.error;
     return summary;
   } finally {
     await simulator.close();

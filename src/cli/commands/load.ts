@@ -3,14 +3,13 @@ import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { loadFileDay } from '../../extract/file-day.ts';
-import type { Commit } from '../../table/commit.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
 import { type CliConfiguration, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { EMPTY_SUMMARY } from '../results.ts';
+import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { during } from '../run/progress.ts';
 import { runAndRecord } from '../run/run.ts';
 
@@ -32,20 +31,11 @@ export const command = defineCommand({
     if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(place, openOptions(config, context));
-    const { summary, error } = await runAndRecord(
-      sink,
-      async () => {
-        const { rows, daysChanged } = await during(
-          `Loading ${file}`,
-          loadDay(sink, file, day, config, context),
-          context,
-        );
-        const next_from_date = sink.state?.exportState?.from_date ?? null;
-        return { summary: { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date } };
-      },
-      context,
-    );
-    if (error !== undefined) throw error;
+    const work = async () => ({
+      summary: await during(`Loading ${file}`, loadDay(sink, file, day, config, context), context),
+    });
+    const { summary, failure } = await runAndRecord(sink, work, context);
+    if (failure !== undefined) throw failure.error;
     const { rows, days_changed, next_from_date: cursor } = summary;
     const line = `${count(rows, 'row')} of ${day} are in ${place}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     return { result: { v: 1, target: target.name, place, file, day, rows, cursor, days_changed }, lines: [line] };
@@ -58,10 +48,14 @@ async function loadDay(
   day: Day,
   config: ReturnType<CliConfiguration['settings']>,
   { clock, signal }: Context,
-): Promise<Commit> {
+): Promise<Summary> {
   const suppression = suppressionOf(config);
   const { exportState: state, receipts, suppressionLength = 0 } = sink.state ?? {};
   requireSuppression('The place', suppressionLength, suppression);
   const fileDay = { file, day, settings: config, state, stored: receipts?.get(day), suppression };
-  return loadFileDay(fileDay, { clock, signal }, ({ days, progress }) => sink.commit(days, progress, signal));
+  const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>
+    sink.commit(days, progress, signal),
+  );
+  const next_from_date = sink.state?.exportState?.from_date ?? null;
+  return { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date };
 }

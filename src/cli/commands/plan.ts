@@ -23,14 +23,14 @@ export const command = defineCommand({
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const place = optionalPlaceOf('plan', values, TARGETS, configuration);
-    return await showPlan(place, values, configuration, context);
+    return await planSync(place, values, configuration, context);
   },
 });
 
 type DayValues = OptionValues<typeof DAY_OPTIONS>;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
-export async function showPlan(
+export async function planSync(
   named: NamedPlace | undefined,
   values: DayValues,
   configuration: CliConfiguration,
@@ -46,31 +46,7 @@ export async function showPlan(
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
   const forecast = forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0);
   for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-  const output = { planned, forecast, loadsProfiles, now };
-  return { result: asJson(output), lines: asLines(output) };
-}
-
-/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
-export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0) {
-  const least = days.length + beside;
-  // To find out the end of an export takes two more.
-  const most = least + (endDayOn === undefined ? 0 : 2);
-  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
-  const startableNow = Math.min(most, EXPORTS_PER_HOUR, atOnce);
-  // `earliestEnd`: the instant (ms since 1970) at which the last export may start. */
-  return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };
-}
-
-interface PlanOutput {
-  readonly planned: Plan;
-  readonly forecast: ReturnType<typeof forecastOf>;
-  /** True if the sync also exports the user profiles. */
-  readonly loadsProfiles: boolean;
-  readonly now: number;
-}
-
-function asJson({ planned, forecast }: PlanOutput): PlanResult {
-  return {
+  const result: PlanResult = {
     v: 1,
     from_date: planned.days[0] ?? null,
     to_date: planned.days.at(-1) ?? null,
@@ -87,31 +63,44 @@ function asJson({ planned, forecast }: PlanOutput): PlanResult {
     gaps: planned.state?.gaps ?? [],
     cursor: planned.cursor,
   };
+  return { result, lines: linesOf(result, loadsProfiles, now) };
 }
 
-function asLines({ planned, forecast, loadsProfiles, now }: PlanOutput): string[] {
-  if (planned.days.length === 0) {
+/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
+export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0) {
+  const least = days.length + beside;
+  // To find out the end of an export takes two more.
+  const most = least + (endDayOn === undefined ? 0 : 2);
+  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
+  const startableNow = Math.min(most, EXPORTS_PER_HOUR, atOnce);
+  // `earliestEnd`: the instant (ms since 1970) at which the last export may start.
+  return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };
+}
+
+/** `loadsProfiles`: true if the sync also exports the user profiles. */
+function linesOf(plan: PlanResult, loadsProfiles: boolean, now: number): string[] {
+  const { days, exports_least: least, exports_most: most, to_date_inclusive: isIncluded } = plan;
+  if (days.length === 0) {
     const profiles = loadsProfiles ? ['One export: the user profiles.'] : [];
-    return [`No day to read: the cursor is at ${planned.cursor}.`, ...profiles];
+    return [`No day to read: the cursor is at ${plan.cursor}.`, ...profiles];
   }
-  const rows = planned.days.map((day, i) => [`${i + 1}`, day, planned.receipts.has(day) ? 'read again' : 'new']);
+  const rows = days.map(({ from_date, read_again }, i) => [`${i + 1}`, from_date, read_again ? 'read again' : 'new']);
   const shown =
     rows.length > MAX_LISTED_DAYS
       ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
       : rows;
-  const wait = Math.max(0, forecast.earliestEnd - now);
-  const { most } = forecast;
-  const least = forecast.least === most ? '' : `${forecast.least} to `;
-  const exports = `${least}${count(most, 'export')}`;
+  const wait = Math.max(0, Date.parse(plan.earliest_end) - now);
+  const exports = `${least === most ? '' : `${least} to `}${count(most, 'export')}`;
+  const profiles = loadsProfiles ? ', the user profiles included' : '';
   return [
     ...tableLines(['', 'day', ''], shown),
     '',
-    `  ${count(rows.length, 'day')}, ${exports}${loadsProfiles ? ', the user profiles included' : ''}; ${forecast.startableNow} may start at once.`,
+    `  ${count(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
     wait === 0
       ? '  None of them waits, unless others use the quota.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
-    planned.toDateInclusive === undefined
+    isIncluded === null
       ? '  Whether to_date is included is not known yet: the run finds it out.'
-      : `  to_date is ${planned.toDateInclusive ? '' : 'not '}included.`,
+      : `  to_date is ${isIncluded ? '' : 'not '}included.`,
   ];
 }

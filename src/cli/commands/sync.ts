@@ -5,13 +5,12 @@ import { TARGETS } from '../../targets/targets.ts';
 import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import { openOptions, pinnedTypes } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { failureOf } from '../failure.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notificationOf, notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { showPlan } from './plan.ts';
+import { planSync } from './plan.ts';
 
 export const command = defineCommand({
   options: {
@@ -26,15 +25,12 @@ export const command = defineCommand({
   page: 'targets.md',
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('sync', values, TARGETS, context);
-    if (values.dryRun) return await showPlan({ target, place }, values, configuration, context);
+    if (values.dryRun) return await planSync({ target, place }, values, configuration, context);
     const url = notificationOf(values.notify, context);
     const config = configuration.source();
     const { schema, maxWait: maxWaitMs, ...days } = values;
     const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
-    const result = await runSync({ config, days, maxWaitMs }, () => target.open(place, options), context);
-    const failure = result.error === undefined ? undefined : failureOf(result.error, context.signal);
-    const failed = failure && { exit: failure.exit, error: context.redactor.mask(failure.message) };
-    const summary = { ...result.summary, ...failed };
+    const { summary, failure } = await runSync({ config, days, maxWaitMs }, () => target.open(place, options), context);
     if (failure === undefined || summary.days > 0)
       context.logger.info('run.summary', describeSummary(summary, shownPlace(target, place)));
     failure?.log(context.logger);

@@ -5,11 +5,6 @@ import type { Plan } from '../../extract/plan/which-days.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
-export interface RunResult {
-  readonly summary: Summary;
-  readonly error?: unknown;
-}
-
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
   const { stored, exports, bytes } = counts;
   return {

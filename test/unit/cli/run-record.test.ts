@@ -13,7 +13,7 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const signal = new AbortController().signal;
   const context = contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
   const summary = EMPTY_SUMMARY;
-  expect(await runAndRecord(sink, async () => ({ summary }), context)).toEqual({ summary, error: full });
+  expect(await runAndRecord(sink, async () => ({ summary }), context)).toMatchObject({ failure: { error: full } });
   const error = configError('The token is wrong.');
-  expect(await runAndRecord(sink, async () => ({ summary, error }), context)).toEqual({ summary, error });
+  expect(await runAndRecord(sink, async () => ({ summary, error }), context)).toMatchObject({ failure: { error } });
 });
