@@ -66,11 +66,6 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     kind: 'stop',
     message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${TOKEN}`,
   },
-  {
-    when: hasStatus(407),
-    kind: 'stop',
-    message: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
-  },
   { when: hasStatusBetween(500, 599), kind: 'retry', message: (answer) => `${answer.host} answered ${answer.status}.` },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.

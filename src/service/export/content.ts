@@ -2,15 +2,11 @@ import { isObject, jsonOf, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
-const ZIP = Buffer.from('PK\x03\x04');
-
 /**
  * The content that the first bytes show; undefined while there are too few of them. A BOM and white space are skipped.
  */
 export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
-  if (!isAll && bytes.length < ZIP.length && ZIP.subarray(0, bytes.length).equals(bytes)) return undefined;
-  if (ZIP.equals(bytes.subarray(0, ZIP.length))) return 'zip';
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const start = bodyStart(bytes, isAll);
   if (start === undefined) return undefined;

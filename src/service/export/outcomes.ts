@@ -3,7 +3,7 @@ import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.t
 import type { ExportRefusal } from './protocol.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. */
-export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'zip' | 'other';
+export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The properties of an answer by which it is classified. */
 export interface AnswerFacts {
@@ -78,12 +78,6 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     code: 'empty_list',
     emptyAs: 'an empty list',
     message: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
-  },
-  {
-    when: has200With('zip'),
-    kind: 'unreadable',
-    code: 'zip',
-    message: ({ host }) => `${host} answered with a ZIP file, which is not read: wanted CSV, plain or as gzip.`,
   },
   {
     when: has200With('json'),

@@ -20,9 +20,8 @@ export class WrongBody extends Error {
 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". */
 export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
-  if (error instanceof TimeLimitReached) {
-    return { code: 'stall', message: `${host} sent nothing, or hardly anything, for ${formatDuration(error.afterMs)}` };
-  }
+  if (error instanceof TimeLimitReached)
+    return { code: 'stall', message: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
   if (error instanceof WrongBody) return { code: error.fault, message: `${host} ${error.message}` };
   return { code: 'reset', message: networkProblem(error, host).message };
 }

@@ -24,7 +24,7 @@ export interface OutgoingRequest {
 }
 
 export const scopedPath = (path: string, serviceId: string): string =>
-  `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
+  `${path}?service_id=${encodeURIComponent(serviceId)}`;
 
 export interface TransportOptions {
   readonly baseUrl: string;
@@ -209,8 +209,7 @@ export class HttpAnswer {
   async *#received(idleTimeout: IdleTimeout | undefined): AsyncGenerator<Uint8Array, void, undefined> {
     const stream = this.#stream;
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
-    const next = () =>
-      idleTimeout === undefined ? chunks.next() : idleTimeout.waitFor(chunks.next(), ({ value }) => value?.length ?? 0);
+    const next = () => (idleTimeout === undefined ? chunks.next() : idleTimeout.waitFor(chunks.next()));
     let received = 0;
     let isCut = false;
     try {

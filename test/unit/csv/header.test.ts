@@ -47,19 +47,6 @@ const REST =
   'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_event_name,df_server_datetime,df_unified_id';
 const bytes = (text: string) => Buffer.from(text);
 
-describe('a ZIP file', () => {
-  it('is known however its first bytes are divided', () => {
-    const zip = bytes('PK\x03\x04 the rest');
-    expect([1, 2, 3, 4].map((end) => contentOf(zip.subarray(0, end)))).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      'zip',
-    ]);
-    expect(contentOf(bytes('PK,'))).toBe('other');
-  });
-});
-
 describe('a header whose first name begins with a bracket', () => {
   it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);

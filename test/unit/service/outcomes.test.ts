@@ -30,7 +30,6 @@ describe('the answer to an export', () => {
     [200, 'something_new', 'json', 'retry', 'json_200'],
     [200, undefined, 'empty_list', 'retry', 'empty_list'],
     [200, undefined, 'html', 'retry', 'html_200'],
-    [200, undefined, 'zip', 'unreadable', 'zip'],
     [204, undefined, 'empty', 'retry', 'no_content'],
     [206, undefined, 'other', 'retry', 'odd_status'],
     [302, undefined, 'empty', 'config', 'redirect'],
@@ -149,7 +148,6 @@ describe('the answer to a deletion', () => {
     [401, '', 'stop'],
     [404, '<html>', 'stop'],
     [405, '', 'stop'],
-    [407, '', 'stop'],
     [408, '', 'retry'],
     [502, '<html>', 'retry'],
   ])('%i %j is %s', (status, body, kind) => {
