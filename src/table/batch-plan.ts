@@ -10,7 +10,7 @@ import type { Logger } from '../base/log.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { canWiden, fitsWholly, typeOf, widenedType } from '../cells/types/types.ts';
+import { canWiden, fitsWholly, typeOf } from '../cells/types/types.ts';
 import type { DayDownload } from '../extract/day-download.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import {
@@ -20,6 +20,7 @@ import {
   incomingColumns,
   type PlannedColumn,
   planColumns,
+  typeByCells,
 } from './column-plan.ts';
 import type { StoredProfiles } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
@@ -32,8 +33,8 @@ interface BatchDays {
 }
 
 /**
- * Splits a batch by what a place holds. Left out, with a warning, is a download that was requested before the stored
- * one, unless a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
+ * Splits a batch by what a place holds. A download that was requested before the stored one is left out with a warning,
+ * unless a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
  * `countRows` counts them, since receipts are not believed.
  */
 export async function splitBatch(
@@ -65,8 +66,8 @@ export async function splitBatch(
 }
 
 /**
- * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, it is the number that
- * the last commit left, under the same suppression list.
+ * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, the last commit has
+ * left that number, provided that the same people were suppressed.
  */
 function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
@@ -116,7 +117,7 @@ interface TableBefore {
   readonly isFirst: boolean;
 }
 
-/** Plans the columns of a batch once, and the readings of each day as if the days were committed one by one. */
+/** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
 export function planBatch(
   { columns: stored, isFirst }: TableBefore,
   batch: readonly DayDownload[],
@@ -131,7 +132,7 @@ export function planBatch(
     const incoming = incomingColumns(download.files);
     for (const [key, { forms }] of incoming) formsSoFar.set(key, (formsSoFar.get(key) ?? 0) | forms);
     const readings = columns.map((column) => {
-      const typeSoFar = typeAfter(column, formsSoFar.get(column.key) ?? 0, asInstants);
+      const typeSoFar = typeByCells(column.storedType, formsSoFar.get(column.key) ?? 0, asInstants);
       const isNullText = (column.fixedType ?? typeSoFar) === 'string';
       const forms = incoming.get(column.key)?.forms ?? 0;
       return [column.key, readingOf(column, forms, asInstants, isNullText)] as const;
@@ -140,10 +141,6 @@ export function planBatch(
   });
   return { isFirst, columns, days, timezone: rules.timezone, table };
 }
-
-/** The type that cells of these forms, with those of earlier batches, would give a column. */
-const typeAfter = ({ storedType }: PlannedColumn, forms: CellForms, asInstants: boolean): ColumnType | undefined =>
-  storedType === null ? typeOf(forms, asInstants) : widenedType(storedType, forms, asInstants);
 
 /**
  * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses

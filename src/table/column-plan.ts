@@ -144,15 +144,14 @@ function planColumn(
   const hasValue = hasValues(incoming?.forms ?? 0, (fixedType ?? storedType) === 'string');
   // The table takes no new columns but those of settings.
   const isClosed = storedType === null && settingType === undefined && rules.schemaMode === 'freeze';
-  const isAdded = !isClosed && (hasValue || isPinned(column, rules));
-  const addedType = isAdded ? (fixedType ?? typeOf(forms, asInstants) ?? null) : null;
+  const isInTable = storedType !== null || (!isClosed && (hasValue || isPinned(column, rules)));
   const accepted = storedType === null ? 0 : acceptedBy(storedType, asInstants);
   return {
     ...column,
     key,
     storedType,
     storedForms,
-    type: storedType === null ? addedType : (fixedType ?? widenedType(storedType, forms, asInstants)),
+    type: isInTable ? (fixedType ?? typeByCells(storedType, forms, asInstants) ?? null) : null,
     fixedType,
     forms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
@@ -160,6 +159,10 @@ function planColumn(
     shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
 }
+
+/** The type that cells of these forms, with those of the stored type, give a column; undefined if none has a value. */
+export const typeByCells = (storedType: ColumnType | null, forms: CellForms, asInstants: boolean) =>
+  storedType === null ? typeOf(forms, asInstants) : widenedType(storedType, forms, asInstants);
 
 /** The type that `column_types` or a pinned schema gives the column. */
 function typeBySettings(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {

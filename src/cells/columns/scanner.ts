@@ -79,8 +79,8 @@ interface Header {
   readonly names: readonly string[];
   /** For each of them 1 if every export has the column. */
   readonly isSystem: Uint8Array;
-  /** Index of `df_unified_id` among them. */
-  readonly idAt: number;
+  /** Index of `df_unified_id` among them; -1 if it is missing. */
+  readonly personColumn: number;
   readonly edited: EditedHeader;
   /** The columns that are kept. */
   readonly columns: ColumnScans;
@@ -99,10 +99,10 @@ export class Scanner {
   /** Undefined until the first line has come. */
   #header: Header | undefined;
   #suppressed = 0;
-  #badCells = 0;
+  #invalidCells = 0;
   /** Number of those of which most characters beyond ASCII were replaced. */
   #foreignCells = 0;
-  #firstBad: CellPosition | undefined;
+  #firstInvalid: CellPosition | undefined;
   #longestRow = 0;
 
   constructor(options: ScannerOptions) {
@@ -133,7 +133,7 @@ export class Scanner {
       longestRow: this.#longestRow,
       hasDuplicateOrMissingIds: columns?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline: this.#source.hasLineEnd,
-      invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
+      invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
       eventNames: columns?.eventNames() ?? [],
       ...(this.#options.edits && { listed: edited?.listed ?? [] }),
       tail,
@@ -158,7 +158,7 @@ export class Scanner {
         this.#suppressed++;
         continue;
       }
-      if (repairs.length > 0 && header !== undefined) this.#countBad(header, repairs);
+      if (repairs.length > 0 && header !== undefined) this.#countInvalid(header, repairs);
       const length = writer.write(tokenizer, start, header === undefined);
       if (header !== undefined) header.columns.observe(bytes, tokenizer);
       if (length > this.#longestRow) this.#longestRow = length;
@@ -181,7 +181,7 @@ export class Scanner {
     this.#writer.open(edited.actions);
     const columns = new ColumnScans(edited, idColumn, zoneOf(timezone));
     const isSystem = Uint8Array.from(names, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    return { names, isSystem, idAt: names.indexOf(UNIFIED_ID), edited, columns };
+    return { names, isSystem, personColumn: names.indexOf(UNIFIED_ID), edited, columns };
   }
 
   /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */
@@ -199,18 +199,18 @@ export class Scanner {
   }
 
   /** True for a row of a person on the suppression list. */
-  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer, { idAt }: Header): boolean {
+  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer, { personColumn }: Header): boolean {
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
     let k = 0;
-    while (k < used && cells[k] >> COLUMN_SHIFT < idAt) k += STRIDE;
-    if (k >= used || cells[k] >> COLUMN_SHIFT !== idAt) return false;
+    while (k < used && cells[k] >> COLUMN_SHIFT < personColumn) k += STRIDE;
+    if (k >= used || cells[k] >> COLUMN_SHIFT !== personColumn) return false;
     this.#cell.read(bytes, cells, k);
     return suppression.has(this.#cell.text);
   }
 
   /** Counts the cells of the current row in which characters were replaced at these indices. */
-  #countBad({ names, edited: { actions } }: Header, repairs: readonly number[]): void {
+  #countInvalid({ names, edited: { actions } }: Header, repairs: readonly number[]): void {
     const { bytes, rows, tokenizer } = this.#source;
     const { cells, used } = tokenizer;
     let next = 0;
@@ -219,9 +219,9 @@ export class Scanner {
       while (next < repairs.length && repairs[next] < cells[k + 2]) next++;
       const column = cells[k] >> COLUMN_SHIFT;
       if (next === before || actions[column] === DROP) continue;
-      this.#badCells++;
+      this.#invalidCells++;
       if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
-      this.#firstBad ??= { row: rows, column: names[column] };
+      this.#firstInvalid ??= { row: rows, column: names[column] };
     }
   }
 }

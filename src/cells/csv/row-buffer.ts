@@ -44,10 +44,10 @@ export class RowBuffer {
   }
 
   /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
-  check(last: boolean): number {
+  check(isLast: boolean): number {
     const { bytes } = this;
     const from = this.#checked;
-    let end = last ? this.end : this.end - openTail(bytes, from, this.end);
+    let end = isLast ? this.end : this.end - openTail(bytes, from, this.end);
     if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
     this.#checked = end;
     return end;

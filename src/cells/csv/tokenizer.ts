@@ -53,10 +53,10 @@ export class RowTokenizer {
 
   /**
    * Reads the row of `bytes` that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end
-   * before `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end`
+   * before `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `isLast`, `end`
    * ends the row.
    */
-  next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
+  next(bytes: Uint8Array, at: number, end: number, isLast: boolean): number {
     const { cells } = this;
     let used = 0;
     let head = 0;
@@ -81,14 +81,14 @@ export class RowTokenizer {
             i += 2;
           }
           c = bytes[i + 1];
-          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end, last);
+          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end, isLast);
           if (c < 0) return c;
         } else {
           while (c > COMMA) c = bytes[++i];
           while (c !== COMMA && c !== LF) {
             if (c <= QUOTE && c !== SPACE) {
               if (i === end) break;
-              if (c === CR) flags |= this.#carriageReturn(bytes, i, end, last);
+              if (c === CR) flags |= this.#carriageReturn(bytes, i, end, isLast);
               else if (c === QUOTE) return this.#broken('quote_in_cell', i);
               // INCOMPLETE has all bits, so that the flags joined with it are negative.
               if (flags < 0) return INCOMPLETE;
@@ -118,7 +118,7 @@ export class RowTokenizer {
       this.flags = joined;
       this.width = (head >> COLUMN_SHIFT) + 1;
       this.contentEnd = i;
-      return c === LF ? i + 1 : this.#rowEnd(i, end, last);
+      return c === LF ? i + 1 : this.#rowEnd(i, end, isLast);
     }
   }
 
@@ -133,28 +133,28 @@ export class RowTokenizer {
   }
 
   /** The index behind a row that does not end in LF alone. */
-  #rowEnd(i: number, end: number, last: boolean): number {
-    if (i === end) return last ? end : INCOMPLETE;
+  #rowEnd(i: number, end: number, isLast: boolean): number {
+    if (i === end) return isLast ? end : INCOMPLETE;
     return i + 1 === end ? end : i + 2;
   }
 
   /** Classifies a CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
-  #carriageReturn(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+  #carriageReturn(bytes: Uint8Array, i: number, end: number, isLast: boolean): number {
     if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
     // A CR that is the body's last byte belongs to a line end that was cut.
-    return last ? LINE_END : INCOMPLETE;
+    return isLast ? LINE_END : INCOMPLETE;
   }
 
   /**
    * Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid.
    */
-  #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
+  #afterQuote(bytes: Uint8Array, i: number, end: number, isLast: boolean): number {
     if (i + 1 >= end) {
-      if (!last) return INCOMPLETE;
+      if (!isLast) return INCOMPLETE;
       return i >= end ? this.#broken('cut_in_quote', end) : SENTINEL;
     }
     if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
-    if (i + 2 === end) return last ? CR : INCOMPLETE;
+    if (i + 2 === end) return isLast ? CR : INCOMPLETE;
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
   }
 

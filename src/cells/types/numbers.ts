@@ -12,13 +12,13 @@ const INT64_DIGITS = 19;
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
 export function numberClass(bytes: Uint8Array, start: number, end: number): CellForms {
-  const negative = bytes[start] === HYPHEN;
-  const first = negative ? start + 1 : start;
+  const isNegative = bytes[start] === HYPHEN;
+  const first = isNegative ? start + 1 : start;
   const i = digitsEnd(bytes, first, end);
   const digits = i - first;
   if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
   if (i < end) return bytes[i] === DOT ? doubleClass(bytes, start, first, i, end) : 0;
-  if (bytes[first] === ZERO) return negative ? 0 : LONG;
+  if (bytes[first] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
   return digits > INT64_DIGITS ? 0 : wideClass(latin1(bytes, start, end));
 }
