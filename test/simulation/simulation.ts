@@ -8,7 +8,7 @@ import { type Done, runHere } from '../support/processes/command-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Fault } from '../support/service/faults.ts';
 import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
-import { type ScenarioPatch, startTestService, type TestService } from '../support/service/test-service.ts';
+import { type ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import { violations } from './invariants.ts';
 import { Place, type TargetName } from './places.ts';
 import { PEOPLE, personOf, Truth, type TruthOptions } from './truth.ts';
@@ -65,7 +65,13 @@ export class World {
     const truth = new Truth({ seed, zoneHours: 9, isRestless: true, ...kind.truth });
     const scenario = { ...kind.scenario, days: { zone_hours: kind.truth?.zoneHours ?? 9, ...kind.scenario?.days } };
     const rows = (day: Day) => truth.rows(day);
-    const service = await startTestService({ clock, tokens: TOKENS, serviceId: SERVICE_ID, scenario, truth: rows });
+    const service = await TestService.start({
+      clock,
+      exportToken: TOKENS.export,
+      serviceId: SERVICE_ID,
+      scenario,
+      truth: rows,
+    });
     return new World(kind, seed, clock, truth, service);
   }
 
@@ -226,7 +232,7 @@ export class Simulation {
       { kind: 'row_short' },
       { kind: 'refuse' },
       { kind: 'wrong_length', by: 50 },
-      { kind: 'gzip', variant: 'cut' },
+      { kind: 'gzip' },
       { kind: 'status', status: 503 },
       { kind: 'rate_limit', reset_in_s: random.pick([null, 30]) },
     ];

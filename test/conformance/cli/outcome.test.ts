@@ -103,10 +103,7 @@ const echo = (when: Json) => ({
 describe.concurrent('a token', () => {
   let fixture: CliFixture;
   beforeAll(async () => {
-    fixture = await CliFixture.start(
-      { faults: [echo({ day: daysBack(6) })] },
-      { tokens: { export: CANARY, import: 'no' } },
-    );
+    fixture = await CliFixture.start({ faults: [echo({ day: daysBack(6) })] }, { exportToken: CANARY });
   });
   afterAll(() => fixture.close());
 

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/delete/client.ts';
+import { startSimulator } from '../../../src/simulator/simulator.ts';
 import {
   type FaultyServer,
   gzip,
@@ -13,7 +14,7 @@ import {
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY, ManualClock, settle } from '../../support/service/service.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
@@ -132,28 +133,21 @@ describe('network faults during a deletion', () => {
 describe('against the simulator', () => {
   it('deletes over kept-alive connections and classifies every code', async () => {
     const codes = { a: '40000', b: '40001', c: '40402', d: '50000', e: '40403' };
-    const sim = await startTestSimulator({ deletions: { codes, failure_status: 'by_code' } });
+    const answers = Object.entries(codes).map(([external_id, code]) => ({ operation: 'delete', external_id, code }));
+    const sim = await startSimulator({
+      scenario: { service_id: SERVICE_ID, import_token: TOKENS.import, answers },
+    });
     const service = serviceAt(sim.url, { token: TOKENS.import });
     const kinds = await Promise.all(
       ['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL, UNKNOWN_SERVICE)),
     );
     expect(kinds.map(({ kind }) => kind)).toEqual(['done', 'rejected', 'rejected', 'rejected', 'retry', 'rejected']);
-    expect(sim.deletions().filter(({ externalId, deleted }) => externalId === 'x' && deleted === 1)).toHaveLength(1);
     await service.close();
     for (const wrong of [{ token: 'other' }, { token: TOKENS.import, serviceId: 'other' }]) {
       const other = serviceAt(sim.url, wrong);
       expect((await other.deleteProfile('y', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('stop');
       await other.close();
     }
-    await sim.close();
-  });
-
-  it('retries a deletion whose answer was lost', async () => {
-    const sim = await startTestSimulator({ faults: [{ kind: 'cut_after', when: { nth: 1 } }] });
-    const service = serviceAt(sim.url, { token: TOKENS.import });
-    expect((await service.deleteProfile('x', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('retry');
-    expect((await service.deleteProfile('x', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('done');
-    await service.close();
     await sim.close();
   });
 });

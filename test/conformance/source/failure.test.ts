@@ -95,7 +95,7 @@ describe('a read that fails', () => {
   it('reports a reissued token as a configuration error without printing it', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
-    fixture.sim.setTokens({ export: 'another-token' });
+    fixture.sim.setToken('another-token');
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringMatching(/token/) });

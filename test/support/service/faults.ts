@@ -2,20 +2,17 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import type { Clock } from '../../../src/base/clock.ts';
 import type { Day } from '../../../src/base/days.ts';
 
 /** When a fault happens: all conditions that are given must hold. Without any it always happens. */
 interface When {
-  readonly operation?: 'export' | 'delete';
-  /** The nth request of its operation, counted from 1 since the faults were set. */
+  /** The nth export, counted from 1 since the faults were set. */
   readonly nth?: number | readonly number[];
   readonly after?: number;
   /** A requested day. */
   readonly day?: Day | readonly Day[];
   /** The first requested day. */
   readonly from?: Day;
-  readonly external_id?: string | readonly string[];
   /** How often at most. */
   readonly times?: number;
 }
@@ -40,7 +37,6 @@ export type Fault = { readonly when?: When } & (
   /** The connection is reset before any byte. */
   | { readonly kind: 'refuse' }
   | { readonly kind: 'json_200' }
-  | { readonly kind: 'empty_body' }
   /** The same failure behind the rows. */
   | { readonly kind: 'json_tail' }
   | { readonly kind: 'row_short' }
@@ -50,49 +46,36 @@ export type Fault = { readonly when?: When } & (
   | ({ readonly kind: 'reset' | 'drop' } & Place)
   /** Nothing more comes. */
   | ({ readonly kind: 'stall' } & Place)
-  | { readonly kind: 'slow'; readonly bytes_per_s: number }
   /** A `Content-Length` that is off. */
   | { readonly kind: 'wrong_length'; readonly by: number }
-  | { readonly kind: 'gzip'; readonly variant: 'good' | 'cut' }
-  /** A deletion's code; the profile stays. */
-  | { readonly kind: 'code'; readonly code: string; readonly status?: number }
-  /** The profile is deleted, and the connection is reset. */
-  | { readonly kind: 'cut_after' }
+  /** Compressed, and cut before its end. */
+  | { readonly kind: 'gzip' }
 );
 
-export interface RequestFacts {
-  readonly operation: 'export' | 'delete';
-  readonly from?: Day;
-  readonly to?: Day;
-  readonly externalId?: string;
+interface RequestedDays {
+  readonly from: Day;
+  readonly to: Day;
 }
-
-const OF_DELETIONS = ['code', 'cut_after'];
-const OF_BOTH = ['status', 'rate_limit', 'refuse', 'stall'];
 
 /** Gives the fault of each request: the first whose conditions hold. */
 export function faultRules(faults: readonly Fault[]) {
   const done = faults.map(() => 0);
-  const count = { export: 0, delete: 0 };
-  return (request: RequestFacts): Fault | undefined => {
-    const nth = ++count[request.operation];
+  let nth = 0;
+  return (days: RequestedDays): Fault | undefined => {
+    nth++;
     const index = faults.findIndex(
-      (fault, i) => done[i] < (fault.when?.times ?? Number.POSITIVE_INFINITY) && concerns(fault, request, nth),
+      (fault, i) => done[i] < (fault.when?.times ?? Number.POSITIVE_INFINITY) && concerns(fault, days, nth),
     );
     if (index !== -1) done[index]++;
     return faults[index];
   };
 }
 
-function concerns({ kind, when = {} }: Fault, request: RequestFacts, nth: number): boolean {
-  const { operation, from = '', to = '', externalId = '' } = request;
-  if (!OF_BOTH.includes(kind) && OF_DELETIONS.includes(kind) !== (operation === 'delete')) return false;
-  if (when.operation !== undefined && when.operation !== operation) return false;
+function concerns({ when = {} }: Fault, { from, to }: RequestedDays, nth: number): boolean {
   if (when.nth !== undefined && ![when.nth].flat().includes(nth)) return false;
   if (when.after !== undefined && nth <= when.after) return false;
   if (when.from !== undefined && when.from !== from) return false;
-  if (when.day !== undefined && ![when.day].flat().some((day) => day >= from && day <= to)) return false;
-  return when.external_id === undefined || [when.external_id].flat().includes(externalId);
+  return when.day === undefined || [when.day].flat().some((day) => day >= from && day <= to);
 }
 
 export type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
@@ -117,34 +100,24 @@ export async function* compressed(body: Chunks, variant: 'good' | 'cut'): AsyncG
   const chunks: Buffer[] = [];
   for await (const chunk of Readable.from(body, { objectMode: false }).pipe(createGzip({ level: 1 })))
     chunks.push(chunk);
-  const all = Buffer.concat(chunks);
-  yield variant === 'good' ? all : all.subarray(0, -16);
-}
-
-const PIECES_A_SECOND = 10;
-
-interface Sending {
-  readonly res: ServerResponse;
-  readonly clock: Clock;
-  readonly closed: AbortSignal;
-  readonly sent: (bytes: number) => void;
+  const whole = Buffer.concat(chunks);
+  yield variant === 'good' ? whole : whole.subarray(0, -16);
 }
 
 /** Sends a body, never faster than the client reads it, up to where the fault ends it. */
-export async function sendBody({ res, clock, closed, sent }: Sending, body: Chunks, fault: Fault | undefined) {
+export async function sendBody(
+  res: ServerResponse,
+  closed: AbortSignal,
+  body: Chunks,
+  fault: Fault | undefined,
+): Promise<void> {
   const isCut = fault?.kind === 'cut' ? fault.by !== 'generator' : /^(reset|drop|stall)$/.test(fault?.kind ?? '');
   const find = isCut ? finderOf(fault as Place) : () => -1;
   for await (const chunk of body) {
     const end = find(chunk);
     const bytes = end === -1 ? chunk : chunk.subarray(0, end);
-    const step = fault?.kind === 'slow' ? Math.ceil(fault.bytes_per_s / PIECES_A_SECOND) : Math.max(1, bytes.length);
-    for (let at = 0; at < bytes.length; at += step) {
-      if (closed.aborted) return;
-      const piece = bytes.subarray(at, at + step);
-      sent(piece.length);
-      if (!res.write(piece)) await once(res, 'drain', { signal: closed });
-      if (fault?.kind === 'slow') await clock.sleep(1_000 / PIECES_A_SECOND, closed);
-    }
+    if (closed.aborted) return;
+    if (!res.write(bytes)) await once(res, 'drain', { signal: closed });
     if (end !== -1) return endEarly(res, fault?.kind);
   }
   if (fault?.kind !== 'wrong_length') res.end();
@@ -194,10 +167,10 @@ async function* upTo(chunks: Chunks, find: Finder): AsyncGenerator<Buffer> {
 
 function finderOf({ at_byte, at = 'mid_row', after_rows = 3 }: Place): Finder {
   if (at_byte === undefined) return rowFinder(at, after_rows);
-  let left = at_byte;
+  let distance = at_byte;
   return (chunk) => {
-    const here = left;
-    left -= chunk.length;
+    const here = distance;
+    distance -= chunk.length;
     return here <= chunk.length ? here : -1;
   };
 }

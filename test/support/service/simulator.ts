@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { type ScenarioPatch, startTestService, type TestServiceOptions } from './test-service.ts';
+import { type ScenarioPatch, TestService, type TestServiceOptions } from './test-service.ts';
 
 /** The instant that tests take for now, unless they say otherwise: 2026-01-20 03:00 UTC, noon in the service's zone. */
 export const NOW = Date.UTC(2026, 0, 20, 3);
@@ -30,9 +30,9 @@ export function handClock(start = NOW): HandClock {
 
 /** A service with small days of generated rows, a clock of its own, and the scenario given. */
 export function startTestSimulator(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}) {
-  return startTestService({
+  return TestService.start({
     clock: handClock(),
-    tokens: TOKENS,
+    exportToken: TOKENS.export,
     serviceId: SERVICE_ID,
     scenario: scenario as ScenarioPatch,
     ...more,

@@ -1,4 +1,4 @@
-// A service over a truth that the test keeps (days → rows), which behaves as a scenario says and fails where it says so.
+// A service of exports over a truth that the test keeps: the rows of each day. It behaves and fails as a scenario says.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/base/clock.ts';
@@ -36,14 +36,12 @@ const DEFAULTS = {
     /** The answer without rows: a header alone, nothing, 204, 404, `[]`, or `{"data":[]}`. */
     empty: 'header' as 'header' | 'zero_bytes' | '204' | '404' | 'list' | 'data_list',
   },
-  /** Of generated rows: own columns, with values in turn; the share of rows that are late by so many hours. */
+  /** Of generated rows: own columns, with values in turn. */
   columns: { event_name: 'event_name' as 'event_name' | 'df_event_name', own: [] as readonly OwnColumn[] },
   rows: {
     by_day: {} as Readonly<Record<Day, number>>,
-    late: { share: 0, hours: 6 },
     /** `shuffled`: another order each time. */
-    order: 'time' as 'time' | 'reverse' | 'shuffled',
-    of_deleted_profiles: 'kept' as 'kept' | 'removed',
+    order: 'time' as 'time' | 'shuffled',
   },
   format: {
     framing: 'chunked' as 'chunked' | 'length',
@@ -54,32 +52,17 @@ const DEFAULTS = {
   limits: {
     exports_per_hour: 100,
     concurrent_exports: 5,
-    deletions_per_minute: 10_000,
     headers: 'x-ratelimit' as 'x-ratelimit' | 'X-Rate-Limit' | 'none',
     reset: 'ms' as 'ms' | 's' | 'absent',
-    retry_after: false,
   },
   answers: {
-    unknown_service: '401' as '401' | '400' | 'empty',
+    unknown_service: '401' as '401' | '400',
     known_events_only: false,
-    date_header: true,
-    date_skew_s: 0,
   },
-  deletions: {
-    success_status: 200,
-    failure_status: '200' as '200' | 'by_code',
-    over_limit: '429' as '429' | '40401',
-    known_ids: undefined as readonly string[] | undefined,
-    unmatched: '20000',
-    codes: {} as Readonly<Record<string, string>>,
-  },
-  /** Exports of these days, or of more rows, answer 500; not if they are divided by event names (but by rows). */
+  /** Exports of these days, and longer ones, answer 500, unless they are divided by event names. */
   too_big: {
     days: [] as readonly Day[],
     longest_days: Number.POSITIVE_INFINITY,
-    most_rows: Number.POSITIVE_INFINITY,
-    unless_events: true,
-    status: 500,
   },
   faults: [] as readonly Fault[],
 };
@@ -98,7 +81,7 @@ export type ScenarioPatch = {
 
 export interface TestServiceOptions {
   readonly clock: Clock;
-  readonly tokens: { readonly export: string; readonly import: string };
+  readonly exportToken: string;
   readonly serviceId: string;
   readonly port?: number;
   readonly scenario?: ScenarioPatch;
@@ -113,20 +96,14 @@ export interface TestServiceOptions {
 
 /** A request and its answer. */
 export interface SeenRequest {
-  readonly operation: 'export' | 'delete' | undefined;
-  readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
-  /** By names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
   /** Parsed JSON, or text. */
   body: unknown;
-  readonly at: number;
   status: number | undefined;
   /** `ok`, the message or code of a failure, `fault:KIND`, or `closed` if the client closed the connection first. */
   outcome: string | undefined;
   fault: Fault['kind'] | undefined;
-  bytes: number;
   done: boolean;
 }
 
@@ -146,21 +123,8 @@ const SYSTEM = [
   'df_unified_id',
 ];
 const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
-const OPERATIONS = { '/api/v1/export/event': 'export', '/api/v1/identities/delete': 'delete' } as const;
-const STATUS_OF_CODE: Readonly<Record<string, number>> = {
-  40101: 401,
-  40201: 401,
-  40401: 429,
-  40402: 404,
-  40403: 404,
-  50000: 500,
-};
-const LIMITS = {
-  export: { key: 'exports_per_hour', ms: 3_600_000, cycle: '1h' },
-  delete: { key: 'deletions_per_minute', ms: 60_000, cycle: '1m' },
-} as const;
-
-export const startTestService = (options: TestServiceOptions): Promise<TestService> => TestService.start(options);
+const EXPORT_PATH = '/api/v1/export/event';
+const HOUR_MS = 3_600_000;
 
 export class TestService {
   readonly url: string;
@@ -168,19 +132,18 @@ export class TestService {
   readonly #options: TestServiceOptions;
   readonly #server: ReturnType<typeof createServer>;
   readonly #requests: SeenRequest[] = [];
-  readonly #deletions = new Map<string, { externalId: string; count: number; deleted: number; answers: string[] }>();
   readonly #generated = new Map<Day, readonly TruthRow[]>();
-  readonly #deletedPeople = new Set<string>();
-  readonly #cycles = { export: { began: 0, count: 0 }, delete: { began: 0, count: 0 } };
+  /** The hour of the limit, which begins with its first export. */
+  readonly #hour = { began: 0, count: 0 };
   #running = 0;
-  #tokens: TestServiceOptions['tokens'];
+  #token: string;
   #scenario: Scenario = DEFAULTS;
   #faultOf = faultRules([]);
 
   private constructor(options: TestServiceOptions, server: ReturnType<typeof createServer>) {
     this.#options = options;
     this.#server = server;
-    this.#tokens = options.tokens;
+    this.#token = options.exportToken;
     this.port = (server.address() as AddressInfo).port;
     this.url = `http://127.0.0.1:${this.port}`;
     this.setScenario(options.scenario ?? {});
@@ -219,17 +182,13 @@ export class TestService {
     this.#generated.clear();
   }
 
-  /** Reissues tokens: the old ones no longer work. */
-  setTokens(tokens: Partial<TestServiceOptions['tokens']>): void {
-    this.#tokens = { ...this.#tokens, ...tokens };
+  /** Reissues the token: the old one no longer works. */
+  setToken(token: string): void {
+    this.#token = token;
   }
 
   requests(): readonly SeenRequest[] {
     return this.#requests;
-  }
-
-  deletions() {
-    return [...this.#deletions.values()];
   }
 
   /** The rows of days, both included, that the service shows at an instant (now). */
@@ -237,16 +196,12 @@ export class TestService {
     const [from, to] = typeof days === 'string' ? [days, days] : [days.from, days.to];
     return daysOf(from, to)
       .flatMap((day) => this.#rowsOf(day))
-      .filter((row) => this.#isShown(row, at))
+      .filter(({ from = 0, until = Number.POSITIVE_INFINITY }) => from <= at && at < until)
       .map(({ cells }) => cells);
   }
 
   countRows(days: Day | { readonly from: Day; readonly to: Day }, at?: number): number {
     return this.truth(days, at).length;
-  }
-
-  #isShown({ cells, from = 0, until = Number.POSITIVE_INFINITY }: TruthRow, at: number): boolean {
-    return from <= at && at < until && !this.#deletedPeople.has(cells.get('df_unified_id') ?? '');
   }
 
   #rowsOf(day: Day): readonly TruthRow[] {
@@ -259,7 +214,6 @@ export class TestService {
   #generate(day: Day): TruthRow[] {
     const { seed = 7, rowsPerDay = 40, serviceId } = this.#options;
     const { columns, rows } = this.#scenario;
-    const random = new SeededRandom(seed);
     const dataset = new Dataset({
       seed: String(seed),
       service_id: serviceId,
@@ -281,8 +235,7 @@ export class TestService {
         cells.delete(name);
         if (text && (days === undefined || days.includes(day))) cells.set(name, text);
       }
-      const isLate = random.chance(rows.late.share);
-      out.push({ cells, from: row.server + (isLate ? rows.late.hours * 3_600_000 : 0) });
+      out.push({ cells, from: row.server });
     }
     return out;
   }
@@ -291,17 +244,12 @@ export class TestService {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
     const over = new AbortController();
     const seen: SeenRequest = {
-      operation: OPERATIONS[pathname as keyof typeof OPERATIONS],
-      method: req.method ?? '',
       path: pathname,
       query: Object.fromEntries(searchParams),
-      headers: Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, String(value)])),
       body: undefined,
-      at: this.#options.clock.now(),
       status: undefined,
       outcome: undefined,
       fault: undefined,
-      bytes: 0,
       done: false,
     };
     this.#requests.push(seen);
@@ -319,8 +267,7 @@ export class TestService {
       seen.body = jsonOf(text) ?? text;
       const { latencyMs = 0, clock } = this.#options;
       if (latencyMs > 0) await clock.sleep(latencyMs, over.signal);
-      if (seen.operation === 'export') await this.#export(exchange);
-      else if (seen.operation === 'delete') await this.#delete(exchange);
+      if (pathname === EXPORT_PATH) await this.#export(exchange);
       else this.#fail(exchange, 404, 'not_found');
     } catch (error) {
       if (over.signal.aborted) return;
@@ -333,21 +280,21 @@ export class TestService {
   /** Serves one export: token, service, limits, body, fault, data, in that order. */
   async #export(exchange: Exchange): Promise<void> {
     const { res, req, seen } = exchange;
-    const { answers, limits, days, too_big } = this.#scenario;
+    const { answers, limits, days } = this.#scenario;
     const isKnown = seen.query.service_id === this.#options.serviceId;
-    const isToken = req.headers.authorization === `Bearer ${this.#tokens.export}`;
+    const isToken = req.headers.authorization === `Bearer ${this.#token}`;
     if (!isToken || (!isKnown && answers.unknown_service === '401'))
       return this.#fail(exchange, 401, 'unauthorized_token');
-    if (!isKnown && answers.unknown_service === '400') return this.#fail(exchange, 400, 'invalid_parameter');
-    if (this.#remaining('export') === 0) return this.#refuse(exchange, 'hourly_limit');
+    if (!isKnown) return this.#fail(exchange, 400, 'invalid_parameter');
+    if (this.#remaining() === 0) return this.#refuse(exchange, 'hourly_limit');
     if (this.#running >= limits.concurrent_exports) return this.#refuse(exchange, 'concurrent_limit');
-    this.#cycles.export.count++;
+    this.#hour.count++;
     this.#running++;
     res.once('close', () => this.#running--);
     const request = this.#readExport(seen.body);
     if (typeof request === 'string') return this.#fail(exchange, 400, request);
     const { from, to, properties } = request;
-    const fault = this.#faultOf({ operation: 'export', from, to });
+    const fault = this.#faultOf({ from, to });
     seen.fault = fault?.kind;
     if (fault !== undefined && (await this.#failInstead(exchange, fault))) return;
     if (days.today !== undefined && from >= this.#today())
@@ -360,8 +307,8 @@ export class TestService {
         fault,
       );
     }
-    const rows = isKnown ? this.#select(request, last) : [];
-    if (this.#isTooBig(request, last, rows.length)) return this.#fail(exchange, too_big.status, 'query_error');
+    if (this.#isTooBig(request, last)) return this.#fail(exchange, 500, 'query_error');
+    const rows = this.#select(request, last);
     if (rows.length === 0 && days.empty !== 'header') return this.#answerEmpty(exchange);
     const text = csv(
       rows,
@@ -372,10 +319,9 @@ export class TestService {
     return this.#send(exchange, () => pieces(text), fault);
   }
 
-  #isTooBig({ from, events }: ExportRequest, last: Day, rows: number): boolean {
-    const { days, longest_days, most_rows, unless_events } = this.#scenario.too_big;
-    if (rows > most_rows) return true;
-    if (unless_events && events.condition !== 'all') return false;
+  #isTooBig({ from, events }: ExportRequest, last: Day): boolean {
+    const { days, longest_days } = this.#scenario.too_big;
+    if (events.condition !== 'all') return false;
     return daysBetween(from, last) >= longest_days || days.some((day) => day >= from && day <= last);
   }
 
@@ -393,7 +339,6 @@ export class TestService {
     if (compares === 'instants' && last < to && !(from === to && single_days === 'empty'))
       rows.push(...this.truth(to).filter(isAtMidnight));
     const { order } = this.#scenario.rows;
-    if (order === 'reverse') rows.reverse();
     const selected = rows.filter((cells) =>
       allows(events, cells.get('event_name') ?? cells.get('df_event_name') ?? ''),
     );
@@ -414,8 +359,7 @@ export class TestService {
     const { format } = this.#scenario;
     seen.outcome = fault ? `fault:${fault.kind}` : 'ok';
     if (fault?.kind === 'json_200') return this.#answer(exchange, 200, FAILED, { 'Content-Type': 'application/json' });
-    if (fault?.kind === 'empty_body') return this.#answer(exchange, 200, '', { 'Content-Type': format.content_type });
-    const variant = fault?.kind === 'gzip' ? fault.variant : format.gzip ? 'good' : undefined;
+    const variant = fault?.kind === 'gzip' ? 'cut' : format.gzip ? 'good' : undefined;
     const length =
       format.framing === 'length' || fault?.kind === 'wrong_length'
         ? await lengthOf(generated(body, fault))
@@ -426,15 +370,8 @@ export class TestService {
       ...(length !== undefined &&
         !variant && { 'Content-Length': String(length + (fault?.kind === 'wrong_length' ? fault.by : 0)) }),
     });
-    const sent = (bytes: number) => {
-      seen.bytes += bytes;
-    };
     const chunks = generated(body, fault);
-    await sendBody(
-      { res, closed, clock: this.#options.clock, sent },
-      variant ? compressed(chunks, variant) : chunks,
-      fault,
-    );
+    await sendBody(res, closed, variant ? compressed(chunks, variant) : chunks, fault);
   }
 
   #readExport(body: unknown): ExportRequest | string {
@@ -456,54 +393,9 @@ export class TestService {
     return { from, to, events, properties };
   }
 
-  /** Serves one deletion: token, service, limit, body, fault, and only then the deletion itself. */
-  async #delete(exchange: Exchange): Promise<void> {
-    const { seen, req, res } = exchange;
-    const { deletions, rows } = this.#scenario;
-    if (req.headers.access_token !== this.#tokens.import) return this.#code(exchange, '40201');
-    if (seen.query.service_id !== this.#options.serviceId) return this.#code(exchange, '40101');
-    const identity = isObject(seen.body) && isObject(seen.body.identity) ? seen.body.identity : {};
-    const id = identity.external_id;
-    const isValid = typeof id === 'string' && id !== '';
-    const known = isValid ? this.#deletionOf(id) : undefined;
-    if (known !== undefined) known.count++;
-    res.once('finish', () => known?.answers.push(seen.outcome ?? ''));
-    if (this.#remaining('delete') === 0)
-      return this.#code(exchange, '40401', deletions.over_limit === '429' ? 429 : undefined);
-    this.#cycles.delete.count++;
-    if (known === undefined) return this.#code(exchange, '40001');
-    const fault = this.#faultOf({ operation: 'delete', externalId: known.externalId });
-    seen.fault = fault?.kind;
-    if (fault?.kind === 'code') return this.#code(exchange, fault.code, fault.status);
-    if (fault !== undefined && (await this.#failInstead(exchange, fault))) return;
-    const isKnown = deletions.known_ids?.includes(known.externalId) ?? true;
-    const code = deletions.codes[known.externalId] ?? (isKnown ? '20000' : deletions.unmatched);
-    if (isKnown && code === '20000') {
-      known.deleted++;
-      if (rows.of_deleted_profiles === 'removed') this.deleteProfile(known.externalId);
-    }
-    if (fault?.kind !== 'cut_after') return this.#code(exchange, code);
-    seen.outcome = 'cut';
-    res.socket?.resetAndDestroy();
-  }
-
-  /** From now on no row of this person is exported; the external id stands in `member_no`. */
-  deleteProfile(externalId: string): void {
-    const { clock } = this.#options;
-    for (const cells of this.truth({ from: addDays(dayAt(clock.now()), -40), to: dayAt(clock.now(), 14) })) {
-      if (cells.get('member_no') === externalId) this.#deletedPeople.add(cells.get('df_unified_id') ?? '');
-    }
-  }
-
-  #deletionOf(externalId: string) {
-    const seen = this.#deletions.get(externalId) ?? { externalId, count: 0, deleted: 0, answers: [] };
-    this.#deletions.set(externalId, seen);
-    return seen;
-  }
-
   /** Answers with a fault in place of data; false if the fault is one of the body. */
   async #failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
-    const { res, seen, closed } = exchange;
+    const { res, seen } = exchange;
     if (fault.kind === 'status') {
       const { status, body, content_type = 'text/html', retry_after_s } = fault;
       seen.outcome = `HTTP ${status}`;
@@ -518,41 +410,33 @@ export class TestService {
       const { remaining = 0, reset_in_s = 60 } = fault;
       seen.outcome = 'rate_limit';
       const resetAt = reset_in_s === null ? undefined : this.#options.clock.now() + reset_in_s * 1_000;
-      this.#fail(exchange, 429, 'too_many_api_requests', this.#limitHeaders('export', { remaining, resetAt }));
+      this.#fail(exchange, 429, 'too_many_api_requests', this.#limitHeaders({ remaining, resetAt }));
     } else if (fault.kind === 'refuse') res.socket?.resetAndDestroy();
-    else if (fault.kind === 'stall' && seen.operation === 'delete') {
-      await new Promise((resolve) => closed.addEventListener('abort', resolve));
-    } else return false;
+    else return false;
     return true;
   }
 
   #refuse(exchange: Exchange, outcome: string): void {
     exchange.seen.outcome = outcome;
-    const { began } = this.#cycles.export;
-    const seconds = Math.ceil((began + LIMITS.export.ms - this.#options.clock.now()) / 1_000);
-    const retryAfter = this.#scenario.limits.retry_after ? { 'Retry-After': String(seconds) } : {};
-    this.#fail(exchange, 429, 'too_many_api_requests', retryAfter);
+    this.#fail(exchange, 429, 'too_many_api_requests');
   }
 
   #today(): Day {
     return dayAt(this.#options.clock.now(), this.#scenario.days.zone_hours);
   }
 
-  /** What is left of the cycle, which begins with its first request. */
-  #remaining(operation: 'export' | 'delete'): number {
-    const { key, ms } = LIMITS[operation];
-    const cycle = this.#cycles[operation];
+  /** How many exports are left in this hour. */
+  #remaining(): number {
     const now = this.#options.clock.now();
-    if (now >= cycle.began + ms) Object.assign(cycle, { began: now, count: 0 });
-    return Math.max(0, this.#scenario.limits[key] - cycle.count);
+    if (now >= this.#hour.began + HOUR_MS) Object.assign(this.#hour, { began: now, count: 0 });
+    return Math.max(0, this.#scenario.limits.exports_per_hour - this.#hour.count);
   }
 
-  #limitHeaders(operation: 'export' | 'delete', refusal?: { remaining: number; resetAt: number | undefined }) {
+  #limitHeaders(refusal?: { remaining: number; resetAt: number | undefined }) {
     const { headers, reset } = this.#scenario.limits;
     if (headers === 'none') return {};
-    const { remaining = this.#remaining(operation) } = refusal ?? {};
-    const resetAt = refusal === undefined ? this.#cycles[operation].began + LIMITS[operation].ms : refusal.resetAt;
-    const { cycle } = LIMITS[operation];
+    const { remaining = this.#remaining() } = refusal ?? {};
+    const resetAt = refusal === undefined ? this.#hour.began + HOUR_MS : refusal.resetAt;
     const isUpper = headers === 'X-Rate-Limit';
     const name = (part: string) => (isUpper ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`);
     const at =
@@ -562,24 +446,10 @@ export class TestService {
           ? Math.ceil(resetAt / 1_000)
           : Math.round(resetAt);
     return {
-      [name('Limit')]: isUpper ? cycle.toUpperCase() : cycle,
+      [name('Limit')]: isUpper ? '1H' : '1h',
       [name('Remaining')]: String(remaining),
       ...(at !== undefined && { [name('Reset')]: String(at) }),
     };
-  }
-
-  #code(exchange: Exchange, code: string, status?: number): void {
-    const { success_status, failure_status } = this.#scenario.deletions;
-    const isDone = code === '20000';
-    const byCode = failure_status === 'by_code' ? (STATUS_OF_CODE[code] ?? 400) : 200;
-    exchange.seen.outcome = status === undefined || status < 400 ? code : `HTTP ${status} ${code}`;
-    const body = { status: isDone, code, message: isDone ? 'OK' : 'BAD_REQUEST', data: isDone };
-    const refusal =
-      code === '40401' ? { remaining: 0, resetAt: this.#cycles.delete.began + LIMITS.delete.ms } : undefined;
-    this.#answer(exchange, status ?? (isDone ? success_status : byCode), JSON.stringify(body), {
-      'Content-Type': 'application/json',
-      ...this.#limitHeaders('delete', refusal),
-    });
   }
 
   #fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
@@ -592,18 +462,16 @@ export class TestService {
 
   #answer(exchange: Exchange, status: number, body: string, headers: Record<string, string>): void {
     const bytes = Buffer.from(body);
-    exchange.seen.bytes = bytes.length;
     this.#head(exchange, status, { ...(status !== 204 && { 'Content-Length': String(bytes.length) }), ...headers });
     exchange.res.end(bytes);
   }
 
   #head({ res, seen }: Exchange, status: number, headers: Record<string, string>): void {
     seen.status = status;
-    const { date_header, date_skew_s } = this.#scenario.answers;
     res.sendDate = false;
-    const date = new Date(this.#options.clock.now() + date_skew_s * 1_000).toUTCString();
-    const limits = seen.operation === 'export' ? this.#limitHeaders('export') : {};
-    res.writeHead(status, { ...(date_header && { Date: date }), ...limits, ...headers });
+    const date = new Date(this.#options.clock.now()).toUTCString();
+    const limits = seen.path === EXPORT_PATH ? this.#limitHeaders() : {};
+    res.writeHead(status, { Date: date, ...limits, ...headers });
   }
 }
 
