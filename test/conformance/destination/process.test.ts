@@ -6,7 +6,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
-import { bundleConnector, type Json, Output } from '../../support/airbyte/connector.ts';
+import {
+  bundleConnector,
+  type Json,
+  type Output,
+  type RunningConnector,
+  startConnector,
+} from '../../support/airbyte/connector.ts';
 import { formProblems } from '../../support/airbyte/message-rules.ts';
 import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/erasure/deletions.ts';
 
@@ -20,33 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(built, { recursive: true, force: true }));
 
-interface Child {
-  readonly ended: Promise<Output>;
-  kill(signal: NodeJS.Signals): void;
-}
+const start = (words: readonly string[], input = '', env: Readonly<Record<string, string>> = {}): RunningConnector =>
+  startConnector(file, words, input, { TMPDIR: setup.folders.root, ...env });
 
-function start(words: readonly string[], input: string, env: Record<string, string> = {}): Child {
-  const child = spawn(process.execPath, [file, ...words], {
-    env: { PATH: systemEnv('PATH'), TMPDIR: setup.folders.root, ...env },
-  });
-  const out: Buffer[] = [];
-  const err: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-  child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
-  const ended = new Promise<Output>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (exit, signal) => {
-      const text = Buffer.concat(out).toString();
-      // A message cut by kill -9 is no message.
-      resolve(new Output(text.slice(0, text.lastIndexOf('\n') + 1), exit, signal, Buffer.concat(err).toString()));
-    });
-  });
-  return { ended, kill: (signal) => child.kill(signal) };
-}
-
-const write = (lines: readonly string[], more: Json = {}, env: Record<string, string> = {}): Child =>
+const write = (lines: readonly string[], more: Json = {}, env: Record<string, string> = {}): RunningConnector =>
   start(
     ['write', '--config', setup.files.write(setup.config(more)), '--catalog', setup.files.write(people(), 'txt')],
     `${lines.join('\n')}\n`,
@@ -62,7 +45,7 @@ const sound = (output: Output) => {
 
 describe('the destination as a process', () => {
   it('spec writes one message and nothing else', async () => {
-    const output = await start(['spec'], '').ended;
+    const output = await start(['spec']).ended;
     sound(output);
     expect(output.code).toBe(0);
     expect(output.messages).toHaveLength(1);
@@ -82,7 +65,7 @@ describe('the destination as a process', () => {
   });
 
   it('check connects to the host and sends no deletion', async () => {
-    const output = await start(['check', '--config', setup.files.write(setup.config())], '').ended;
+    const output = await start(['check', '--config', setup.files.write(setup.config())]).ended;
     sound(output);
     expect(output.code).toBe(0);
     expect(output.messages.at(-1)?.connectionStatus?.status).toBe('SUCCEEDED');
@@ -97,7 +80,7 @@ describe('the destination as a process', () => {
     ['no token', { import_token: null }],
     ['a folder that cannot be written', { ledger_dir: '/proc/nowhere' }],
   ])('check: %s is FAILED with a message and exit 0', async (_name, more) => {
-    const output = await start(['check', '--config', setup.files.write(setup.config(more))], '').ended;
+    const output = await start(['check', '--config', setup.files.write(setup.config(more))]).ended;
     sound(output);
     expect(output.code).toBe(0);
     expect(output.messages).toHaveLength(1);
@@ -114,7 +97,7 @@ describe('the destination as a process', () => {
     [['write', '--config', 'none.json']],
     [['write', '--config', '/none', '--catalog', '/none']],
   ])('an invalid command line is a config_error: %j', async (words) => {
-    const output = await start(words, '').ended;
+    const output = await start(words).ended;
     sound(output);
     expect(output.code).not.toBe(0);
     expect(output.errors()).toMatchObject([{ failure_type: 'config_error' }]);

@@ -5,7 +5,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { bundleConnector, configured, InputFiles, type Json, runChild } from '../../support/airbyte/connector.ts';
+import {
+  bundleConnector,
+  configured,
+  InputFiles,
+  type Json,
+  type RunningConnector,
+  startConnector,
+} from '../../support/airbyte/connector.ts';
 import { formProblems, readProblems } from '../../support/airbyte/message-rules.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -33,13 +40,18 @@ describe('the source as a process', () => {
       end_date: day(2),
       spool_dir: files.dir,
     };
-    const output = await runChild(file, ['discover', '--config', files.write(config)]);
+    const output = await run(['discover', '--config', files.write(config)]);
     catalog = configured(output.catalog().streams);
   });
   afterAll(async () => {
     await sim.close();
     files.close();
   });
+  const run = (words: readonly string[], onStart: (running: RunningConnector) => void = () => {}) => {
+    const running = startConnector(file, words);
+    onStart(running);
+    return running.ended;
+  };
   const read = (more: Json = {}) => [
     'read',
     '--config',
@@ -51,7 +63,7 @@ describe('the source as a process', () => {
   ];
 
   it('answers spec without a configuration or the network', async () => {
-    const output = await runChild(file, ['spec']);
+    const output = await run(['spec']);
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.messages).toHaveLength(1);
     expect([output.code, output.stderr]).toEqual([0, '']);
@@ -60,16 +72,16 @@ describe('the source as a process', () => {
   });
 
   it('checks and reads without output on stderr', async () => {
-    const checked = await runChild(file, ['check', '--config', files.write(config)]);
+    const checked = await run(['check', '--config', files.write(config)]);
     expect([checked.of('CONNECTION_STATUS')[0].connectionStatus?.status, checked.stderr]).toEqual(['SUCCEEDED', '']);
-    const output = await runChild(file, read());
+    const output = await run(read());
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.stderr).toBe('');
     expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
   });
 
   it('loses no message when its reader is slow', async () => {
-    const output = await runChild(file, read(), ({ stdout }) => {
+    const output = await run(read(), ({ stdout }) => {
       let pauses = 0;
       const pause = () => {
         if (pauses++ > 12) return;
@@ -83,13 +95,13 @@ describe('the source as a process', () => {
   });
 
   it('ends without a message when its reader closes stdout', async () => {
-    const output = await runChild(file, read(), ({ stdout }) => stdout.once('data', () => stdout.destroy()));
+    const output = await run(read(), ({ stdout }) => stdout.once('data', () => stdout.destroy()));
     expect(output.stderr).toBe('');
     expect(output.code).not.toBe(0);
   });
 
   it('dies by SIGTERM with whole messages written', async () => {
-    const output = await runChild(file, read({ start_date: day(20), end_date: day(1) }), ({ stdout, kill }) => {
+    const output = await run(read({ start_date: day(20), end_date: day(1) }), ({ stdout, kill }) => {
       let seen = 0;
       let killed = false;
       stdout.on('data', (chunk: Buffer) => {
@@ -117,7 +129,7 @@ describe('the source as a process', () => {
     const selected = { stream: { name: 'user_profiles', json_schema }, sync_mode: 'full_refresh' };
     const streams = [{ ...selected, destination_sync_mode: 'overwrite', primary_key: [['df_unified_id']] }];
     const words = ['--config', files.write({ ...config, base_url, user_profiles: true }), '--catalog'];
-    const output = await runChild(file, ['read', ...words, files.write({ streams }, 'txt')], ({ stdout, kill }) => {
+    const output = await run(['read', ...words, files.write({ streams }, 'txt')], ({ stdout, kill }) => {
       let killed = false;
       stdout.on('data', (chunk: Buffer) => {
         if (!killed && chunk.includes('"RECORD"')) killed = kill('SIGTERM');
@@ -131,7 +143,7 @@ describe('the source as a process', () => {
   });
 
   it('reports an invalid command line', async () => {
-    const output = await runChild(file, ['read', '--config', files.write(config)]);
+    const output = await run(['read', '--config', files.write(config)]);
     expect(output.errors()).toMatchObject([
       { failure_type: 'config_error', message: expect.stringMatching(/--catalog/) },
     ]);

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
 import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
@@ -96,9 +96,9 @@ export class Output {
   }
 
   catalog(): { readonly streams: readonly CatalogStream[] } {
-    const [found] = this.of('CATALOG');
-    if (found?.catalog === undefined) throw new Error(`no catalog: ${this.text.slice(0, 500)}`);
-    return found.catalog;
+    const [message] = this.of('CATALOG');
+    if (message?.catalog === undefined) throw new Error(`no catalog: ${this.text.slice(0, 500)}`);
+    return message.catalog;
   }
 
   /** The last state of every stream, as the platform hands it back. */
@@ -130,30 +130,35 @@ export class InputFiles {
 
 export interface InProcess {
   readonly clock: Clock;
+  /** Lines, and bytes as they are. */
+  readonly input?: readonly (string | Uint8Array)[] | undefined;
+  readonly env?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  readonly onText?: (text: string) => void;
 }
 
 /** Runs a verb in this process, under a clock of the test's. */
 export async function runInProcess(
   connector: Connector,
   words: readonly string[],
-  options: InProcess,
+  { clock, input = [], env = {}, signal = new AbortController().signal, onText }: InProcess,
 ): Promise<Output> {
   const parts: Buffer[] = [];
   const out = new Writable({
     write(chunk: Buffer, _encoding, done) {
       parts.push(Buffer.from(chunk));
+      onText?.(chunk.toString());
       setImmediate(done);
     },
   });
   const code = await runConnector(connector, {
     words,
     writer: new MessageWriter(out),
-    input: (async function* () {})(),
-    clock: options.clock,
-    env: () => undefined,
+    input: Readable.from(input.map((line) => (typeof line === 'string' ? Buffer.from(`${line}\n`) : line))),
+    clock,
+    env: (name) => env[name],
     random: () => 0.5,
-    signal: options.signal ?? new AbortController().signal,
+    signal,
     onUncaught: () => () => {},
   });
   return new Output(Buffer.concat(parts).toString(), code);
@@ -167,33 +172,38 @@ export async function bundleConnector(name: string, dir: string): Promise<string
   return file;
 }
 
-/** Runs a connector's file as a child process, to its end. */
-export function runChild(file: string, words: readonly string[], onStart?: (pid: Started) => void): Promise<Output> {
+export interface RunningConnector {
+  readonly ended: Promise<Output>;
+  readonly stdout: Readable;
+  kill(signal: NodeJS.Signals): boolean;
+}
+
+/** Starts a connector's file as a process of its own. */
+export function startConnector(
+  file: string,
+  words: readonly string[],
+  input = '',
+  env: Readonly<Record<string, string>> = {},
+): RunningConnector {
   const child = spawn(process.execPath, [file, ...words], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: systemEnv('PATH'), TMPDIR: systemEnv('TMPDIR') },
+    env: { PATH: systemEnv('PATH'), TMPDIR: systemEnv('TMPDIR'), ...env },
   });
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
-  onStart?.({ kill: (signal) => child.kill(signal), stdout: child.stdout });
-  return new Promise<Ended>((resolve, reject) => {
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  const ended = new Promise<Output>((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code, signal) => resolve({ code, signal }));
-  }).then(({ code, signal }) => {
-    return new Output(Buffer.concat(out).toString(), code, signal, Buffer.concat(err).toString());
+    child.on('close', (code, signal) => {
+      const text = Buffer.concat(out).toString();
+      // A message cut by kill -9 is no message.
+      const whole = signal === 'SIGKILL' ? text.slice(0, text.lastIndexOf('\n') + 1) : text;
+      resolve(new Output(whole, code, signal, Buffer.concat(err).toString()));
+    });
   });
-}
-
-interface Ended {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-export interface Started {
-  kill(signal: NodeJS.Signals): boolean;
-  readonly stdout: NodeJS.ReadableStream & { destroy(): void };
+  return { ended, stdout: child.stdout, kill: (signal) => child.kill(signal) };
 }
 
 /** A configured catalog over discovered streams. */

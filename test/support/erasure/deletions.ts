@@ -3,13 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { afterEach, beforeEach } from 'vitest';
 import { destination } from '../../../src/airbyte/destination/destination.ts';
-import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { InputFiles, type Json, Output } from '../airbyte/connector.ts';
+import { type InProcess, InputFiles, type Json, type Output, runInProcess } from '../airbyte/connector.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
 
@@ -191,56 +188,23 @@ export const state = (n: number, stream = 'people', more: Json = {}): string =>
     state: { type: 'STREAM', id: n, stream: { stream_descriptor: { name: stream }, stream_state: { n } }, ...more },
   });
 
-export interface WriteOptions {
+export interface WriteOptions extends Omit<InProcess, 'clock'> {
   readonly files: InputFiles;
   readonly config: Json;
   readonly catalog?: Json;
-  readonly input: readonly (string | Uint8Array)[];
   readonly clock?: Clock;
-  readonly signal?: AbortSignal;
-  readonly onText?: (text: string) => void;
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Runs `write` in this process over whole input lines. */
-export async function write(options: WriteOptions): Promise<Output> {
-  const { files, config, catalog = people(), input, clock = quickClock(), signal, onText, env = {} } = options;
+export function write({
+  files,
+  config,
+  catalog = people(),
+  clock = quickClock(),
+  ...io
+}: WriteOptions): Promise<Output> {
   const words = ['write', '--config', files.write(config), '--catalog', files.write(catalog, 'txt')];
-  return run(words, { input, clock, signal, onText, env });
-}
-
-interface RunOptions {
-  readonly input?: Iterable<string | Uint8Array> | AsyncIterable<string> | undefined;
-  readonly clock?: Clock | undefined;
-  readonly signal?: AbortSignal | undefined;
-  readonly onText?: ((text: string) => void) | undefined;
-  readonly env?: WriteOptions['env'];
-}
-
-/** Runs any verb of the destination in this process. */
-async function run(words: readonly string[], options: RunOptions = {}): Promise<Output> {
-  const { input = [], clock = quickClock(), signal, onText, env = {} } = options;
-  let text = '';
-  const out = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      text += chunk.toString();
-      onText?.(chunk.toString());
-      setImmediate(done);
-    },
-  });
-  const exit = await runConnector(destination, {
-    words,
-    writer: new MessageWriter(out),
-    input: (async function* () {
-      for await (const line of input) yield typeof line === 'string' ? Buffer.from(`${line}\n`) : line;
-    })(),
-    clock,
-    env: (name) => env[name],
-    random: () => 0.5,
-    signal: signal ?? new AbortController().signal,
-    onUncaught: () => () => {},
-  });
-  return new Output(text, exit);
+  return runInProcess(destination, words, { clock, ...io });
 }
 
 /** Time that passes at once: a sleep moves it on. Sleeps that overlap end together at the latest of their ends. */
