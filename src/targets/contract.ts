@@ -108,7 +108,7 @@ export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 /**
  * What is done with a place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
  * configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing, and need no right to
- * write there. The exception is a Parquet folder, where each finishes a purge that was killed.
+ * write there.
  */
 export interface Maintenance {
   /**
@@ -170,8 +170,8 @@ export interface People {
    * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
    * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
    * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
-   * is named in `unreached`. A kill leaves of each table either all rows or none. The same purge, run again, finishes
-   * it. If `onFound` throws, nothing is removed.
+   * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
+   * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }

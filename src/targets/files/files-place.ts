@@ -68,9 +68,8 @@ export class FilesPlace {
   }
 
   /** Opens a place, and reads its latest version. Throws UserError. */
-  static async open(format: FilesFormat, options: FilesOptions, purpose: OpenMode): Promise<FilesPlace> {
+  static async open(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
     const storage = await format.storageOf(options);
-    const mode = purpose === 'read' && format.hasUnfinishedPurge(storage) ? 'rewrite' : purpose;
     const { workFolder } = storage;
     let run: RunFolder | undefined;
     let engine: Engine | undefined;

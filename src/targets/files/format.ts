@@ -76,8 +76,6 @@ export interface Change {
   readonly events?: ReplacedFiles;
   /** `state.profiles` is what the table then holds. */
   readonly profiles?: ReplacedFiles | undefined;
-  /** Of a purge: a query of `day` and `key` of the rows of `events` that it removes. */
-  readonly purgedRows?: string;
 }
 
 /** What is to become of a place, nothing if there is no change; and what its commit then reports. */
@@ -122,8 +120,6 @@ export interface FilesFormat {
   storageOf(options: FilesOptions): Promise<Storage>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
-  /** True if a purge was killed: whoever comes next finishes it, also one who came to read. */
-  hasUnfinishedPurge(storage: Storage): boolean;
   logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
   /** All columns that a file can have, in their order, with their types. */
   columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];

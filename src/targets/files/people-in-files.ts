@@ -176,8 +176,8 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
   const { from } = tables.events;
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
 
-  const withPeople = `${from} WHERE ${conditions.events}`;
-  const rowsLost = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, withPeople);
+  const rowsLost =
+    from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${conditions.events}`);
   const removed = [...rowsLost.keys()].flatMap((day) => version.files.get(day) ?? []);
   const added: NewFile[] = [];
   const rows = new Map<Day, number>();
@@ -194,9 +194,6 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
     events: { removed, added },
     profiles: profiles?.files,
-    ...(rowsLost.size > 0 && {
-      purgedRows: `SELECT CAST(event_date AS VARCHAR) AS day, _key AS key FROM ${withPeople}`,
-    }),
   };
 }
 

@@ -47,7 +47,6 @@ export const DELTA: FilesFormat = {
     for await (const _ of storage.list(`${EVENTS.name}/${LOG_FOLDER}`)) return;
     await refuseOthersFiles(storage, EVENTS.name);
   },
-  hasUnfinishedPurge: () => false,
   logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
 };
 

@@ -29,7 +29,7 @@ import {
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
 import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
-import { DAY_FILE, dayFile, type FolderFile, LOCK_FILE, PROFILES_FILE, PURGE_NOTE } from './folder-state.ts';
+import { DAY_FILE, dayFile, type FolderFile, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -51,7 +51,6 @@ export const PARQUET: FilesFormat = {
       return;
     }
   },
-  hasUnfinishedPurge: ({ address }) => existsSync(join(address, PURGE_NOTE)),
   logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
 
@@ -143,13 +142,12 @@ class FolderLog implements FilesLog {
 
   /** Runs work under the lock, on a folder that is read anew and mended. */
   #locked<T>(work: (writer: FolderWriter) => Promise<T>): Promise<T> {
-    const { clock, lockWaitMs: waitMs, logger, signal, place } = this.#options;
+    const { clock, lockWaitMs: waitMs, signal, place } = this.#options;
     makeFolders(this.#path('_dfinery'));
     const lock = { what: `the folder ${place}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       const writer = new FolderWriter(this.#parts, this.#root, await this.#read(), checkHeld);
-      const hasPurged = await writer.mend();
-      if (hasPurged) logger.warn('parquet.purged', `${place}: a purge that was killed is finished now.`);
+      await writer.mend();
       this.version = writer.version;
       const result = await work(writer);
       this.version = writer.version;

@@ -20,8 +20,6 @@ import {
 
 // The paths of a folder, from its root. They never change.
 export const LOCK_FILE = '_dfinery/lock';
-/** The keys that a purge removes, while it is not finished: JSON lines of `day` and `key`. */
-export const PURGE_NOTE = '_dfinery/purge.jsonl';
 const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 export const dayFile = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;

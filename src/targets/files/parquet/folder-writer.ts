@@ -1,24 +1,14 @@
-import { existsSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
-import { literal, pathLiteral } from '../../../cells/types/sql.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, type PlaceState, profilesOf, type RunRecord } from '../../../table/place-state.ts';
-import { nextChange, receiptsOf, withRows } from '../../../table/receipts.ts';
+import { receiptsOf } from '../../../table/receipts.ts';
 import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
-import { columnsOfFiles, readParquet, rewriteParquet } from '../parquet-file.ts';
+import { columnsOfFiles, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
-import {
-  columnsInFile,
-  dayFile,
-  type FolderFile,
-  folderText,
-  PROFILES_FILE,
-  PURGE_NOTE,
-  schemaOf,
-} from './folder-state.ts';
+import { columnsInFile, dayFile, type FolderFile, folderText, PROFILES_FILE, schemaOf } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -26,7 +16,8 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
 /**
  * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
  * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. The next
- * sync stores it, since the cursor has not moved.
+ * sync stores it, since the cursor has not moved. A killed purge can leave people in some days. They are on the
+ * suppression list, so the same command removes them.
  */
 export class FolderWriter {
   /** The version that was read or committed last; undefined before the first commit. */
@@ -43,19 +34,14 @@ export class FolderWriter {
     this.#checkHeld = checkHeld;
   }
 
-  /** Finishes what a killed run left half-way, and stores what differs from the state. True if it finished a purge. */
-  async mend(): Promise<boolean> {
-    if (this.version === undefined) return false;
-    if (existsSync(this.#path(PURGE_NOTE))) {
-      await this.commit(await this.#notedChange(this.version));
-      return true;
-    }
+  /** Finishes what a killed run left half-way, and stores what differs from the state. */
+  async mend(): Promise<void> {
+    if (this.version === undefined) return;
     const version = await this.#conform(this.version);
     this.version = textOf(version) === version.text ? version : await this.#store(version);
-    return false;
   }
 
-  async commit({ kind, state, events, profiles, purgedRows }: Change): Promise<void> {
+  async commit({ kind, state, events, profiles }: Change): Promise<void> {
     let version = this.version ?? emptyVersion(state.timezone);
     const { removed, added } = events ?? { removed: [], added: [] };
     const days = new Set([...removed, ...added].map(({ day }) => day));
@@ -64,11 +50,9 @@ export class FolderWriter {
     const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema)
       version = await this.#announce(version, state, days);
-    // 2. The keys that a purge removes are noted: whoever finds the note finishes the purge.
-    if (purgedRows !== undefined) await this.#noteKeys(purgedRows);
-    // 3. The files of other days get the new columns.
+    // 2. The files of other days get the new columns.
     version = await this.#conform(version, days);
-    // 4. The files of the change replace the others. Days without rows lose theirs.
+    // 3. The files of the change replace the others. Days without rows lose theirs.
     const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
     const [files, damagedDays] = [ofOtherDays(version.files), ofOtherDays(version.damagedDays)];
     for (const file of added) files.set(file.day, await this.#put(file, columns));
@@ -77,9 +61,8 @@ export class FolderWriter {
     if (profiles !== undefined) {
       version = { ...version, profiles: await this.#putProfiles(state, profiles.added[0]), damagedProfiles: undefined };
     }
-    // 5. The state says what is there now, and the purge is done.
+    // 4. The state says what is there now.
     this.version = await this.#store(version);
-    if (kind === 'purge') await this.#remove([PURGE_NOTE]);
   }
 
   async recordRun(lastRun: RunRecord): Promise<void> {
@@ -112,47 +95,13 @@ export class FolderWriter {
     return { ...version, files, unfinishedDays: new Set() };
   }
 
-  async #noteKeys(query: string): Promise<void> {
-    const { engine, folder, storage } = this.#parts;
-    const note = join(folder, 'purge.jsonl');
-    await engine.run(`COPY (${query}) TO ${literal(note)} (FORMAT json)`);
-    this.#checkHeld();
-    await storage.putFile(note, PURGE_NOTE);
-  }
-
-  /** The change that removes the rows that a killed purge has noted. */
-  async #notedChange({ files, state }: FolderVersion): Promise<Change> {
-    const { engine } = this.#parts;
-    const rows = new Map<Day, number>();
-    for (const file of files.values()) {
-      const lost = await engine.count(`${readParquet([this.#path(file.path)])} WHERE ${this.#isNoted(file.day)}`);
-      if (lost > 0) rows.set(file.day, file.rows - lost);
-    }
-    const changedAt = nextChange(state.receipts, engine.options.clock.now());
-    const after = { ...state, receipts: withRows(state.receipts, rows, changedAt) };
-    const removed = [...files.values()].filter(({ day }) => rows.has(day));
-    const added: NewFile[] = [];
-    for (const file of removed) {
-      const rowsLeft = rows.get(file.day) ?? 0;
-      if (rowsLeft > 0) added.push(await this.#write({ ...file, rows: rowsLeft }, after, this.#isNoted(file.day)));
-    }
-    return { kind: 'purge', state: after, events: { removed, added } };
-  }
-
-  /** SQL, TRUE for a row of a day whose key is in the note of a purge, else FALSE. */
-  #isNoted(day: Day): string {
-    const path = pathLiteral(this.#path(PURGE_NOTE));
-    const lines = `read_json(${path}, format = 'newline_delimited', columns = {day: 'VARCHAR', key: 'VARCHAR'})`;
-    return `coalesce(_key IN (SELECT key FROM ${lines} WHERE day = ${literal(day)}), false)`;
-  }
-
-  /** Writes a file anew: its rows that stay, `file.rows`, with the columns of the state. */
-  async #write(file: FolderFile, state: PlaceState, without?: string): Promise<NewFile> {
+  /** Writes a file anew, with the columns of the state. */
+  async #write(file: FolderFile, state: PlaceState): Promise<NewFile> {
     const { engine, folder } = this.#parts;
     const { day, path, rows } = file;
     const receipt = state.receipts.get(day);
     if (receipt === undefined) throw new RangeError(`${day} has no receipt`);
-    const rewriting = { local: this.#path(path), table: state, isUniform: true, without, rows, receipt };
+    const rewriting = { local: this.#path(path), table: state, isUniform: true, rows, receipt };
     const written = await rewriteParquet(engine, rewriting, join(folder, `${day}.part`));
     return { ...written, day, path, columns: new Set(written.statistics.keys()) };
   }
