@@ -1,4 +1,4 @@
-// Builds dist/: the three commands and the library (ES modules, packages left outside), the benchmarks where they are;
+// Builds dist/: the three commands, the library and the benchmarks. They are ES modules, packages left outside.
 // `npm run types` adds the type declarations.
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';

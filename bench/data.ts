@@ -3,10 +3,7 @@ import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { daysBetween } from '../src/base/days.ts';
 
-/**
- * A kind of rows of prepared exports: columns in the alphabetical order of the service, and a row as CSV text without
- * its line end.
- */
+/** A kind of rows of prepared exports. Columns stand in alphabetical order; a row is CSV text without a line end. */
 interface RowKind {
   readonly columns: readonly string[];
   row(day: string, i: number): string;
@@ -37,15 +34,13 @@ const AGENT = 'Mozilla/5.0 (Linux; Android 14; SM-S911N) AppleWebKit/537.36 (KHT
 /** Version of the rows; it changes with them, so that no kept file has other rows. */
 export const DATA_VERSION = 2;
 
-/**
- * Distance between the first values of two days: larger than the number of rows of a day in any shape of several days.
- */
+/** Distance between the first values of two days. It is larger than the rows of a day where there are several days. */
 const SHIFT = 104_729;
 const SHIFTED_DAYS = 64;
 
 /**
- * The number from which all values of row `i` of a day follow. Values differ from day to day, since values that repeat
- * every day would be compressed away in one file of all days. An id ends with `i` itself.
+ * The number from which all values of row `i` of a day follow. Values differ from day to day:
+ * in one file of all days, repeated values would be compressed away. An id ends with `i` itself.
  */
 const shifted = (day: string, i: number): number => i + SHIFT * (daysBetween('1970-01-01', day) % SHIFTED_DAYS);
 

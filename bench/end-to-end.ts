@@ -30,8 +30,8 @@ const HEAD =
   '| work | rows | ours | CPU | peak | written | bare DuckDB | CPU | peak | written | time |\n|---|---|---|---|---|---|---|---|---|---|---|';
 
 /**
- * Measures the real command and DuckDB alone by turns, from the start of each process to its end, with exports served
- * on loopback. Prints the lines of a Markdown table as each shape is done, then the goals.
+ * Measures the real command and DuckDB alone by turns, each from the start of its process to its end. Exports are
+ * served on loopback. Prints the lines of a Markdown table as each shape is done, then the goals.
  */
 export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promise<void> {
   const chosen = WORKS.filter(({ name }) => works.includes(name));

@@ -1,5 +1,5 @@
-// npm run bench [-- --shapes S,… --works W,… --rounds N --start]: speed and memory of what users wait for, the real
-// command from the start of its process to the last byte, as ratios of one run. With --start the start of a process alone.
+// npm run bench [-- --shapes S,… --works W,… --rounds N --start]: speed and memory of what users wait for.
+// It measures the real command from the start of its process to the last byte. With --start it measures starts alone.
 import { parseArgs } from 'node:util';
 import { benchEndToEnd } from './end-to-end.ts';
 import { printMachine } from './measure.ts';

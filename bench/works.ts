@@ -22,7 +22,7 @@ export interface Job {
   readonly out?: string;
 }
 
-/** A command for which a user waits, and a command of DuckDB alone on the same files if it can do similar work. */
+/** A command for which a user waits. If DuckDB alone can do similar work, also its command on the same files. */
 export interface Work {
   readonly name: string;
   readonly title: string;

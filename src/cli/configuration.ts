@@ -7,7 +7,6 @@ import type { Env } from '../base/env.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import { type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { type ConfigSchema, readEnvironment, variableOf } from '../config/environment.ts';
 import { type LocalConfig, parseLocalConfig } from '../config/local.ts';
 import { objectOf, unknownKeys } from '../config/parse.ts';
@@ -28,6 +27,10 @@ import type { Context } from './context.ts';
 export const CONFIG_FILE = 'dfinery.json';
 /** Every key that a command reads, which is also a variable. */
 export const CONFIG_SCHEMAS: readonly ConfigSchema[] = [sourceSchema, localSchema, erasureSchema];
+
+/** The keys of the file, and of `erasure` in it, whose service is that of the file. */
+const KEYS = Object.keys({ ...sourceSchema.properties, ...localSchema.properties });
+const ERASURE_KEYS = Object.keys(erasureSchema.properties).filter((key) => !['base_url', 'service_id'].includes(key));
 
 /** What a command adds to the settings of the source. The suppression list may be in the folder of the ledger. */
 type CommandConfig = LocalConfig & { readonly ledgerDir: string | undefined };
@@ -55,11 +58,8 @@ export class CliConfiguration {
     for (const secret of secretsIn([inFile, erasureInFile, source.values, local.values, erasure.values]))
       context.redactor.add(secret);
     const unknown = [
-      ...unknownKeys(Object.keys({ ...sourceSchema.properties, ...localSchema.properties }), inFile),
-      ...unknownKeys(
-        Object.keys(erasureSchema.properties).filter((key) => !SERVICE_KEYS.includes(key)),
-        erasureInFile,
-      ).map((key) => `erasure.${key}`),
+      ...unknownKeys(KEYS, inFile),
+      ...unknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
     ];
     if (unknown.length > 0) throw configError(`${file} has unknown keys: ${unknown.join(', ')}.`);
     this.#context = context;
@@ -143,8 +143,6 @@ export const hasUser = (word: unknown): boolean => typeof word === 'string' && W
 export const userError = (what: string): UserError =>
   configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
-/** The service of `erasure` is that of the file. */
-const SERVICE_KEYS = ['base_url', 'service_id'];
 const PATHS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 
 /** Paths in a file are relative to its folder; `-` is stdout. */
@@ -181,22 +179,4 @@ export function openOptions(
   const { retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
   const stdout = context.terminal.stdout ?? process.stdout;
   return { ...placeOptions(config, context), retentionMs, timezone, columnTypes, schemaMode, userProfiles, stdout };
-}
-
-/** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
-export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
-  if (path === undefined) return undefined;
-  const value = readJsonFile(path, 'the schema file');
-  const problem = (what: string) =>
-    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
-  if (!isObject(value) || !Array.isArray(value.columns)) throw problem('has no list "columns"');
-  if ('v' in value && value.v !== 1) throw problem('is of a newer version');
-  const types = new Map<string, ColumnType>();
-  for (const [i, column] of value.columns.entries()) {
-    const { source, type } = column ?? {};
-    if (typeof source !== 'string' || !isColumnType(type))
-      throw problem(`has no source name and type in entry ${i + 1}`);
-    types.set(source, type);
-  }
-  return types;
 }

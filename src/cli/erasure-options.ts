@@ -99,7 +99,7 @@ export function rowsOf({ id, file, column }: PeopleValues, requestedAt: string |
   return readList(file === '-' ? process.stdin : file, { id: column, requestedAt: column && requestedAt });
 }
 
-/** Throws for a word that may be another than was given: Node puts U+FFFD in place of bytes that are no UTF-8. */
+/** Throws for a word that may not be the one that was given. Node puts U+FFFD in place of bytes that are no UTF-8. */
 export function checkedWord(option: string, word: string): string {
   if (!word.includes('\ufffd')) return word;
   throw configError(`${option} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);

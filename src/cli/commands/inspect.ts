@@ -10,7 +10,8 @@ import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/json-file.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
-import { CliConfiguration, pinnedTypes } from '../configuration.ts';
+import { CliConfiguration } from '../configuration.ts';
+import { pinnedTypes } from '../pinned-schema.ts';
 import { percent, tableLines } from '../text-layout.ts';
 
 export const command = defineCommand({

@@ -1,4 +1,4 @@
-// This folder: the pages that `report` and `forget --proof` write, each one file of HTML without a script or a request.
+// This folder: the pages that `report` and `forget --proof` write, each a file of HTML without a script or a request.
 // This page shows names of events and columns, counts and dates; it reads no other value of a row.
 
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
