@@ -16,8 +16,8 @@ export type ResultRow = Readonly<Record<string, unknown>>;
 /** A value for a column of any type; DuckDB casts a text and a whole number to it. */
 export type SqlValue = string | number | boolean | null;
 
-/** Values of the parameters of a statement by name (`$name`), or by position (`$1`). */
-export type SqlValues = Record<string, DuckDBValue> | DuckDBValue[];
+/** Values of the parameters of a statement, by name: `$name`. */
+type SqlParameters = Record<string, DuckDBValue>;
 
 export interface EngineOptions {
   readonly file: string;
@@ -57,7 +57,7 @@ export class Engine {
   }
 
   /** Runs a statement; returns how many rows it changed. */
-  async run(sql: string, values?: SqlValues): Promise<number> {
+  async run(sql: string, values?: SqlParameters): Promise<number> {
     this.#signal?.throwIfAborted();
     const result = await this.#connection.run(sql, values);
     return result.rowsChanged;
@@ -80,7 +80,7 @@ export class Engine {
   }
 
   /** All rows of a small result, with integers of 64 bits as bigint. */
-  async rows(sql: string, values?: SqlValues): Promise<ResultRow[]> {
+  async rows(sql: string, values?: SqlParameters): Promise<ResultRow[]> {
     this.#signal?.throwIfAborted();
     const reader = await this.#connection.runAndReadAll(sql, values);
     return reader.getRowObjectsJS();

@@ -1,9 +1,9 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
-import { identity, rescuedCells, rowsByDay } from '../../engine/rows/counts.ts';
+import { countRescued, identity, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
-import { type PlannedBatch, type PlannedDay, rescuesNothing } from '../../table/batch-plan.ts';
+import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
 import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
@@ -122,8 +122,8 @@ export class BatchFiles {
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
   async #countRescued(files: ReadonlyMap<Day, NewFile | undefined>): Promise<ReadonlyMap<string, number>> {
     const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
-    if (paths.length === 0 || rescuesNothing(this.#planned)) return new Map();
-    return rescuedCells(this.#place.engine, readParquet(paths));
+    if (paths.length === 0) return new Map();
+    return countRescued(this.#place.engine, this.#planned, readParquet(paths));
   }
 
   /**

@@ -64,11 +64,6 @@ describe('an Arrow stream', () => {
     expect(keys()).toEqual(['a', 'b', 'c']);
   });
 
-  it('numbers ids within a day', async () => {
-    await fixture.write([fixture.of(D1, [{ id: 'a' }, { id: 'b' }, { id: 'a' }]), fixture.of(D2, [{ id: 'a' }])]);
-    expect(keys()).toEqual(['a', 'b', 'a#2', 'a']);
-  });
-
   it('leaves no file if a day fails', async () => {
     const days = (async function* () {
       yield fixture.of(D1, [{ id: 'a' }]);
