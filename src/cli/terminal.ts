@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { LogLevel, LogSink } from '../base/log.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/visible-text.ts';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {

@@ -1,5 +1,5 @@
 import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/visible-text.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../service/http/failures.ts';
 

@@ -1,6 +1,6 @@
-import { printable } from '../../base/printable.ts';
 import { grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
+import { printable } from '../../base/visible-text.ts';
 
 /** A piece of HTML that needs no escaping. */
 export class Html {

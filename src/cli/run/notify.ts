@@ -1,11 +1,11 @@
 import { type Day, dayAt, nameDays } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
-import { printable } from '../../base/printable.ts';
 import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
 import { retry } from '../../base/retry.ts';
 import { Secret } from '../../base/secrets.ts';
+import { printable } from '../../base/visible-text.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
 import { networkProblem } from '../../service/http/failures.ts';

@@ -1,4 +1,4 @@
-import { isPlaceholder } from '../../base/placeholder.ts';
+import { isPlaceholder } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { anyOf, matches } from '../../cells/types/sql.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';

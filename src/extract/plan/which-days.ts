@@ -164,50 +164,66 @@ interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'hashes' | 'start' |
   readonly last: Day;
 }
 
-type Choice = Pick<Plan, 'days' | 'warnings'> & Partial<Pick<Plan, 'readAgain' | 'lookedBackTo'>>;
+type ChosenDays = Pick<Plan, 'days' | 'warnings'> & Partial<Pick<Plan, 'readAgain' | 'lookedBackTo'>>;
 
-function namedDays(from: Day, { to, last, now }: PlanBasis): Choice {
+function namedDays(from: Day, { to, last, now }: PlanBasis): ChosenDays {
   const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
   const isOpen = to !== undefined && last > lastDayOver(now);
   return { days: daysOf(from, last), warnings: isOpen ? [{ event: 'plan.open_day', message }] : [] };
 }
 
-function refreshDays({ prior: { receipts }, start, oldest, state, hashes, last }: PlanBasis): Choice {
+function refreshDays({ prior: { receipts }, start, oldest, state, hashes, last }: PlanBasis): ChosenDays {
   const first = laterOf(start, oldest);
   const older = [...receipts.keys()].filter((day) => day < first).sort();
-  const warnings: PlanWarning[] = start < first && state === undefined ? [shortened(start, first)] : [];
-  const warnOf = (days: readonly Day[], how: string) => {
-    if (days.length === 0) return;
-    const message = `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`;
-    warnings.push({ event: 'plan.older_days', message });
-  };
   const isOther = (day: Day) => hasOtherFilters(receipts.get(day), hashes);
-  const same = older.filter((day) => !isOther(day));
-  warnOf(same, '');
-  warnOf(older.filter(isOther), ', with other filters: columns_drop and columns_hash do not change them');
-  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), warnings };
+  const sameFilters = older.filter((day) => !isOther(day));
+  const otherFilters = older.filter(isOther);
+  const withOthers = ', with other filters: columns_drop and columns_hash do not change them';
+  return {
+    days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true),
+    warnings: [
+      ...(start < first && state === undefined ? [shortened(start, first)] : []),
+      ...(sameFilters.length > 0 ? [olderDays(first, sameFilters, '')] : []),
+      ...(otherFilters.length > 0 ? [olderDays(first, otherFilters, withOthers)] : []),
+    ],
+  };
 }
 
-function incrementalDays(basis: PlanBasis): Choice {
-  const { settings, prior, appends, now, state, hashes, start, cursor, oldest, last } = basis;
-  const { receipts } = prior;
+const olderDays = (first: Day, days: readonly Day[], how: string): PlanWarning => ({
+  event: 'plan.older_days',
+  message: `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`,
+});
+
+function incrementalDays(basis: PlanBasis): ChosenDays {
+  const { settings, prior, appends, state, start, cursor, oldest, last } = basis;
   const gaps = new Set(state?.gaps);
-  /** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
-  const isThere = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const needed = daysOf(cursor, last).filter((day) => !isComplete(day, receipts, gaps));
+  const needed = daysOf(cursor, last).filter((day) => !isComplete(day, prior.receipts, gaps));
   const [next] = needed;
-  const back = appends || next === undefined ? undefined : addDays(next, -settings.lookbackDays);
-  const lookback =
-    back === undefined ? [] : daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter(isThere);
-  const isOfOtherFilters = (day: Day) => day >= oldest && isThere(day) && hasOtherFilters(receipts.get(day), hashes);
-  const doubtful = doubtfulDays(receipts, { now, appends });
-  const readAgain = [...new Set([...doubtful, ...[...receipts.keys()].filter(isOfOtherFilters)])]
-    .filter((day) => day >= start && day <= last)
-    .sort();
-  const days = [...new Set([...lookback, ...readAgain, ...needed])].sort();
+  const readAgain = daysReadAgain(basis);
+  const warnings = incrementalWarnings(basis, next);
+  if (appends || next === undefined) return { days: union(readAgain, needed), readAgain, warnings };
+  const back = addDays(next, -settings.lookbackDays);
+  const lookback = daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) =>
+    mayBeReadAgain(day, basis),
+  );
   const lookedBackTo = lookback.find((day) => day === back && !readAgain.includes(day));
-  return { days, readAgain, lookedBackTo, warnings: incrementalWarnings(basis, next) };
+  return { days: union(lookback, readAgain, needed), readAgain, lookedBackTo, warnings };
 }
+
+const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
+
+/** The days that are empty, implausible, or of other filters. */
+function daysReadAgain(basis: PlanBasis): Day[] {
+  const { prior, appends, now, hashes, start, oldest, last } = basis;
+  const { receipts } = prior;
+  const otherFilters = [...receipts.keys()].filter((day) => hasOtherFilters(receipts.get(day), hashes));
+  const exported = otherFilters.filter((day) => day >= oldest && mayBeReadAgain(day, basis));
+  return union(doubtfulDays(receipts, { now, appends }), exported).filter((day) => day >= start && day <= last);
+}
+
+/** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
+const mayBeReadAgain = (day: Day, { prior, state }: PlanBasis): boolean =>
+  state?.gaps?.includes(day) !== true && prior.receipts.get(day)?.pruned !== true;
 
 function incrementalWarnings(basis: PlanBasis, next: Day | undefined): PlanWarning[] {
   const { settings, prior, state, start, oldest } = basis;
@@ -222,15 +238,15 @@ function incrementalWarnings(basis: PlanBasis, next: Day | undefined): PlanWarni
   return [...warnings, { event: 'plan.earlier_start', message }];
 }
 
-const shortened = (wished: Day, first: Day): PlanWarning => ({
+const shortened = (startDate: Day, first: Day): PlanWarning => ({
   event: 'plan.shortened',
-  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${wished}.`,
+  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
 });
 
 function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning[] {
-  const left = daysLeftOf(next, dayAt(now), settings.historyDays);
-  if (left > SOON_DAYS || left < 0) return [];
-  const when = left === 0 ? 'today' : left === 1 ? 'tomorrow' : `in ${left} days`;
+  const days = daysLeftOf(next, dayAt(now), settings.historyDays);
+  if (days > SOON_DAYS || days < 0) return [];
+  const when = days === 0 ? 'today' : days === 1 ? 'tomorrow' : `in ${days} days`;
   const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
   return [{ event: 'plan.retention_limit', message }];
 }

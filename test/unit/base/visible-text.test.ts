@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { printable } from '../../../src/base/printable.ts';
+import { printable } from '../../../src/base/visible-text.ts';
 
 const RAW = [
   '\u0000',
