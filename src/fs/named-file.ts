@@ -8,7 +8,7 @@ import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { isForeign, PERMISSIONS } from './permissions.ts';
 
-const NAMED_FILE = 0o644;
+const NEW_FILE_MODE = 0o644;
 
 /**
  * The path under which a file is replaced: for a link, the file that it leads to. Undefined for a device or a pipe,
@@ -44,7 +44,7 @@ export function isDatabase(path: string): boolean {
  * Writes a small file that a user has named; without `mode` a new one may be read by others. A reader sees the old text
  * or the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
-export async function writeNamedFile(path: string, text: string, what: string, mode = NAMED_FILE): Promise<void> {
+export async function writeNamedFile(path: string, text: string, what: string, mode = NEW_FILE_MODE): Promise<void> {
   try {
     const replaced = replaceablePath(path);
     const stat = statSync(path, { throwIfNoEntry: false });

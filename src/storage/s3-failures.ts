@@ -93,7 +93,7 @@ const FAILURES: readonly FailureRow[] = [
     kind: 'config',
     message: ({ address }) => `${address}: there is no such bucket.`,
   },
-  { when: ({ network }) => network.config, kind: 'config', message: ({ network }) => network.message },
+  { when: ({ network }) => network.isConfig, kind: 'config', message: ({ network }) => network.message },
   {
     when: ({ network }) => network.code === 'proxy',
     kind: 'transient',

@@ -37,9 +37,9 @@ async function checkHost(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;
-    const { config, message } = networkProblem(error, transport.host);
-    const text = config ? message : `${transport.host} was not reached: ${message}; check base_url.`;
-    throw config ? configError(text, { cause: error }) : transientError(text, { cause: error });
+    const { isConfig, message } = networkProblem(error, transport.host);
+    const text = isConfig ? message : `${transport.host} was not reached: ${message}; check base_url.`;
+    throw isConfig ? configError(text, { cause: error }) : transientError(text, { cause: error });
   } finally {
     await transport.close();
   }

@@ -11,7 +11,7 @@ import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionFacts, UNKNOWN } from './outcomes.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, UNKNOWN } from './outcomes.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
@@ -85,11 +85,11 @@ export class DeletionClient {
     const answer = await this.#transport.send(request, signal);
     try {
       const about = { host: this.#transport.host, hasDeleted: memory.hasConfirmed };
-      const properties = deletionFacts(answer.status, (await firstBytes(answer.bytes())).toString(), about);
-      const outcome = firstMatch(DELETION_OUTCOMES, properties);
-      const { kind, code = properties.code ?? `http_${answer.status}`, message } = outcome;
+      const traits = deletionTraits(answer.status, (await firstBytes(answer.bytes())).toString(), about);
+      const outcome = firstMatch(DELETION_OUTCOMES, traits);
+      const { kind, code = traits.code ?? `http_${answer.status}`, message } = outcome;
       const limits = readLimits(answer.headers, this.#options.clock.now());
-      return { kind, code, status: answer.status, message: message(properties), limits };
+      return { kind, code, status: answer.status, message: message(traits), limits };
     } finally {
       answer.disconnect();
     }
@@ -136,7 +136,7 @@ function networkAnswer(error: unknown, host: string): DeletionAnswer {
     const message = `${host} ${error.message}: ${UNKNOWN}`;
     return unanswered(isCut ? 'retry' : 'undecided', error.fault, message);
   }
-  const { config, code, message } = networkProblem(error, host, 'base_url');
-  if (config) return unanswered('stop', code, message);
+  const { isConfig, code, message } = networkProblem(error, host, 'base_url');
+  if (isConfig) return unanswered('stop', code, message);
   return unanswered('retry', code, `Not sure whether it is deleted: ${message}.`);
 }

@@ -4,12 +4,12 @@ import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.t
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
 /** The properties by which an answer is classified; none of them is free text of the service. */
-export interface DeletionFacts {
+export interface DeletionTraits {
   readonly status: number;
   /** `code` of a JSON envelope; undefined for another body. */
   readonly code: string | undefined;
   /** True if all four fields say success. */
-  readonly allFour: boolean;
+  readonly hasAllFour: boolean;
   /** True if the envelope's own `status` says success. */
   readonly claimsSuccess: boolean;
   /** True if the envelope's `data` is false. */
@@ -21,7 +21,7 @@ export interface DeletionFacts {
 
 const hasCode =
   (...codes: string[]) =>
-  ({ code }: DeletionFacts) =>
+  ({ code }: DeletionTraits) =>
     code !== undefined && codes.includes(code);
 const TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
@@ -33,8 +33,12 @@ export const UNKNOWN = 'it may or may not be deleted.';
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
  * state of the service decides nothing about one id.
  */
-export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
-  { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
+export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind>[] = [
+  {
+    when: ({ hasAllFour }) => hasAllFour,
+    kind: 'done',
+    message: () => 'The service says that the profile is deleted.',
+  },
   {
     when: hasCode('40101'),
     kind: 'stop',
@@ -114,17 +118,17 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
 const CODE = /^\d{3,8}$/;
 
 /** Reads the envelope of an answer; another body has no code. */
-export function deletionFacts(
+export function deletionTraits(
   httpStatus: number,
   text: string,
-  about: Pick<DeletionFacts, 'host' | 'hasDeleted'>,
-): DeletionFacts {
+  about: Pick<DeletionTraits, 'host' | 'hasDeleted'>,
+): DeletionTraits {
   const { status: success, code, message, data } = objectIn(text);
   const shown = typeof code === 'number' ? String(code) : code;
   return {
     status: httpStatus,
     code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
-    allFour: success === true && code === '20000' && message === 'OK' && data === true,
+    hasAllFour: success === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: success === true,
     deletedNothing: data === false,
     ...about,

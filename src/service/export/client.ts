@@ -12,7 +12,7 @@ import { type HttpAnswer, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
-import { type AnswerFacts, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
+import { type AnswerTraits, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -101,7 +101,7 @@ export class ExportClient implements ExportService {
         this.#failedExchange(error, status),
       );
       const limits = readLimits(headers, clock.now());
-      permit?.answered({ status, limited: outcome.kind === 'wait', limits });
+      permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       const common = { limits, serverTime: readDate(headers) };
       if (outcome.kind === 'data')
@@ -133,15 +133,15 @@ export class ExportClient implements ExportService {
     const { exportToken, baseUrl } = this.#options;
     const text = body.toString('utf8');
     const reason = reasonIn(text, exportToken.reveal());
-    const properties: AnswerFacts = {
+    const traits: AnswerTraits = {
       status: answer.status,
       content: isEmptyList(text) ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other'),
       reason,
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', message, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, properties);
-    return { kind, code, message: message(properties), status: answer.status, emptyAs, isPage };
+    const { kind, code = reason ?? 'no_reason', message, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, message: message(traits), status: answer.status, emptyAs, isPage };
   }
 
   /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */
@@ -168,7 +168,7 @@ export class ExportClient implements ExportService {
       const { code, message } = bodyProblem(error, host);
       return refusalOfBody(code, message, status);
     }
-    const { config, code, message } = networkProblem(error, host, 'base_url');
-    return { kind: config ? 'config' : 'retry', code, message, status };
+    const { isConfig, code, message } = networkProblem(error, host, 'base_url');
+    return { kind: isConfig ? 'config' : 'retry', code, message, status };
   }
 }

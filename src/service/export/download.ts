@@ -138,7 +138,7 @@ class Download<Output extends CheckedOutput> {
   /** Asks until the limit of exports allows an answer. */
   async #askWithinQuota(): Promise<CheckedBody<Output> | ExportRefusal> {
     for (;;) {
-      const answer = await attemptOnce(this.#request);
+      const answer = await sendOnce(this.#request);
       if (answer.kind === 'checked') return this.#withWholeEnd(answer);
       if (answer.kind !== 'wait') return answer;
       if (++this.#waits < MAX_QUOTA_REFUSALS) continue;
@@ -171,7 +171,7 @@ const withCode = ({ code, message }: ExportRefusal): string =>
   message.endsWith(')') ? message : `${message} (${code})`;
 
 /** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
-async function attemptOnce<Output extends CheckedOutput>(
+async function sendOnce<Output extends CheckedOutput>(
   download: DownloadRequest<Output>,
 ): Promise<CheckedBody<Output> | ExportRefusal> {
   const { send, open, signal, counts } = download;

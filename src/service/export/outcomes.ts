@@ -5,8 +5,8 @@ import type { ExportRefusal } from './protocol.ts';
 /** The content that a body's first bytes show, without a BOM and white space. */
 export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
-/** The properties of an answer by which it is classified. */
-export interface AnswerFacts {
+/** The traits of an answer by which it is classified. */
+export interface AnswerTraits {
   readonly status: number;
   readonly content: Content;
   /** The reason in a JSON body, in lower case; undefined if there is none. */
@@ -22,20 +22,20 @@ export interface AnswerFacts {
  */
 const hasReason =
   (...reasons: string[]) =>
-  (answer: AnswerFacts): boolean => {
+  (answer: AnswerTraits): boolean => {
     const canOutweigh = answer.status === 200 || (answer.status !== 429 && hasStatusBetween(400, 499)(answer));
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
-type ExportRow = OutcomeRow<AnswerFacts, ExportRefusal['kind']> & Pick<ExportRefusal, 'emptyAs' | 'isPage'>;
+type ExportRow = OutcomeRow<AnswerTraits, ExportRefusal['kind']> & Pick<ExportRefusal, 'emptyAs' | 'isPage'>;
 
 const has200With =
   (expected: Content) =>
-  ({ status, content }: AnswerFacts): boolean =>
+  ({ status, content }: AnswerTraits): boolean =>
     status === 200 && content === expected;
 
-const reasonOf = (answer: AnswerFacts): string => answer.reason ?? 'no reason that is known';
-const failed = ({ host, status, reason }: AnswerFacts): string =>
+const reasonOf = (answer: AnswerTraits): string => answer.reason ?? 'no reason that is known';
+const failed = ({ host, status, reason }: AnswerTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +

@@ -28,9 +28,9 @@ export function bodyProblem(error: unknown, host: string): { readonly code: Body
 
 interface NetworkProblem {
   /** True if only the user can fix it. */
-  readonly config: boolean;
+  readonly isConfig: boolean;
   readonly code: string;
-  /** A sentence for `config`; else a clause that can follow "because". */
+  /** A sentence if `isConfig`; else a clause that can follow "because". */
   readonly message: string;
 }
 
@@ -73,23 +73,23 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
     const message =
       `The certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.';
-    return { config: true, code: 'certificate', message };
+    return { isConfig: true, code: 'certificate', message };
   }
   const [, code, details, message] = ROWS.find(([codes]) => codes.test(codeOfNode)) ?? ROWS[ROWS.length - 1];
   const shown = details.flatMap((detail) => {
     if (detail === 'code') return [codeOfNode || 'no code'];
     return setting === undefined ? [] : [`is ${setting} right?`];
   });
-  return { config: false, code, message: `${message(host)}${shown.length === 0 ? '' : ` (${shown.join('; ')})`}` };
+  return { isConfig: false, code, message: `${message(host)}${shown.length === 0 ? '' : ` (${shown.join('; ')})`}` };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
   if (status !== 403 && status !== 407)
-    return { config: false, code: 'proxy', message: `${proxy} could not connect (HTTP ${status})` };
+    return { isConfig: false, code: 'proxy', message: `${proxy} could not connect (HTTP ${status})` };
   const message =
     `T${proxy.slice(1)} refused to connect (HTTP ${status}): ` +
     'check its user name and password, or add the host to NO_PROXY.';
-  return { config: true, code: 'proxy', message };
+  return { isConfig: true, code: 'proxy', message };
 }

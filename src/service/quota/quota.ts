@@ -12,7 +12,7 @@ import { type AnswerHead, afterAnswer, afterSending, blockedUntil, type QuotaSta
 /** The permission to send one export; it counts as running until it is released. */
 export interface Permit {
   /** Records the head of the answer; called before `release`. */
-  answered(head: AnswerHead): void;
+  recordAnswer(head: AnswerHead): void;
   /** Records that the connection is closed; may be called again. */
   release(): void;
 }
@@ -72,10 +72,10 @@ export class ExportQuota {
   #permit(release: () => void): Permit {
     const { clock } = this.#options;
     this.#state = afterSending(this.#state, clock.now());
-    const answered = (head: AnswerHead) => {
+    const recordAnswer = (head: AnswerHead) => {
       this.#state = afterAnswer(this.#state, head, clock.now());
     };
-    return { answered, release };
+    return { recordAnswer, release };
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {

@@ -23,7 +23,7 @@ export interface QuotaState {
 export interface AnswerHead {
   readonly status: number;
   /** True if the answer says that the limit is reached, under whatever status. */
-  readonly limited: boolean;
+  readonly isLimited: boolean;
   readonly limits: LimitHeaders;
 }
 
@@ -50,8 +50,8 @@ export const afterSending = (state: QuotaState, now: number): QuotaState => {
  * one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports at once
  * may have been reached, with many exports left.
  */
-export function afterAnswer(state: QuotaState, { status, limited, limits }: AnswerHead, now: number): QuotaState {
-  if (!limited) {
+export function afterAnswer(state: QuotaState, { status, isLimited, limits }: AnswerHead, now: number): QuotaState {
+  if (!isLimited) {
     const reported = withReport(current(state, now), limits, now);
     return status === 200 ? { ...reported, refusals: 0 } : reported;
   }

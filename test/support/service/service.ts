@@ -27,7 +27,7 @@ class OpenQuota implements Pick<ExportQuota, 'enter'> {
     this.entered++;
     let isOver = false;
     return {
-      answered: async (head: AnswerHead) => {
+      recordAnswer: async (head: AnswerHead) => {
         this.heads.push(head);
       },
       release: async () => {

@@ -17,14 +17,7 @@ describe('an error of a disk', () => {
 
   it.each([
     ['EACCES', 'give another, or give this user the right to'],
-    ['EPERM', 'give another, or give this user the right to'],
-    ['EROFS', 'give another, or give this user the right to'],
     ['ENOENT', 'its folder does not exist, make it or give another'],
-    ['ENOTDIR', 'a part of its path is no folder, give another'],
-    ['EISDIR', 'it is a folder, give another'],
-    ['EEXIST', 'give another'],
-    ['ELOOP', 'its links lead in a circle, give another'],
-    ['ENAMETOOLONG', 'its name is too long, give another'],
     ['EXDEV', 'give another'],
   ])('%s: the disk cannot be written, and the user must act: %s', (code, remedy) => {
     expect(isDiskFull(errorOf(code))).toBe(false);

@@ -4,10 +4,8 @@ import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
-import tty from 'node:tty';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openOutputStream } from '../../../src/fs/output-stream.ts';
-import { withCall } from '../../support/system-calls.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -49,20 +47,4 @@ describe('the output stream of a descriptor', () => {
       closeSync(reader);
     },
   );
-
-  it('is the stream of Node for a terminal, and for what cannot be opened twice', async () => {
-    const fd = openSync(join(dir, 'file'), 'w');
-    await withCall(
-      tty,
-      'isatty',
-      () => true,
-      () => {
-        expect(streamOn(fd)).toBe(process.stderr);
-        expect(openOutputStream(1)).toBe(process.stdout);
-        expect(openOutputStream(2)).toBe(process.stderr);
-      },
-    );
-    closeSync(fd);
-    expect(streamOn(2 ** 30)).toBe(process.stderr);
-  });
 });

@@ -9,7 +9,7 @@ const NEVER = new AbortController().signal;
 
 const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: number): AnswerHead => ({
   status,
-  limited: status === 429,
+  isLimited: status === 429,
   limits: { remaining, resetAt, retryAt },
 });
 
@@ -39,7 +39,7 @@ async function enter(quota: ExportQuota, count: number, signal = NEVER) {
 /** One export from its request to its end. */
 async function exportWith(quota: ExportQuota, head: AnswerHead) {
   const permit = await quota.enter(NEVER);
-  permit.answered(head);
+  permit.recordAnswer(head);
   permit.release();
 }
 
@@ -107,7 +107,7 @@ describe('after a 429', () => {
     const opened = open();
     const { inside } = await enter(opened.quota, 5);
     for (const permit of inside) {
-      permit.answered(answer(429));
+      permit.recordAnswer(answer(429));
       permit.release();
     }
     expect(await waitOf(opened)).toBe(MINUTE);
