@@ -8,7 +8,7 @@ import { firstBytes } from '../http/body.ts';
 import { bodyProblem, networkProblem } from '../http/failures.ts';
 import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/time-limit.ts';
-import { type HttpAnswer, scopedPath, Transport } from '../http/transport.ts';
+import { type HttpAnswer, type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
@@ -72,11 +72,10 @@ export class ExportClient implements ExportService {
     return this.#export('/api/v1/export/userprofile', body, signal);
   }
 
-  /** A body has no empty list: the service takes it for everything, as if it were absent. */
-  async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
-    const { clock, quota, serviceId, exportToken } = this.#options;
-    const request = {
-      method: 'POST' as const,
+  #requestOf(path: string, body: object): OutgoingRequest {
+    const { serviceId, exportToken } = this.#options;
+    return {
+      method: 'POST',
       path: scopedPath(path, serviceId),
       headers: {
         Authorization: `Bearer ${exportToken.reveal()}`,
@@ -86,6 +85,11 @@ export class ExportClient implements ExportService {
       },
       body: JSON.stringify(body),
     };
+  }
+
+  /** A body has no empty list: the service takes it for everything, as if it were absent. */
+  async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
+    const { clock, quota } = this.#options;
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: HttpAnswer | undefined;
@@ -95,7 +99,7 @@ export class ExportClient implements ExportService {
       permit?.release();
     };
     try {
-      answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
+      answer = await idleTimeout.waitFor(this.#transport.send(this.#requestOf(path, body), idleTimeout.signal));
       const { status, headers } = answer;
       const outcome = await this.#outcome(answer, answer.bytes(idleTimeout)).catch((error: unknown) =>
         this.#failedExchange(error, status),

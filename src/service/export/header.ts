@@ -6,7 +6,7 @@ import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 
 /** Who configures a connection waits for its schema (ms). */
-const MAX_MS = 60_000;
+const HEADER_TIMEOUT_MS = 60_000;
 
 /**
  * The column names of one export, of which no more is read. Undefined when the service does not export so many days
@@ -17,7 +17,7 @@ export async function exportHeader(
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<readonly string[] | undefined> {
   try {
-    return await withinTime(MAX_MS, { clock, signal }, async (limited) => {
+    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, async (limited) => {
       const answer = await service.exportEvents(request, limited);
       return answer.kind === 'data' ? wholeHeader(answer) : undefined;
     });

@@ -1,3 +1,5 @@
+// Why no answer came, or no whole body: the errors of a connection, and what is said of them.
+
 import { formatDuration } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
 import { ProxyFailed } from './proxy.ts';
@@ -34,7 +36,7 @@ interface NetworkProblem {
   readonly message: string;
 }
 
-type Row = readonly [
+type NetworkFailure = readonly [
   codesOfNode: RegExp,
   code: string,
   /** What stands in parentheses: the code of Node; a question if a wrong address may be the cause. */
@@ -43,7 +45,7 @@ type Row = readonly [
 ];
 
 /** Failures whose cause may pass. The first match applies, the last row matches everything. */
-const ROWS: readonly Row[] = [
+const NETWORK_FAILURES: readonly NetworkFailure[] = [
   [/^(ENOTFOUND|EAI_)/, 'dns', ['code', 'address'], (host) => `the name of ${host} could not be looked up`],
   [/^ECONNREFUSED$/, 'refused', ['code', 'address'], (host) => `${host} refused the connection`],
   [/^ETIMEDOUT$/, 'connect_timeout', ['address'], (host) => `${host} did not take the connection in time`],
@@ -75,7 +77,8 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.';
     return { isConfig: true, code: 'certificate', message };
   }
-  const [, code, details, message] = ROWS.find(([codes]) => codes.test(codeOfNode)) ?? ROWS[ROWS.length - 1];
+  const row = NETWORK_FAILURES.find(([codes]) => codes.test(codeOfNode));
+  const [, code, details, message] = row ?? NETWORK_FAILURES[NETWORK_FAILURES.length - 1];
   const shown = details.flatMap((detail) => {
     if (detail === 'code') return [codeOfNode || 'no code'];
     return setting === undefined ? [] : [`is ${setting} right?`];

@@ -51,14 +51,12 @@ export class ExportQuota {
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();
     const admitted = new Promise<Permit>((resolve, reject) => {
-      void this.#slots(async () => {
-        let over: Promise<void> | undefined;
-        await this.#queue(async () => {
-          await this.#waitUntilAllowed(signal);
-          over = new Promise((release) => resolve(this.#permit(release)));
-        }).catch(reject);
-        await over;
-      });
+      const useSlot = async () => {
+        const { permit, released } = await this.#queue(() => this.#admit(signal));
+        resolve(permit);
+        await released;
+      };
+      this.#slots(useSlot).catch(reject);
     });
     try {
       return await abortable(admitted, signal);
@@ -69,13 +67,19 @@ export class ExportQuota {
     }
   }
 
-  #permit(release: () => void): Permit {
+  /** Waits until an export may be sent, and counts it as sent. `released` resolves when its connection is closed. */
+  async #admit(signal: AbortSignal): Promise<{ readonly permit: Permit; readonly released: Promise<void> }> {
     const { clock } = this.#options;
+    await this.#waitUntilAllowed(signal);
     this.#state = afterSending(this.#state, clock.now());
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     const recordAnswer = (head: AnswerHead) => {
       this.#state = afterAnswer(this.#state, head, clock.now());
     };
-    return { recordAnswer, release };
+    return { permit: { recordAnswer, release }, released };
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {
