@@ -232,7 +232,8 @@ async function closeAll({ storage, run, engine }: { [part in keyof Opened]: Open
   await run?.remove();
 }
 
+/** True if the place may have been loaded. A first load may have stored profiles alone. */
 async function hasFiles(storage: Storage): Promise<boolean> {
-  for await (const _ of storage.list(EVENTS.name)) return true;
+  for (const { name } of [EVENTS, USER_PROFILES]) for await (const _ of storage.list(name)) return true;
   return (await storage.read(STATE_FILE)) !== undefined;
 }

@@ -82,34 +82,35 @@ const NOT_ERASED =
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const bytesBefore = bytesIn(place.version);
-    // Whoever was found once is found in the next attempt, too. An attempt that lost the race for the table of profiles
-    // has removed the rows of events: what it found counts.
-    let { peopleOf } = query;
-    let [removed, rowsRemoved]: [PeopleFound, number] = [NOBODY, -1];
-    const removeRows = () =>
-      place.commit(async () => {
-        const { people, change } = await withoutPeople(place, { ...query, peopleOf }, options.signal);
-        peopleOf = joinPeople(peopleOf, people.peopleOf);
-        const rows = people.rows + people.others.rows;
-        if (rows > rowsRemoved) [removed, rowsRemoved] = [people, rows];
-        await tryErase(place, change);
-        const suppressionLength = await options.onFound(people);
-        return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
-      });
-    await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, removeRows);
-    const stays = await bytesThatStay(place, options.signal);
-    const { inUse, unreached } = await otherFolders(place);
+    const removed = await removeRows(place, query, options);
+    const unerased = await eraseBytes(place, options.signal);
+    const { inUse, unswept } = await sweepRuns(place);
     const damaged = damageIn(place.version).map((message) => `They may hold the people: ${message}`);
-    const unreachable = [...stays, ...damaged, ...unreached];
-    return {
-      people: removed,
-      rowsRemoved,
-      bytesBefore,
-      bytesAfter: bytesIn(place.version),
-      unreached: unreachable,
-      inUse,
-    };
+    const unreached = [...unerased, ...damaged, ...unswept];
+    return { ...removed, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
+}
+
+/**
+ * Removes the rows of the people. Of several attempts it gives what the one has found that found the most: an attempt
+ * that lost the race for the table of profiles has removed the rows of events.
+ */
+async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound, signal }: PurgeOptions) {
+  let removed: { people: PeopleFound; rowsRemoved: number } = { people: NOBODY, rowsRemoved: -1 };
+  // Whoever was found once is found in the next attempt, too.
+  let { peopleOf } = query;
+  const attempt = () =>
+    place.commit(async () => {
+      const { people, change } = await withoutPeople(place, { ...query, peopleOf }, signal);
+      peopleOf = joinPeople(peopleOf, people.peopleOf);
+      const rows = people.rows + people.others.rows;
+      if (rows > removed.rowsRemoved) removed = { people, rowsRemoved: rows };
+      await tryErase(place, change);
+      const suppressionLength = await onFound(people);
+      return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
+    });
+  await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, attempt);
+  return removed;
 }
 
 const bytesIn = ({ files, profiles }: PlaceVersion): number =>
@@ -120,7 +121,7 @@ const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
   storage.tryErase([...(change.events?.removed ?? []), ...(change.profiles?.removed ?? [])].map(({ path }) => path));
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
+async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
   try {
     await place.log.erase();
     return [];
@@ -133,13 +134,13 @@ async function bytesThatStay(place: FilesPlace, signal: AbortSignal | undefined)
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function otherFolders({ storage, folder, engine }: FilesPlace) {
-  if (storage.workFolder === undefined) return { unreached: [], inUse: [] };
+async function sweepRuns({ storage, folder, engine }: FilesPlace) {
+  if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
   const { left: folders, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
-  const unreached = folders.map(
-    (other) => `${other} is that of a dead run, may hold the people, and could not be removed: remove it.`,
+  const unswept = folders.map(
+    (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
-  return { unreached, inUse: inUse.filter((other) => other !== folder) };
+  return { unswept, inUse: inUse.filter((path) => path !== folder) };
 }
 
 interface Search {

@@ -79,6 +79,15 @@ describe('a Delta table on a disk', () => {
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
   });
 
+  it('loses people in a purge, also if its first load ended after the profiles', async () => {
+    await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
+    const query = { ids: ['m1'], asksProfiles: true };
+    const people = await place.target.people();
+    const purged = people.purge(place.place, query, { ...place.options(), onFound: async () => 0 });
+    expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });
+    expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
+  });
+
   it('counts a purge of both tables once, if another run commits profiles in the midst of it', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id\nu1\nu2\n'));
