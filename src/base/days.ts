@@ -33,9 +33,9 @@ export function daysBetween(from: Day, to: Day): number {
 
 /** Every day of [first, last], both included; empty when last is before first. */
 export function daysOf(first: Day, last: Day): Day[] {
-  const out: Day[] = [];
-  for (let day = first; day <= last; day = addDays(day, 1)) out.push(day);
-  return out;
+  const days: Day[] = [];
+  for (let day = first; day <= last; day = addDays(day, 1)) days.push(day);
+  return days;
 }
 
 export const laterOf = (a: Day, b: Day): Day => (a > b ? a : b);

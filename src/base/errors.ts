@@ -88,8 +88,8 @@ export function defectText(thrown: unknown): string {
 
 /** The `code` of a Node system error (`ENOSPC`, `ECONNRESET`, …), looked for along the chain of causes. */
 export function codeOf(thrown: unknown): string | undefined {
-  for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
-    const code = (at as { code?: unknown }).code;
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 8; error = error.cause, depth++) {
+    const code = (error as { code?: unknown }).code;
     if (typeof code === 'string') return code;
   }
   return undefined;

@@ -25,11 +25,11 @@ export type Logger = Readonly<Record<LogLevel, (event: string, message: string, 
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
   const least = LOG_LEVELS.indexOf(level);
   const clean = (text: string) => printable(mask(text));
-  const at = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
+  const logAt = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(name) < least) return;
     sink({ level: name, event, message: clean(message), ...(fields && { fields: cleanFields(fields, clean) }) });
   };
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
 }
 
 function cleanFields(fields: LogFields, clean: (text: string) => string): LogFields {

@@ -69,10 +69,10 @@ export function* doubling({
   maxPauseMs,
 }: Readonly<Record<'waitMs' | 'pauseMs' | 'maxPauseMs', number>>): Generator<number> {
   let next = pauseMs;
-  for (let left = waitMs; left > 0; ) {
-    const pause = Math.min(next, maxPauseMs, left);
+  for (let remaining = waitMs; remaining > 0; ) {
+    const pause = Math.min(next, maxPauseMs, remaining);
     yield pause;
-    left -= pause;
+    remaining -= pause;
     next *= 2;
   }
 }

@@ -45,9 +45,9 @@ export class Redactor {
   }
 
   readonly mask = (text: string): string => {
-    let out = text;
+    let masked = text;
     // A secret may begin with another: the rest of the longer one must not stay.
-    for (const secret of this.#longestFirst) if (out.includes(secret)) out = out.replaceAll(secret, MASK);
-    return out;
+    for (const secret of this.#longestFirst) if (masked.includes(secret)) masked = masked.replaceAll(secret, MASK);
+    return masked;
   };
 }

@@ -47,8 +47,8 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 
 const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
 
-const conditionOf = (given: string | undefined, names: readonly string[]): NameCondition =>
-  (given ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
+const conditionOf = (conditionType: string | undefined, names: readonly string[]): NameCondition =>
+  (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
 /** The source's configuration: frozen, every default filled in. */
 export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
@@ -82,8 +82,8 @@ export const timezoneProblem = (zone: string): string | undefined =>
   isZoneName(zone) ? undefined : 'is no IANA name such as Asia/Seoul';
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const out = serviceProblems(filled, 'export_token');
-  const add = (key: string, text: string) => out.push({ key, text: `${key} ${text}` });
+  const list = serviceProblems(filled, 'export_token');
+  const add = (key: string, text: string) => list.push({ key, text: `${key} ${text}` });
   const { start_date: start, end_date: end, timezone: zone } = filled;
   const zoneProblem = typeof zone === 'string' ? timezoneProblem(zone) : undefined;
   if (zoneProblem !== undefined) add('timezone', zoneProblem);
@@ -102,7 +102,7 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   }
   if (filled.suppression_file !== undefined && filled.suppression_key === undefined)
     add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
-  return [...out, ...columnListProblems(filled)];
+  return [...list, ...columnListProblems(filled)];
 }
 
 const KNOWN = [...KNOWN_COLUMNS.values()];

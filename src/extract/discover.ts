@@ -1,6 +1,6 @@
 import { addDays, type Day, dayAt } from '../base/days.ts';
 import { configError, transientError } from '../base/errors.ts';
-import { editHeader } from '../cells/columns/column-edits.ts';
+import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import {
   type ColumnGroup,
@@ -16,7 +16,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { filtersOf } from './export-request.ts';
-import { type ExtractDeps, editsOf } from './extract-deps.ts';
+import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
 
 /** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
@@ -34,29 +34,35 @@ interface DiscoveredColumn {
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
-  const { first, last } = sampledDays(config, now);
+  const sample = sampleOf(config, now);
+  const sampledDays = `${sample.starts[0]} to ${sample.last}`;
   // The first day that every service still exports, and the last that has begun everywhere.
   const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), dayAt(now, -12)];
   deps.logger.info(
     'discover.cost',
-    `Discovery sends two exports: the header of ${from} to ${to}, and ${first} to ${last} for the types.`,
+    `Discovery sends two exports: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
   );
-  const whole = await exportHeader({ ...filtersOf(config), from, to }, deps);
-  if (whole === undefined) {
-    const why =
+  const header = await exportHeader({ ...filtersOf(config), from, to }, deps);
+  if (header === undefined) {
+    const message =
       `The service does not export the whole of ${from} to ${to} (history_days) at once: columns that ` +
-      `are missing from ${first} to ${last} are not known.`;
-    deps.logger.warn('discover.partial', why);
+      `are missing from ${sampledDays} are not known.`;
+    deps.logger.warn('discover.partial', message);
   }
-  return joined(whole ?? [], await sampleColumns(config, deps), config);
+  return joinColumns(header ?? [], await scanSample(sample, config, deps), config, deps.edits);
 }
 
-function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
-  const edits = editsOf(config);
-  const header = edits === undefined ? whole : editHeader(whole, edits).kept;
+/** The columns of a header, of a sample and of the service, each once. */
+function joinColumns(
+  header: readonly string[],
+  scans: readonly ColumnScan[],
+  config: SourceConfig,
+  edits: ColumnEdits | undefined,
+): DiscoveredColumn[] {
+  const kept = edits === undefined ? header : editHeader(header, edits).kept;
   const sampled = headerColumns(scans.map((scan) => scan.source));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const columns = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
+  const columns = [...headerColumns(kept), ...sampled, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
   return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
@@ -84,24 +90,32 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
     .map((column) => column.name);
 }
 
-/** Number of days whose cells show the types. */
+/** The number of days whose cells show the types. */
 const SAMPLED_DAYS = 3;
 
-/** The last `count` days that are over. One more is asked for while it is not known whether the last is included. */
-function sampledDays({ toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>, now: number, count = SAMPLED_DAYS) {
-  const last = lastDayOver(now);
-  const first = addDays(last, 1 - count - (toDateInclusive === 'auto' ? 1 : 0));
-  return { first, last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
+/** The days whose cells show the types. */
+interface Sample {
+  /** The first day; behind it those of shorter samples, for a service that cannot export so many days at once. */
+  readonly starts: readonly Day[];
+  readonly last: Day;
+  readonly to: Day;
 }
 
-/**
- * The columns of the last days that are over, from all of their cells, by one export. If the service cannot export so
- * many at once, fewer days are asked for, twice at most. Throws a UserError.
- */
-async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
+/** The last days that are over. One more is asked for while it is not known whether the last one is included. */
+function sampleOf({ toDateInclusive }: SourceConfig, now: number): Sample {
+  const last = lastDayOver(now);
+  const spare = toDateInclusive === 'auto' ? 1 : 0;
+  const starts = new Set([SAMPLED_DAYS - 1 + spare, spare, 0].map((days) => addDays(last, -days)));
+  return { starts: [...starts], last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
+}
+
+/** The columns of a sample, from all of its cells. Throws a UserError. */
+async function scanSample(
+  { starts: [first, ...shorter], last, to }: Sample,
+  config: SourceConfig,
+  deps: ExtractDeps,
+): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;
-  const now = deps.clock.now();
-  const { first, last, to } = sampledDays(config, now);
   const scan = (from: Day) =>
     downloadChecked({
       ...deps,
@@ -111,7 +125,7 @@ async function sampleColumns(config: SourceConfig, deps: ExtractDeps): Promise<r
       scan: { timezone, requireSystem: true, edits },
     });
   let result = await scan(first);
-  for (const from of new Set([sampledDays(config, now, 1).first, last])) {
+  for (const from of shorter) {
     if (['retry_or_split', 'invalid', 'gone'].includes(result.kind)) result = await scan(from);
   }
   if (result.kind === 'checked') return result.scan.columns;

@@ -105,8 +105,11 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
   });
   if (mtimeMs > now) throw fileError(fileDay, `${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
-  const at = new Date(mtimeMs).toISOString().slice(0, 16);
-  throw fileError(fileDay, `${file} was last changed at ${at} UTC, when ${day} was not over: rows may be missing.`);
+  const changedAt = new Date(mtimeMs).toISOString().slice(0, 16);
+  throw fileError(
+    fileDay,
+    `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`,
+  );
 }
 
 async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSignal): Promise<CheckedFile> {

@@ -84,7 +84,7 @@ export async function loadSnapshot(
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
 function snapshotError({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
-  const kept = stored === undefined ? message : `${message} The stored profiles stay.`;
-  if (kind === 'busy') return transientError(`${kept} Run again later.`);
-  return configError(`${kept} To go on without profiles, leave out user_profiles.`);
+  const sentence = stored === undefined ? message : `${message} The stored profiles stay.`;
+  if (kind === 'busy') return transientError(`${sentence} Run again later.`);
+  return configError(`${sentence} To go on without profiles, leave out user_profiles.`);
 }

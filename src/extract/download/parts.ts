@@ -59,9 +59,9 @@ export async function fetchParts(
     return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
   }
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
-  const rest = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
-  if (rest.kind === 'checked') return [...files, rest];
-  return rest.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, rest) : files;
+  const others = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  if (others.kind === 'checked') return [...files, others];
+  return others.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, others) : files;
 }
 
 /** The names that parts may request within the user's filter. */
