@@ -95,12 +95,12 @@ export interface Sink {
 export interface StreamSink {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
-  /**
-   * Calls `onSent` for each day, in order, once its reader has taken all of its rows, with their number. A reader that
-   * closes the stream before the end is no failure.
-   */
-  write(days: AsyncIterable<DayDownload>, onSent: (day: DayDownload, rows: number) => void): Promise<Streamed>;
+  /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
+  write(days: AsyncIterable<DayDownload>, onSent: OnSent): Promise<Streamed>;
 }
+
+/** Called for each day, in order, once its reader has taken all of its rows, with their number. */
+export type OnSent = (day: DayDownload, rows: number) => void;
 
 /** What a stream reports at its end beside the days that its reader has taken. */
 export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;

@@ -19,11 +19,9 @@ import { OWNER_FILE } from '../../fs/permissions.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
-import type { OpenOptions, Streamed, StreamSink } from '../contract.ts';
+import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
 import { recordBatches, TypedFiles } from './typed-files.ts';
-
-type OnSent = Parameters<StreamSink['write']>[1];
 
 /** The days and the form of a stream: its columns are known and no longer change. */
 interface PlannedStream {

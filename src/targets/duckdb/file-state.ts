@@ -27,7 +27,7 @@ import { createViews, makeTable, VIEWS } from './row-tables.ts';
 const STORE_VERSION = 3;
 const STATE = '_dfinery_state';
 /** The names that the program gives to tables and views of every file. */
-const OWN_NAMES: readonly string[] = [
+const TABLES_AND_VIEWS: readonly string[] = [
   EVENTS.name,
   STATE,
   ...RECORD_TABLES.map(({ name }) => name),
@@ -105,7 +105,7 @@ async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
 /** True for a file that was loaded, false for one that may be. Throws UserError for any other. */
 async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
-  const present = OWN_NAMES.filter((name) => tables.has(name));
+  const present = TABLES_AND_VIEWS.filter((name) => tables.has(name));
   if (present.length === 0) return false;
   if (!tables.has(STATE)) throw configError(`${file} has a table "${present[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
@@ -114,7 +114,7 @@ async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<bo
       Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
-  const missing = OWN_NAMES.filter((name) => !tables.has(name));
+  const missing = TABLES_AND_VIEWS.filter((name) => !tables.has(name));
   if (missing.length === 0) return true;
   throw configError(`${file} lacks ${missing.join(', ')}: restore it from a copy, or load into another file.`);
 }
@@ -130,7 +130,7 @@ export async function refuseForeignProfiles(engine: Engine, state: PlaceState | 
 
 /** The tables of a file that this program did not make. */
 export async function foreignTables(engine: Engine, { profiles }: PlaceState): Promise<string[]> {
-  const ownTables = new Set([...OWN_NAMES, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
+  const ownTables = new Set([...TABLES_AND_VIEWS, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
   const rows = await engine.rows(`
     SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
     FROM duckdb_tables()

@@ -35,8 +35,11 @@ const OWN_COMMENTS = {
 const COMMENTED_COLUMNS = 500;
 
 export const VIEWS = {
-  event_logs: 'An event each, without item columns: of its rows the one of the lowest item position.',
-  event_items: 'An item each, with the short names of item columns.',
+  event_logs: {
+    queryOf: eventLogs,
+    comment: 'An event each, without item columns: of its rows the one of the lowest item position.',
+  },
+  event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
 };
 
 const typeSql = ({ type }: Typed, timezone: string | null): string => TYPES[type].duckdb(timezone !== null);
@@ -118,9 +121,8 @@ export const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(en
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   const typed = typedColumns(columns);
-  const queries = { event_logs: eventLogs(typed), event_items: eventItems(typed) };
-  for (const view of ['event_logs', 'event_items'] as const) {
-    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queries[view]}`);
-    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(VIEWS[view])}`);
+  for (const [view, { queryOf, comment }] of Object.entries(VIEWS)) {
+    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(typed)}`);
+    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(comment)}`);
   }
 }
