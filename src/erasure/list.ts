@@ -5,7 +5,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import { isBlank, isPlaceholder } from '../base/visible-text.ts';
 
-/** Reasons to refuse a row before anything is sent, as texts for people, in the order of reports. */
+/** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {
   missing: 'the ID is missing, empty or blank',
   not_text: 'the ID is not text, or holds a line break, a tab or another control character',
@@ -57,7 +57,7 @@ const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 /** The whole list of a case, read before the first request: each id once, in the order of its rows. */
 export class DeletionList {
   readonly #entries = new Map<string, ListedId>();
-  readonly #refused = new Map<Refusal, number>();
+  readonly #refused: Partial<Record<Refusal, number>> = {};
   #received = 0;
   #duplicates = 0;
   #bytes = 0;
@@ -98,13 +98,9 @@ export class DeletionList {
   }
 
   get counts(): ListCounts {
-    const refused = Object.keys(REFUSALS).flatMap((why): [string, number][] => {
-      const n = this.#refused.get(why as Refusal) ?? 0;
-      return n === 0 ? [] : [[why, n]];
-    });
     return {
       received: this.#received,
-      refused: Object.fromEntries(refused),
+      refused: { ...this.#refused },
       duplicates: this.#duplicates,
       ids: this.ids().length,
     };
@@ -132,7 +128,7 @@ export class DeletionList {
   }
 
   #refuse(why: Refusal): undefined {
-    this.#refused.set(why, (this.#refused.get(why) ?? 0) + 1);
+    this.#refused[why] = (this.#refused[why] ?? 0) + 1;
   }
 }
 

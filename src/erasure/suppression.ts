@@ -201,10 +201,10 @@ function readWhole(file: SuppressionFile): ListContent {
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
 const readForPurge = (file: SuppressionFile): ListContent => contentOf(wholeLines(fileText(file.path)), file);
 
-const contentOf = (text: string, file: SuppressionFile): ListContent => {
+function contentOf(text: string, file: SuppressionFile): ListContent {
   const key = listKeyOf(file) ?? new HashKey(randomKey(), KEY_LABEL);
   return { key, entries: entriesIn(text, file.path, key) };
-};
+}
 
 const KEY_LABEL = 'dfinery-elt suppression key check v1';
 const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';

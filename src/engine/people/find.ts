@@ -8,6 +8,7 @@ import {
   HASH_PATTERN,
   isHash,
   joinPeople,
+  NOBODY,
   type PeopleById,
   type PeopleFound,
   type PeopleQuery,
@@ -116,7 +117,6 @@ class TableSearch {
   readonly #rows: string;
   readonly #query: PeopleQuery;
   readonly #unified: IdColumn;
-  readonly #columnWarnings: readonly string[];
   /** Table of keys of the external ids, for the column. */
   readonly #idKeys: string;
   /** Table of keys of the people, for `df_unified_id`. */
@@ -131,7 +131,6 @@ class TableSearch {
     this.#unified = new IdColumn(table, query, UNIFIED_ID);
     const isThere = column !== undefined && columnsNamed(table.state, column).length > 0;
     this.column = isThere ? new IdColumn(table, query, column) : undefined;
-    this.#columnWarnings = this.column?.hashWarnings() ?? [];
     const keysOf = (name: string) => `temp.main._dfinery_${name}_${table.table}`;
     this.#idKeys = keysOf('ids');
     this.#peopleKeys = keysOf('people');
@@ -160,21 +159,16 @@ class TableSearch {
    * other table and the other ways have them.
    */
   async searchPeople(inRows: PeopleById, elsewhere: PeopleById): Promise<TablePeople> {
-    const warnings = [...this.#columnWarnings, ...this.#hashWarnings(elsewhere)];
+    const warnings = [...(this.column?.hashWarnings() ?? []), ...this.#hashWarnings(elsewhere)];
     if (this.#rows === '') return { ...NO_ROWS, warnings };
     const peopleOf = joinPeople(inRows, elsewhere);
-    const people = this.#query.ids.flatMap((id) => (peopleOf.get(id) ?? []).map((text) => ({ id, text })));
-    await this.#addKeys(
-      this.#unified,
-      this.#peopleKeys,
-      people.filter(({ text }) => !isPlaceholder(text)),
-    );
+    const people = this.#query.ids
+      .flatMap((id) => (peopleOf.get(id) ?? []).map((text) => ({ id, text })))
+      .filter(({ text }) => !isPlaceholder(text));
+    await this.#addKeys(this.#unified, this.#peopleKeys, people);
     const suppressed = await this.#suppressed();
-    await this.#addKeys(
-      this.#unified,
-      this.#suppressedKeys,
-      suppressed.map((text) => ({ id: '', text })),
-    );
+    const suppressedTexts = suppressed.map((text) => ({ id: '', text }));
+    await this.#addKeys(this.#unified, this.#suppressedKeys, suppressedTexts);
 
     const { engine } = this.#table;
     const { hashKey } = this.#query;
@@ -329,10 +323,7 @@ class TableSearch {
   }
 }
 
-const NO_ROWS = {
-  ...{ unifiedIds: [], rowsOf: new Map(), near: new Map(), shared: new Set<string>() },
-  ...{ suppressed: [], rows: 0, leaving: 0, condition: 'false' },
-};
+const NO_ROWS = { ...NOBODY, suppressed: [], leaving: 0, condition: 'false' };
 
 /**
  * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`. A row is an

@@ -131,13 +131,6 @@ describe('a sync', () => {
     expect(bare.text).toContain('There is no ledger_dir: nothing is remembered');
   });
 
-  it('stops at a wrong token before anything else', async () => {
-    setup.answer = (_, response) => code(response, '40201');
-    const output = await setup.write([record('a'), record('b'), state(1)]);
-    expect([output.code, setup.server.ids().length, statsOf(output).length]).toEqual([1, 1, 0]);
-    expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error' });
-  });
-
   it.each(['40101', '40201'])('stops at %s also as a 404 at an address that has deleted before', async (refused) => {
     await setup.write([record('known')]);
     setup.answer = (_, response) => code(response, refused, 404);
@@ -219,10 +212,8 @@ describe('ten days of syncs', () => {
   });
 
   it.each<[string, Answer, number]>([
-    ['a code of its own', (_, response) => code(response, '40000'), 0],
     ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
     ['data: false', (_, response) => json(response, { ...SUCCESS, data: false }), 0],
-    ['success', (_, response) => json(response, SUCCESS), 0],
     ['502', (_, response) => json(response, 'Bad gateway', 502), 1],
   ])('go on although the service answers an unknown ID by %s', async (_name, unknown, exit) => {
     setup.answer = (deletion, response, nth) =>
