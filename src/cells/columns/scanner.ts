@@ -151,19 +151,27 @@ export class Scanner {
       const repairs = source.takeRepairs();
       const header = this.#header;
       if (header === undefined) this.#header = this.#open(repairs.length > 0);
-      else if (repeatsHeader(bytes, tokenizer, header)) {
-        // The body holds several exports, and nothing tells whether their rows are the same.
-        throw source.malformed('header_again', 'an event', 'the header once more');
-      } else if (this.#isSuppressed(bytes, tokenizer, header)) {
-        this.#suppressed++;
-        continue;
-      }
-      if (repairs.length > 0 && header !== undefined) this.#countInvalid(header, repairs);
+      else if (!this.#observe(header, repairs)) continue;
       const length = writer.write(tokenizer, start, header === undefined);
-      if (header !== undefined) header.columns.observe(bytes, tokenizer);
       if (length > this.#longestRow) this.#longestRow = length;
     }
     return writer.finish();
+  }
+
+  /** Collects what the current row tells; false if it is left out. */
+  #observe(header: Header, repairs: readonly number[]): boolean {
+    const { bytes, tokenizer } = this.#source;
+    if (repeatsHeader(bytes, tokenizer, header)) {
+      // The body holds several exports, and nothing tells whether their rows are the same.
+      throw this.#source.malformed('header_again', 'an event', 'the header once more');
+    }
+    if (this.#isSuppressed(bytes, tokenizer, header)) {
+      this.#suppressed++;
+      return false;
+    }
+    if (repairs.length > 0) this.#countInvalid(header, repairs);
+    header.columns.observe(bytes, tokenizer);
+    return true;
   }
 
   /** Reads the current row as the header; opens the writer. */
