@@ -14,7 +14,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   '50000': 'INTERNAL_SERVER_ERROR',
 };
 
-const DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const REQUEST_DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
 /** Serves one deletion: token, service, quota, body, and only then the deletion itself. */
 export async function serveDelete(exchange: Exchange): Promise<void> {
@@ -37,7 +37,7 @@ function externalIdOf(body: unknown): string | undefined {
   const { external_id: id } = body.identity;
   if (typeof id !== 'string' || id === '') return undefined;
   const at = body.request_datetime;
-  return typeof at === 'string' && DATETIME.test(at) && !Number.isNaN(Date.parse(at)) ? id : undefined;
+  return typeof at === 'string' && REQUEST_DATETIME.test(at) && !Number.isNaN(Date.parse(at)) ? id : undefined;
 }
 
 /** A failure has the status 200 unless the scenario says otherwise: a 200 can be a failure. */

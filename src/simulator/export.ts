@@ -22,7 +22,7 @@ export const serveExport = (exchange: Exchange): Promise<void> =>
 /** Serves an export of profiles, which counts against the same limits. */
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
   serve(exchange, 'profiles', ({ service, body }) => {
-    const columns = isObject(body) ? profileColumns(body) : undefined;
+    const columns = isObject(body) ? requestedColumns(body) : undefined;
     return columns === undefined ? 'invalid_parameter' : profileLines(service.dataset, columns);
   });
 
@@ -74,7 +74,7 @@ function readExportRequest(body: unknown, service: SimulatedService): RowQuery |
 }
 
 /** The columns of an export of profiles; undefined if the request is not valid. */
-function profileColumns(body: JsonObject): readonly string[] | undefined {
+function requestedColumns(body: JsonObject): readonly string[] | undefined {
   const properties = readFilter(body.properties, body.properties_condition_type);
   const identities = readFilter([], body.identities_condition_type ?? 'all');
   if (properties === undefined || identities === undefined) return undefined;
@@ -93,9 +93,9 @@ function readFilter(names: unknown, condition: unknown): NameFilter | undefined 
 
 const CHUNK_CHARS = 48 * 1024;
 
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const csvCell = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-const lineOf = (cells: readonly string[]): string => `${cells.map(quoted).join(',')}\n`;
+const lineOf = (cells: readonly string[]): string => `${cells.map(csvCell).join(',')}\n`;
 
 /** The lines of an export of events, the header first. */
 function* eventLines(dataset: Dataset, query: RowQuery): Generator<string> {

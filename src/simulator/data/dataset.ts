@@ -47,41 +47,41 @@ export class Dataset {
     }
   }
 
-  /** The rows of a query in the order of their arrival. The same object is yielded for each row of an event. */
+  /** The rows of a query in the order of their arrival. */
   *rows(query: RowQuery): Generator<EventRow, void, undefined> {
     const kinds = kindsWhere(({ name }) => allows(query.events, name));
     for (const day of daysOf(query.from, query.last)) {
       const simulated = simulateDay(this.#seed, day, this.#options);
       for (let i = 0; i < simulated.events; i++) {
-        const row = eventAt(simulated, i);
-        if (row.server > query.now) break;
-        if ((kinds & (1 << row.kind)) === 0 || this.#deletedUsers.has(row.user)) continue;
-        for (; row.item < row.items; row.item++) yield row;
+        const event = eventAt(simulated, i);
+        if (event.server > query.now) break;
+        if ((kinds & (1 << event.kind)) === 0 || this.#deletedUsers.has(event.user)) continue;
+        for (let item = 0; item < event.items; item++) yield { ...event, item };
       }
     }
   }
 
   /** The header of an export: columns of the system, and those with a value in any row, by name. */
   header(query: RowQuery): Column[] {
-    const asked = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
-    let open = asked.filter((column) => !column.isSystem);
-    const seen = new Set(asked.filter((column) => column.isSystem));
-    for (const row of open.length > 0 ? this.rows(query) : []) {
-      for (const column of open) if (this.cell(column, row) !== '') seen.add(column);
-      open = open.filter((column) => !seen.has(column));
-      if (open.length === 0) break;
+    const requested = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
+    const filled = new Set(requested.filter((column) => column.isSystem));
+    let undecided = requested.filter((column) => !column.isSystem);
+    for (const row of undecided.length > 0 ? this.rows(query) : []) {
+      for (const column of undecided) if (this.cell(column, row) !== '') filled.add(column);
+      undecided = undecided.filter((column) => !filled.has(column));
+      if (undecided.length === 0) break;
     }
-    return asked.filter((column) => seen.has(column));
+    return requested.filter((column) => filled.has(column));
   }
 
   /** The text of a cell; empty if the row has no such value. */
   cell(column: Column, row: EventRow): string {
     const { day, hash, kind, item } = row;
     const context = { seed: this.#seed, serviceId: this.#options.service_id };
-    const h = mix(hash, column.salt);
-    if (column.isSystem) return column.textOf(row, h, context);
+    const cellHash = mix(hash, column.salt);
+    if (column.isSystem) return column.textOf(row, cellHash, context);
     if ((column.kinds & (1 << kind)) === 0 || mix(day.hash, column.salt) % 256 >= column.daysOf256) return '';
-    const drawn = column.grain === 'item' ? mix(h, item) : h;
+    const drawn = column.grain === 'item' ? mix(cellHash, item) : cellHash;
     return (drawn & 0xff) < column.rowsOf256 ? column.textOf(row, drawn, context) : '';
   }
 }

@@ -6,19 +6,19 @@ import type { Scenario } from '../scenario.ts';
 
 /** Mixes two numbers into 32 bits; for a fixed `a`, different `b` have different results. */
 export function mix(a: number, b: number): number {
-  let h = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
-  h ^= h >>> 13;
-  h = Math.imul(h, 0xc2b2ae35);
-  h ^= h >>> 16;
-  h = Math.imul(h, 0x27d4eb2f);
-  return (h ^ (h >>> 15)) >>> 0;
+  let hash = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
+  hash ^= hash >>> 13;
+  hash = Math.imul(hash, 0xc2b2ae35);
+  hash ^= hash >>> 16;
+  hash = Math.imul(hash, 0x27d4eb2f);
+  return (hash ^ (hash >>> 15)) >>> 0;
 }
 
 /** FNV-1a over UTF-16 code units. */
 export function hashText(text: string): number {
-  let h = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
-  return h >>> 0;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
 }
 
 const TWO_32 = 2 ** 32;
@@ -26,7 +26,7 @@ const TWO_32 = 2 ** 32;
 /** A hash as a number in [0, 1). */
 const unit = (hash: number): number => hash / TWO_32;
 
-export const hex8 = (h: number): string => h.toString(16).padStart(8, '0');
+export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
@@ -104,16 +104,21 @@ function varied(usual: number, day: Day, hash: number): number {
 const MAX_ITEMS = 5;
 export const USERS = 2_000;
 
-/** One event and the number of one of its items; instants in ms UTC. */
-export type EventRow = ReturnType<typeof eventAt>;
+/** An event; instants in ms UTC. */
+type SimulatedEvent = ReturnType<typeof eventAt>;
+
+/** One row of an event: one of its items, or the event itself. */
+export interface EventRow extends SimulatedEvent {
+  readonly item: number;
+}
 
 /** Event `index` of a day. Events are numbered in the order of their arrival. */
 export function eventAt(day: SimulatedDay, index: number) {
   const hash = mix(day.hash, index + 16);
   const server = day.start + Math.floor(((index + unit(mix(hash, 2))) / day.events) * DAY_MS);
   const kind = KIND_OF[hash >>> 22];
-  const h = mix(hash, 10);
-  const correction = server - delayOf(h);
+  const timing = mix(hash, 10);
+  const correction = server - delayOf(timing);
   return {
     day,
     index,
@@ -122,19 +127,17 @@ export function eventAt(day: SimulatedDay, index: number) {
     // Some users have far more events than others.
     user: Math.floor(unit(mix(hash, 7)) ** 2 * USERS),
     items: EVENT_KINDS[kind].items === 'many' ? 1 + (mix(hash, 9) % MAX_ITEMS) : 1,
-    // Changed while it is read: the same object represents one item after the other.
-    item: 0,
     server,
     correction,
-    occurred: correction - (h % 50 === 0 ? h % HOUR_MS : h % 1_500),
+    occurred: correction - (timing % 50 === 0 ? timing % HOUR_MS : timing % 1_500),
   };
 }
 
 /** The delay of an event (ms): nine of ten within three seconds, one of fifty up to a day. */
-function delayOf(h: number): number {
-  const percentile = h % 100;
+function delayOf(timing: number): number {
+  const percentile = timing % 100;
   const longest = percentile < 90 ? 3_000 : percentile < 98 ? HOUR_MS : DAY_MS;
-  return Math.floor(unit(mix(h, 11)) * longest);
+  return Math.floor(unit(mix(timing, 11)) * longest);
 }
 
 /** Writes an instant (ms, UTC) in the service's zone as `yyyy-MM-dd HH:mm:ss.SSS`. */
