@@ -42,7 +42,9 @@ export class FakeClock implements Clock {
   }
   /** Ends all times that are waited for. */
   ring(): void {
-    for (const ring of [...this.#rings]) ring();
+    const rings = [...this.#rings];
+    this.#rings.clear();
+    for (const ring of rings) ring();
   }
 }
 

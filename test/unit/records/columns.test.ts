@@ -95,30 +95,6 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ a: 1 }, { a: 2 }, { a: null }, { a: 3 }, {}, { a: 2 }]);
   });
 
-  it('is written by its own type, with any names of other columns', async () => {
-    for (const byte of ['\u0001', '\u0002', '\u0003']) {
-      const { data } = await fixture.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
-        streamOf('events', { a: 'date', b: 'long' }),
-      ]);
-      expect(data('events')).toEqual([{ a: '2026-01-02', b: 7 }]);
-    }
-  });
-
-  it.each([
-    ['backslashes', '\\', 1_200_000],
-    ['quotes', '""', 600_000],
-    ['characters of which each is written as six', '\u0001', 200_000],
-  ])(
-    'holds the whole of a text much longer than a block, with and without escapes: %s',
-    async (_, character, length) => {
-      const text = character.repeat(length);
-      const { data } = await fixture.write(`${KEYS},a\nx,x,"${text}"\ny,y,short\n`, [
-        streamOf('events', { a: 'string' }),
-      ]);
-      expect(data('events').map(({ a }) => a === text.replaceAll('""', '"') || a)).toEqual([true, 'short']);
-    },
-  );
-
   it('holds all rows, of any length and number', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => '\u0001'.repeat(1 + ((n * 7_919) % 40_000)));
     const rows = texts.map((text, n) => `x${n},x${n},${text}\n`).join('');

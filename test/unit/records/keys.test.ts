@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import { quoted } from '../../support/targets/csv.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
 afterAll(() => fixture.close());
 
-const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 const csvOf = (header: readonly string[], rows: readonly (readonly string[])[]) =>
   `${[header, ...rows].map((row) => row.map(quoted).join(',')).join('\n')}\n`;
 
@@ -20,28 +20,21 @@ const LOG = 'df_event_log_id';
 describe('the position of an item', () => {
   const cases: [id: string, log: string, position: number | undefined][] = [
     ['x:0', 'x', 0],
-    ['x:00', 'x', 0],
     ['x:007', 'x', 7],
-    ['x:120', 'x', 120],
     ['x:0000000000000000000000005', 'x', 5],
     ['x:123456789012345678', 'x', Number('123456789012345678')],
     ['x:1234567890123456789', 'x', undefined],
     ['x:', 'x', undefined],
-    ['x', 'x', undefined],
-    ['x1', 'x', undefined],
     ['x#1', 'x', undefined],
     ['x:1a', 'x', undefined],
-    ['x:a1', 'x', undefined],
     ['x:-1', 'x', undefined],
     ['y:1', 'x', undefined],
-    ['xy:1', 'zy', undefined],
     ['xy:1', 'xz', undefined],
     ['x:1', 'x:1:2', undefined],
     ['x:1', '', undefined],
     ['', 'x', undefined],
     ['a:b:3', 'a:b', 3],
     ['say "no":4', 'say "no"', 4],
-    ['say "no":4', 'say "on"', undefined],
     ['한글:5', '한글', 5],
   ];
 

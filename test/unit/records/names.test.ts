@@ -109,18 +109,6 @@ describe('a record', () => {
     ]);
   });
 
-  it('of an item tells its person from a property of the same name', async () => {
-    const { data } = await fixture.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
-      streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
-    ]);
-    expect(data('event_items')).toEqual([{ df_unified_id: 'person', df_items_df_unified_id: 'item' }]);
-  });
-
-  it('of an event has a column with the name of the item position', async () => {
-    const { data } = await fixture.write(row('item_position'), [streamOf('events', { item_position: 'string' })]);
-    expect(data('events')).toEqual([{ item_position: 'value' }]);
-  });
-
   it('lacks no column that its stream has', async () => {
     const { unsent, records } = await fixture.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
       streamOf('event_items', { df_event_log_id: 'string' }),
@@ -133,17 +121,6 @@ describe('a record', () => {
     expect([...records]).toEqual([
       ['event_items', 0],
       ['event_logs', 1],
-    ]);
-  });
-
-  it('does not count columns that the export lacks as unsent', async () => {
-    const { records } = await fixture.write(`${KEYS}\n`, [
-      streamOf('events', { a: 'string' }),
-      streamOf('event_logs', {}),
-    ]);
-    expect([...records]).toEqual([
-      ['events', 0],
-      ['event_logs', 0],
     ]);
   });
 });
