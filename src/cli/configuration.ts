@@ -74,14 +74,14 @@ export class CliConfiguration {
   /** All that a sync needs. */
   source(): SourceConfig & CommandConfig {
     this.#require(sourceSchema.required);
-    const { config } = parseSourceConfig(valuesOf(this.values, sourceSchema), () => undefined, this.names);
+    const { config } = parseSourceConfig(valuesOfSchema(this.values, sourceSchema), () => undefined, this.names);
     return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
   }
 
   /** The same without the way to the service, which a plan does not need. */
   settings(): SourceSettings & CommandConfig {
     this.#require(['service_id']);
-    const { config } = parseSourceSettings(valuesOf(this.values, sourceSchema), this.names);
+    const { config } = parseSourceSettings(valuesOfSchema(this.values, sourceSchema), this.names);
     return { ...config, ...this.local(), ledgerDir: this.ledgerDir };
   }
 
@@ -93,12 +93,12 @@ export class CliConfiguration {
 
   /** Some settings: the others may be missing or wrong. */
   part<K extends SettingKey>(...keys: readonly K[]): Pick<SourceSettings, K> {
-    return parseSourceKeys(keys, valuesOf(this.values, sourceSchema), this.names).config;
+    return parseSourceKeys(keys, valuesOfSchema(this.values, sourceSchema), this.names).config;
   }
 
   /** What every work with a place is given. */
   local(): LocalConfig {
-    return parseLocalConfig(valuesOf(this.values, localSchema), this.names).config;
+    return parseLocalConfig(valuesOfSchema(this.values, localSchema), this.names).config;
   }
 
   placeOptions(): PlaceOptions {
@@ -161,7 +161,7 @@ function withPaths(values: JsonObject, folder: string): JsonObject {
 const placesToPurge = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? { places: [{ target, place }] } : {};
 
-const valuesOf = (values: JsonObject, { properties }: ConfigSchema): JsonObject =>
+const valuesOfSchema = (values: JsonObject, { properties }: ConfigSchema): JsonObject =>
   Object.fromEntries(Object.entries(values).filter(([key]) => Object.hasOwn(properties, key)));
 
 export function placeOptions(

@@ -90,7 +90,10 @@ export function openWays(
 }
 
 /** The rows that the options name, each ID exactly as it is written. */
-export function rowsOf({ id, file, column }: PeopleValues, requestedAt: string | undefined): AsyncIterable<ListRow> {
+export function listRowsOf(
+  { id, file, column }: PeopleValues,
+  requestedAt: string | undefined,
+): AsyncIterable<ListRow> {
   if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
   if (file === undefined) {
     if (column !== undefined) throw configError('--column needs --file.');

@@ -20,7 +20,7 @@ const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 3
 const DEFAULT_COLUMNS = 80;
 
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
-export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
+export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
 
 /** The line below all others of a terminal, such as a bar. */
 export class StatusLine {
@@ -58,7 +58,7 @@ export class ProcessTerminal implements Terminal {
   readonly interactive: boolean;
   readonly #hasColours: boolean;
   readonly #clock: Clock;
-  readonly #status = new StatusLine(() => columnsOf(process.stderr));
+  readonly #status = new StatusLine(() => terminalColumns(process.stderr));
   readonly #results = new OutputQueue(this.stdout);
   readonly #notes = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
@@ -73,7 +73,7 @@ export class ProcessTerminal implements Terminal {
   }
 
   get columns(): number {
-    return isatty(1) ? columnsOf(process.stdout) : Number.POSITIVE_INFINITY;
+    return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
   result(line: string, on?: 'stderr'): void {

@@ -27,9 +27,9 @@ import {
   checkedWord,
   erasureOf,
   importTokenOf,
+  listRowsOf,
   openWays,
   PEOPLE_OPTIONS,
-  rowsOf,
   serviceOf,
 } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
@@ -107,7 +107,7 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   const purge = purgeOf(values, ways, configuration);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
   const settings = { ...erasure, ...service, onRejected: 'continue' as const, reason };
-  const rows = suppressed ? undefined : rowsOf(values, erasure.requestedAtField);
+  const rows = suppressed ? undefined : listRowsOf(values, erasure.requestedAtField);
   const deleter = importToken && new DeletionClient({ ...erasure, ...service, importToken, clock, env });
   try {
     const work = runErasure({
@@ -202,7 +202,7 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new DeletionList();
   const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
-  for await (const row of rowsOf(people, undefined)) list.add(row);
+  for await (const row of listRowsOf(people, undefined)) list.add(row);
   const proof = await proveErasure(list.ids(), { folder: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
   const exit = exitOfProof(proof);
   const isList = id === undefined;

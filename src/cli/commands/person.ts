@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
-import { erasureOf, openWays, PEOPLE_OPTIONS, rowsOf, serviceOf } from '../erasure-options.ts';
+import { erasureOf, listRowsOf, openWays, PEOPLE_OPTIONS, serviceOf } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -24,7 +24,7 @@ export const command = defineCommand({
     const { ways, close } = openWays(values, configuration, context);
     if (ways.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
-    const list = rowsOf(values, undefined);
+    const list = listRowsOf(values, undefined);
     const path = values.output === '-' ? undefined : values.output;
     const file = path === undefined ? undefined : await newFile(path);
     try {

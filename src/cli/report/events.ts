@@ -79,10 +79,10 @@ function byHour({ hours, state }: TargetReport): Html {
 function dayLabels(first: Day, last: Day) {
   const span = daysBetween(first, last);
   const step = Math.max(1, Math.ceil((span + 1) / DAY_LABELS));
-  const textOf = (day: Day) => (span >= LONG_SPAN_DAYS ? day.slice(0, 7) : day.slice(5));
+  const labelOf = (day: Day) => (span >= LONG_SPAN_DAYS ? day.slice(0, 7) : day.slice(5));
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step).map((at) => ({
     at,
-    text: textOf(addDays(first, at)),
+    text: labelOf(addDays(first, at)),
   }));
 }
 

@@ -59,7 +59,7 @@ const STUBS: Readonly<Record<string, string>> = {
   npx: 'exec "$@"',
   npm: `
     case "$1 \${2-}" in
-      'run demo') npm_lifecycle_event=demo exec dfinery-elt demo ;;
+      'run demo') exec dfinery-elt demo ;;
       'run '*) grep -q "\\"$2\\":" "$ROOT/package.json" ;;
       'ci ' | 'test ' | 'install '*) ;;
       *) exit 9 ;;

@@ -140,16 +140,13 @@ describe('the configuration of the command line', () => {
     expect(refusalOf(() => new CliConfiguration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
   });
 
-  it.each(['plan', 'check', 'discover', 'sync parquet x', 'verify duckdb x'])(
-    'refuses a misspelt variable first: %s',
-    async (line) => {
-      const { code, stderr } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
-      expect([code, stderr]).toEqual([
-        2,
-        expect.stringContaining('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)'),
-      ]);
-    },
-  );
+  it.each(['plan', 'verify duckdb x'])('refuses a misspelt variable first: %s', async (line) => {
+    const { code, stderr } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('DFINERY_SERVICEID (did you mean DFINERY_SERVICE_ID?)'),
+    ]);
+  });
 
   it('that sync refuses is reported in its JSON, as are unknown options', async () => {
     const line = 'sync duckdb x.duckdb --json';

@@ -61,11 +61,9 @@ describe('the command line', () => {
   it.each([
     'snyc duckdb x --json',
     'sync --json',
-    'sync duckdb x --json --colour',
     'sync duckdb x --schema --json',
     'forget --json --id',
     'verify duckdb /none --json',
-    'inspect /none --json',
     'plan --config /none --json',
   ])('gives scripts the failure of %j as the last line', async (line) => {
     const { code, stdout } = await run(line);

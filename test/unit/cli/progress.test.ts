@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { columnsOf, StatusLine } from '../../../src/cli/process-terminal.ts';
+import { StatusLine, terminalColumns } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/run/progress.ts';
 import { newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import { NOTHING_LOADED } from '../../../src/targets/load.ts';
@@ -33,5 +33,5 @@ it.each([
   [0, 80],
   [132, 132],
 ])('a terminal of %i columns is written to as one of %i', (columns, expected) => {
-  expect(columnsOf({ columns })).toBe(expected);
+  expect(terminalColumns({ columns })).toBe(expected);
 });
