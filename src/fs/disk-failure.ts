@@ -47,9 +47,9 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   const refused = REMEDIES.get(code);
   if (refused !== undefined) {
     const remedy = failed.remedy ?? refused;
-    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after(failed)}.`, details);
+    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${consequenceOf(failed)}.`, details);
   }
-  return transientError(`${subject(failed)} failed (${code}): try again later${after(failed)}.`, details);
+  return transientError(`${subject(failed)} failed (${code}): try again later${consequenceOf(failed)}.`, details);
 }
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
@@ -63,14 +63,14 @@ export function unnamedDiskError(error: unknown): unknown {
 /** The sentence about a full disk, for errors that carry no code. */
 export function diskFull(failed: FailedPath, code?: string, cause?: unknown): UserError {
   const { what, path, remedy } = failed;
-  const or = remedy === undefined ? 'and run again' : `or ${remedy}`;
+  const advice = remedy === undefined ? 'and run again' : `or ${remedy}`;
   return transientError(
-    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${or}${after(failed)}.`,
+    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${advice}${consequenceOf(failed)}.`,
     { where: { file: path }, ...(cause !== undefined && { cause, internal: messageOf(cause) }) },
   );
 }
 
-const after = ({ consequence }: FailedPath): string => (consequence === undefined ? '' : `; ${consequence}`);
+const consequenceOf = ({ consequence }: FailedPath): string => (consequence === undefined ? '' : `; ${consequence}`);
 
 /** `what` at the start of a sentence; a path alone is written as it is. */
 const subject = ({ what, path }: FailedPath): string =>

@@ -3,7 +3,7 @@ import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.t
 
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
-/** The properties by which an answer is classified; none of them is free text of the service. */
+/** The traits by which an answer is classified; none of them is free text of the service. */
 export interface DeletionTraits {
   readonly status: number;
   /** `code` of a JSON envelope; undefined for another body. */
@@ -23,6 +23,7 @@ const hasCode =
   (...codes: string[]) =>
   ({ code }: DeletionTraits) =>
     code !== undefined && codes.includes(code);
+const failed = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
 const TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
 const BASE = 'nothing more is sent. Is base_url right?';
@@ -70,7 +71,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     kind: 'stop',
     message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${TOKEN}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', message: (answer) => `${answer.host} answered ${answer.status}.` },
+  { when: hasStatusBetween(500, 599), kind: 'retry', message: failed },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.
     when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
@@ -103,11 +104,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     code: 'odd_body',
     message: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
   },
-  {
-    when: hasStatus(408, 409, 423, 424, 425, 499),
-    kind: 'retry',
-    message: (answer) => `${answer.host} answered ${answer.status}.`,
-  },
+  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', message: failed },
   {
     when: () => true,
     kind: 'undecided',

@@ -85,7 +85,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
  *   what came                                       what is done
  *   a body whose last line is whole                 it is the result
  *   wait                                            asked again, the quota holds the request back; the 50th is the result
- *   a body that is broken as one before             fails
+ *   a body that is broken as one before, or no CSV  fails
  *   retry_or_split                                  attempted again; the third is the result
  *   retry, a body that is broken or may be cut      attempted again; the fifth fails
  *   anything else                                   it is the result
