@@ -104,24 +104,22 @@ export const isEndIncluded = (
 export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 
-/** Why a stored state cannot be used; the Airbyte source handles `filters` itself. */
-export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'future';
-
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */
 export class StateError extends UserError {
   override readonly name = 'StateError';
-  readonly problem: StateProblem;
 
-  constructor(problem: StateProblem, statement: string, advice: string) {
+  constructor(statement: string, advice: string) {
     const platformMessage = `${statement}. Clear the stream's data, or its state, in the platform to start anew.`;
     super('config', `${statement}: ${advice}.`, { platformMessage });
-    this.problem = problem;
   }
 }
 
+/** The stored state belongs to other filters or columns: the Airbyte source starts again. */
+export class OtherFiltersError extends StateError {}
+
 /**
  * Parses a stored state; every key is kept. `undefined`, `null` and an object without keys are no state. Throws a
- * StateError (`malformed`, `version`) for anything else that is not a state.
+ * StateError for anything else that is not a state.
  */
 export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
@@ -130,7 +128,6 @@ export function parseState(value: unknown): ExportState | undefined {
   const { version } = value;
   if (typeof version === 'number' && version > 1) {
     throw new StateError(
-      'version',
       `The stored state has version ${version} and was written by a newer program, this one knows version 1`,
       'use that one',
     );
@@ -147,7 +144,6 @@ export const serviceIn = (state: unknown): string | undefined => parseState(stat
 
 const malformedError = (why: string) =>
   new StateError(
-    'malformed',
     `The stored state cannot be used (${why})`,
     'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another place',
   );
@@ -163,12 +159,11 @@ export function checkState(
 ): void {
   if (state === undefined) return;
   if (state.service !== undefined && state.service !== hashes.service) {
-    throw new StateError('service', 'The place holds the data of another service', 'use another place for this one');
+    throw new StateError('The place holds the data of another service', 'use another place for this one');
   }
   const isChanged = state.filters !== undefined && state.filters !== hashes.filters;
   if (isChanged && !run.fullRefresh) {
-    throw new StateError(
-      'filters',
+    throw new OtherFiltersError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',
     );
@@ -176,7 +171,6 @@ export function checkState(
   const today = latestToday(run.now);
   if (state.from_date > today) {
     throw new StateError(
-      'future',
       `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,
       'check the clock of this machine, or load another place',
     );

@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { ExportState } from '../../extract/export-state.ts';
-import { parseState, StateError } from '../../extract/export-state.ts';
+import { OtherFiltersError, parseState, StateError } from '../../extract/export-state.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
@@ -77,13 +77,13 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   try {
     return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
   } catch (error) {
-    if (error instanceof StateError && error.problem === 'filters') return startAgain(name, error, input);
+    if (error instanceof OtherFiltersError) return startAgain(name, error, input);
     throw error;
   }
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function startAgain(name: StreamName, error: StateError, input: StatelessInput): Plan {
+function startAgain(name: StreamName, error: OtherFiltersError, input: StatelessInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +

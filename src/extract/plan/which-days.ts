@@ -1,6 +1,6 @@
 // This folder: which days a run reads. Pure functions of state, receipts, configuration and time.
 
-import { addDays, type Day, dayAt, daysOf, earlierOf, laterOf, nameDays } from '../../base/days.ts';
+import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Filters } from '../../service/export/protocol.ts';
@@ -15,7 +15,7 @@ import {
 import type { ExportState } from '../export-state.ts';
 import { checkState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
 import { hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
-import { daysLeftOf, lastDayOver, lastDayOverFor, latestToday, oldestDay, SOON_DAYS, todayIn } from './calendar.ts';
+import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 
 export type PlanSettings = RequestSettings &
@@ -200,7 +200,7 @@ function incrementalDays(basis: PlanBasis): ChosenDays {
   const needed = daysOf(cursor, last).filter((day) => !isComplete(day, prior.receipts, gaps));
   const [next] = needed;
   const readAgain = daysReadAgain(basis);
-  const warnings = incrementalWarnings(basis, next);
+  const warnings = incrementalWarnings(basis);
   if (appends || next === undefined) return { days: union(readAgain, needed), readAgain, warnings };
   const back = addDays(next, -settings.lookbackDays);
   const lookback = daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) =>
@@ -225,28 +225,18 @@ function daysReadAgain(basis: PlanBasis): Day[] {
 const mayBeReadAgain = (day: Day, { prior, state }: PlanBasis): boolean =>
   state?.gaps?.includes(day) !== true && prior.receipts.get(day)?.pruned !== true;
 
-function incrementalWarnings(basis: PlanBasis, next: Day | undefined): PlanWarning[] {
-  const { settings, prior, state, start, oldest } = basis;
+function incrementalWarnings({ settings, prior, state, start, oldest }: PlanBasis): PlanWarning[] {
   const { startDate = start } = settings;
   if (state === undefined) return startDate < start ? [shortened(startDate, start)] : [];
-  const warnings = next === undefined ? [] : retentionWarnings(next, basis);
   const earlier = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !prior.receipts.has(day));
-  if (earlier.length === 0) return warnings;
+  if (earlier.length === 0) return [];
   const message =
     `start_date is before ${start}, the start of the first load, and ${nameDays(earlier)} can still be exported. ` +
     `Read them with sync … --from ${earlier[0]} --to ${earlier.at(-1)}; under Airbyte, clear the stream.`;
-  return [...warnings, { event: 'plan.earlier_start', message }];
+  return [{ event: 'plan.earlier_start', message }];
 }
 
 const shortened = (startDate: Day, first: Day): PlanWarning => ({
   event: 'plan.shortened',
   message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
 });
-
-function retentionWarnings(next: Day, { settings, now }: PlanInput): PlanWarning[] {
-  const days = daysLeftOf(next, dayAt(now), settings.historyDays);
-  if (days > SOON_DAYS || days < 0) return [];
-  const when = days === 0 ? 'today' : days === 1 ? 'tomorrow' : `in ${days} days`;
-  const message = `${next}, the first day not yet complete, can no longer be exported ${when}: let this run finish.`;
-  return [{ event: 'plan.retention_limit', message }];
-}

@@ -124,15 +124,6 @@ describe('the days of a later run', () => {
     expect(plan(read, { startDate: '2026-01-01' }).warnings).toEqual([]);
     expect(plan(loaded({}, { start_date: '2025-12-20' }), { startDate: '2025-11-01' }).warnings).toEqual([]);
   });
-
-  it('warn when days will be lost within a week', () => {
-    const old = { state: state({ from_date: '2025-12-25', start_date: '2025-12-20' }), receipts: new Map() };
-    const { warnings } = plan(old);
-    expect(events(warnings)).toEqual(['plan.retention_limit']);
-    expect(warnings[0].message).toContain('in 4 days');
-    const lost = { state: state({ from_date: '2025-12-20', start_date: '2025-12-20' }), receipts: new Map() };
-    expect(events(plan(lost).warnings)).toEqual([]);
-  });
 });
 
 describe('named days', () => {
