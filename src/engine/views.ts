@@ -16,7 +16,7 @@ export function eventLogs(columns: readonly StoredColumn[]): string {
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
     FROM events
     WHERE (event_date, _key) IN (
-      SELECT (event_date, arg_min(_key, (coalesce(${position(columns)}, -1), _key)))
+      SELECT (event_date, arg_min(_key, (coalesce(${itemPosition(columns)}, -1), _key)))
       FROM events
       GROUP BY event_date, ${log}, CASE WHEN ${log} IS NULL THEN _key END
     )`;
@@ -31,7 +31,7 @@ export function eventItems(columns: readonly StoredColumn[]): string {
     'event_date',
     ...common.map((column) => identifier(column.name)),
     ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
-    `${position(columns)} AS item_position`,
+    `${itemPosition(columns)} AS item_position`,
   ];
   return `
     SELECT ${select.join(', ')}
@@ -50,7 +50,7 @@ const RESCUED_ITEM =
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
 /** SQL of the number `n` of a detail log id that is its log id, a colon and `n`. */
-function position(columns: readonly StoredColumn[]): string {
+function itemPosition(columns: readonly StoredColumn[]): string {
   const detail = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const log = asText(columnOfSource(columns, LOG_ID));
   const rest = `substr(${detail}, length(${log}) + 2)`;

@@ -11,7 +11,7 @@ import { READS_IN_PARALLEL } from '../session/engine.ts';
 export interface CellSql {
   readonly column: PlannedColumn;
   /** The type that the reader gives the column. */
-  readonly reader: string;
+  readonly readerType: string;
   /** SQL of the value in the column's own type; undefined if the table stores nothing of it. */
   readonly value: string | undefined;
   /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
@@ -26,20 +26,26 @@ export function cellSql(
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql {
   const { type, isRefused } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, isNullText, expr) };
-  if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
+  if (isRefused)
+    return { column, readerType: 'VARCHAR', value: undefined, rescue: rescueAll(column, isNullText, expr) };
+  if (readAs === null || type === null) return { column, readerType: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
   const keepsNull = isNullText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
   if (isClean && !wantsText && !keepsNull && codec.native(forms, asInstants)) {
-    return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
+    return {
+      column,
+      readerType: codec.duckdb(asInstants),
+      value: sqlWiden(expr, readAs, type, zone),
+      rescue: undefined,
+    };
   }
   const typed = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
   const condition = `NOT ${codec.sqlFits(expr, zone)}`;
   const wide = sqlWiden(typed, readAs, type, zone);
   return {
     column,
-    reader: 'VARCHAR',
+    readerType: 'VARCHAR',
     value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
     rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
   };
@@ -71,7 +77,7 @@ const USUAL_BUFFER_BYTES = 4_000_000;
 const LINES_PER_BUFFER = 4;
 
 /** The name of a column in a reader's result; the header's name may contain anything. */
-export const cell = (index: number): string => `c${index}`;
+export const cellName = (index: number): string => `c${index}`;
 
 /** The column that a reader of several files adds: the path of the row's file. */
 export const PATH_COLUMN = '_dfinery_path';
@@ -81,7 +87,7 @@ export const PATH_COLUMN = '_dfinery_path';
  * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
 export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
-  const columns = types.map((type, i) => `${literal(cell(i))}: ${literal(type)}`).join(', ');
+  const columns = types.map((type, i) => `${literal(cellName(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestRow = Math.max(...files.map((file) => file.longestRow));

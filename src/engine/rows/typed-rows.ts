@@ -16,7 +16,7 @@ import { typedColumns } from '../../table/tables.ts';
 import { castToColumn, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
-import { type CellSql, cell, cellSql, PATH_COLUMN, readCsv, rescuedSql } from './csv-sql.ts';
+import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsv, rescuedSql } from './csv-sql.ts';
 
 /** Typed rows of days; the expressions are over `from`. */
 export interface TypedRows {
@@ -146,11 +146,11 @@ function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows
     const reading = readingOfFiles(files, column, zone !== undefined);
     // Hashes, and the key, are made of texts.
     const wantsText = !everyRowHasId || fileColumn === id;
-    return cellSql(column, reading, cell(fileColumn.index), { zone, wantsText });
+    return cellSql(column, reading, cellName(fileColumn.index), { zone, wantsText });
   });
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const readerTypes = cells.map((c) => c?.reader ?? 'VARCHAR');
-  const keys = [...(id === undefined ? [] : [cell(id.index)]), ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)])];
+  const readerTypes = cells.map((c) => c?.readerType ?? 'VARCHAR');
+  const keys = [...(id === undefined ? [] : [cellName(id.index)]), ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)])];
   return {
     from: readCsv(spooled, readerTypes),
     ownSql: {
@@ -173,7 +173,7 @@ function sqlHashKey(columns: readonly FileColumn[]): string {
   const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
-    return `${name} || strlen(${cell(index)}) || ':' || ${cell(index)}`;
+    return `${name} || strlen(${cellName(index)}) || ':' || ${cellName(index)}`;
   });
   return `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
 }

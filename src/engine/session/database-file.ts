@@ -11,7 +11,7 @@ import { OWNER_FILE, PERMISSIONS, setMode } from '../../fs/permissions.ts';
 export const REWRITING = '.rewriting';
 
 /** Which file of the machine is at a path, by whatever link; undefined if there is none. */
-export function fileAt(path: string): string | undefined {
+export function identityOf(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && `${stat.dev}-${stat.ino}`;
 }
@@ -25,7 +25,7 @@ const openFiles = new Set<string>();
  * file loses all its locks on it. So whoever opened the file first would go on without a lock.
  */
 export function claimFile(file: string): (() => void) | undefined {
-  const key = fileAt(file) ?? file;
+  const key = identityOf(file) ?? file;
   if (openFiles.has(key)) return undefined;
   openFiles.add(key);
   let isHeld = true;
@@ -83,7 +83,7 @@ const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
 
 /** Options of ATTACH that make a file whose largest table has this number of columns. */
-export const newFile = (columns: number): string =>
+export const newFileOptions = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
 const HALF_MADE_MS = HOUR_MS;
@@ -93,16 +93,16 @@ const HALF_MADE_MS = HOUR_MS;
  * whose maker was killed. If another process is quicker, its file stays.
  */
 export async function makeFile(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
-  const making = temporaryPathOf(file);
+  const temporary = temporaryPathOf(file);
   try {
-    await connection.run(`ATTACH ${literal(making)} AS making (${newFile(columns)})`);
-    await connection.run('DETACH making');
-    setMode(making, OWNER_FILE);
-    await nameTemporary(making, file, { mayRename: true });
+    await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
+    await connection.run('DETACH new_file');
+    setMode(temporary, OWNER_FILE);
+    await nameTemporary(temporary, file, { mayRename: true });
   } catch (error) {
-    throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
+    throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });
   } finally {
-    removeDatabase(making);
+    removeDatabase(temporary);
   }
 }
 

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { configError, transientError } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import { doubling, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
   claimFile,
-  fileAt,
+  identityOf,
   makeFile,
   REWRITING,
   removeDatabase,
@@ -101,37 +101,43 @@ function availableMemory(): number {
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
-/** Attaches a file once this process has its lock, and has it open once. Returns a function that ends this claim. */
+/** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
-  const how = options.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const pauses = doubling({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
-  let locked: unknown;
-  const attached = await retry({ ...options, pauses }, async () => {
-    const before = fileAt(options.file);
-    const release = claimFile(options.file);
-    if (release === undefined) {
-      locked = transientError(
-        `${options.file} is in use: this process has it open. Close it there, or wait, and run again.`,
-      );
+  let failure: unknown;
+  const release = await retry({ ...options, pauses }, () =>
+    attachOnce(connection, options).catch((error: unknown) => {
+      if (!(error instanceof InUse) && !isLocked(error)) throw error;
+      failure = error;
       return undefined;
-    }
-    let isAttached = false;
-    try {
-      await connection.run(`ATTACH ${literal(options.file)} AS ${DATABASE} (${how})`);
-      isAttached = options.readOnly === true || fileAt(options.file) === before;
-      if (isAttached) return release;
-      // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
-      locked = transientError(`${options.file} was replaced while it was opened: run again.`);
-      await connection.run(`DETACH ${DATABASE}`);
-    } catch (error) {
-      if (!isLocked(error)) throw error;
-      locked = error;
-    } finally {
-      if (!isAttached) release();
-    }
-    return undefined;
-  });
-  if (attached === undefined) throw locked;
-  return attached;
+    }),
+  );
+  if (release === undefined) throw failure;
+  return release;
+}
+
+/** Thrown where another try may succeed. */
+class InUse extends UserError {
+  constructor(message: string) {
+    super('transient', message);
+  }
+}
+
+async function attachOnce(connection: DuckDBConnection, { file, readOnly }: EngineOptions): Promise<() => void> {
+  const opened = identityOf(file);
+  const release = claimFile(file);
+  if (release === undefined) {
+    throw new InUse(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
+  }
+  try {
+    // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
+    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${readOnly ? ', READ_ONLY' : ''})`);
+    if (readOnly || identityOf(file) === opened) return release;
+    // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
+    await connection.run(`DETACH ${DATABASE}`);
+    throw new InUse(`${file} was replaced while it was opened: run again.`);
+  } catch (error) {
+    release();
+    throw error;
+  }
 }

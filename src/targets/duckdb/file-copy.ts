@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
-import { copyOwner, newFile, REWRITING, removeDatabase } from '../../engine/session/database-file.ts';
+import { copyOwner, newFileOptions, REWRITING, removeDatabase } from '../../engine/session/database-file.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -105,7 +105,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
   const columns = await engine.count(
     "duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'",
   );
-  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFile(columns)})`);
+  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(columns)})`);
   try {
     copyOwner(engine.file, path);
     await engine.run(`COPY FROM DATABASE ${engine.database} TO ${COPY}`);

@@ -116,7 +116,7 @@ export async function insertRows(engine: Engine, { name, ownColumns }: Table, ro
 /** `events` with a condition: the rows of these days. */
 export const inDays = (days: readonly Day[]): string => `events WHERE event_date IN (${days.map(dateSql)})`;
 
-export const rowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
+export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

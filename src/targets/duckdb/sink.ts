@@ -33,7 +33,7 @@ import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS } from './record-tables.ts';
-import { alterEvents, inDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
+import { alterEvents, countRowsOfDays, inDays, insertRows, isAltered, makeTable } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
@@ -96,7 +96,7 @@ class DuckDbSink implements Sink {
       const { state, removedDays } = before;
       const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, {
         logger: this.#options.logger,
-        countRows: (days) => rowsOfDays(engine, days),
+        countRows: (days) => countRowsOfDays(engine, days),
       });
       if (changed.length === 0) {
         const after = finishUnchanged(state, unchanged, progress);
@@ -186,7 +186,7 @@ async function storeBatch(
   const sharing = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharing) removedRows += await separateNeighbours(engine, day, columns);
   const touched = [...days, ...sharing.map((day) => addDays(day, -1))];
-  const rowsAfter = await rowsOfDays(engine, touched);
+  const rowsAfter = await countRowsOfDays(engine, touched);
   const after = finishBatch(state, planned, {
     unchanged,
     widenedDays,
