@@ -37,7 +37,7 @@ async function forget(
   };
   writeFileSync(fixture.at('forget.json'), JSON.stringify(config));
   const place = ['--in', target[0], fixture.at(target[1]), ...how];
-  const words = ['forget', '--config', fixture.at('forget.json'), '--id', id, '--json', ...place];
+  const words = ['forget', '--config', fixture.at('forget.json'), '--id', id, '--purge-only', '--json', ...place];
   const plan = await fixture.run(words, env);
   if (plan.code !== 0) return plan;
   return fixture.run([...words, '--execute', '--confirm', JSON.parse(plan.result).hash], env);
