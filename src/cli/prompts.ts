@@ -19,12 +19,15 @@ export function systemPrompts(signal: AbortSignal): Prompts | undefined {
   return terminalPrompts({ input: process.stdin, output: process.stderr, signal });
 }
 
-export function terminalPrompts(streams: {
+export function terminalPrompts({
+  input,
+  output,
+  signal,
+}: {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly signal: AbortSignal;
 }): Prompts {
-  const { input, output, signal } = streams;
   const ask = async (question: string, isHidden = false): Promise<string> => {
     // What was logged before the question is written first.
     await setImmediate();
@@ -50,9 +53,10 @@ export function terminalPrompts(streams: {
     output.write(`  ${wrong}\n`);
     return await text(question, usual, problem);
   };
+  const secret: Prompts['secret'] = async (question) => (await ask(`${question}: `, true)) || (await secret(question));
   return {
     text,
-    secret: async (question) => (await ask(`${question}: `, true)) || (await terminalPrompts(streams).secret(question)),
+    secret,
     confirm: async (question) => /^y(es)?$/i.test(await ask(`${question} [y/N]: `)),
   };
 }
