@@ -16,24 +16,17 @@ export interface Attempt {
   readonly pause: number | undefined;
 }
 
-/** The result of work that has waited by itself, as for a quota: it is done again at once, and that is no attempt. */
-export const AGAIN: unique symbol = Symbol('again');
-
 /**
  * Attempts `work` until it gives a value; undefined if no attempt gave one. Throws what `work` throws, and the signal's
  * reason.
  */
 export async function retry<T>(
   { pauses, clock, signal }: RetryPolicy,
-  work: (attempt: Attempt) => T | undefined | typeof AGAIN | Promise<T | undefined | typeof AGAIN>,
+  work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,
 ): Promise<T | undefined> {
   let number = 1;
   for (const pause of [...pauses, undefined]) {
-    let value = await work({ number, pause });
-    while (value === AGAIN) {
-      signal?.throwIfAborted();
-      value = await work({ number, pause });
-    }
+    const value = await work({ number, pause });
     if (value !== undefined || pause === undefined) return value;
     await clock.sleep(pause, signal);
     // A clock that never really sleeps must not keep others from their turn.

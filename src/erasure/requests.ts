@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { AGAIN, type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
+import { type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
 import type { RunIo } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -112,14 +112,16 @@ class Sender {
     const { clock, random } = this.#options;
     const policy = { pauses: jittered(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const decision = async ({ number, pause }: Attempt): Promise<Decision | typeof AGAIN | undefined> => {
-      const answer = await this.#request(listed);
+    const decision = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
+      let answer = await this.#request(listed);
+      // A wait for the limit of requests is no attempt.
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listed);
       switch (answer?.kind) {
         case 'done':
         case 'rejected':
           return this.#decided(answer.kind, answer);
         case 'wait':
-          return ++waits < MAX_WAITS ? AGAIN : this.#giveUp(answer);
+          return this.#giveUp(answer);
         case 'stop':
           this.#stoppedBy ??= answer;
           this.#stop.abort();
