@@ -1,19 +1,18 @@
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { type Day, isDay } from '../../src/base/days.ts';
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Day } from '../../src/base/days.ts';
+import { literal } from '../../src/cells/types/sql.ts';
+import { liveDeltaFiles } from '../support/targets/delta-files.ts';
+import type { TargetName } from '../support/targets/place.ts';
 import { query } from '../support/targets/query.ts';
 import { rowText } from './truth.ts';
-
-export type TargetName = 'duckdb' | 'parquet' | 'delta';
-export const TARGETS: readonly TargetName[] = ['duckdb', 'parquet', 'delta'];
 
 /** The rows of a place as its readers see them: by `event_date`, each as one text, sorted. */
 export type Stored = ReadonlyMap<Day, readonly string[]>;
 
 const OURS = new Set(['event_date', '_key', '_rescued', '_loaded_at']);
-const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** A place, read without any code of the program, and changed as its owner might. */
+/** A place, read without the code that wrote it, and changed as its owner might. */
 export class Place {
   readonly target: TargetName;
   readonly path: string;
@@ -83,42 +82,10 @@ async function readParquet(folder: string): Promise<Record<string, unknown>[]> {
   return query(':memory:', `SELECT * FROM read_parquet(${glob}, ${options})`);
 }
 
-interface Action {
-  readonly add?: { readonly path: string; readonly partitionValues: { readonly event_date: Day } };
-  readonly remove?: { readonly path: string };
-}
-
-/** The rows of a Delta table, from its log: the last checkpoint and the entries after it. */
+/** The rows of a Delta table, from its log. */
 async function readDelta(table: string): Promise<Record<string, unknown>[]> {
-  const log = join(table, '_delta_log');
-  const names = readdirSync(log).sort();
-  const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
-  const version = checkpoint === undefined ? -1 : Number(basename(checkpoint).slice(0, 20));
-  const live = new Map<string, Day>();
-  if (checkpoint !== undefined) {
-    const adds = `SELECT add.path AS path, add.partitionValues AS of FROM read_parquet(${literal(join(log, checkpoint))}) WHERE add IS NOT NULL`;
-    for (const { path, of } of await query(':memory:', adds)) live.set(String(path), dayIn(of));
-  }
-  const entries = names.filter((name) => /^\d{20}\.json$/.test(name) && Number(name.slice(0, 20)) > version);
-  for (const name of entries) {
-    const actions = readFileSync(join(log, name), 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line): Action => JSON.parse(line));
-    for (const { remove } of actions) if (remove !== undefined) live.delete(remove.path);
-    for (const { add } of actions) if (add !== undefined) live.set(add.path, add.partitionValues.event_date);
-  }
-  if (live.size === 0) return [];
-  const files = [...live].map(([path, day]) => {
-    const file = literal(join(table, decodeURIComponent(path)));
-    return `SELECT ${literal(day)} AS event_date, * FROM read_parquet(${file}, hive_partitioning = false)`;
+  const files = [...(await liveDeltaFiles(table))].map(([file, day]) => {
+    return `SELECT ${literal(day)} AS event_date, * FROM read_parquet(${literal(file)}, hive_partitioning = false)`;
   });
-  return query(':memory:', files.join(' UNION ALL BY NAME '));
-}
-
-/** The day of a file in a checkpoint: the one value of a map. */
-function dayIn(partitionValues: unknown): Day {
-  const day = JSON.stringify(partitionValues).match(/\d{4}-\d\d-\d\d/)?.[0] ?? '';
-  if (!isDay(day)) throw new Error(`no day in ${JSON.stringify(partitionValues)}`);
-  return day;
+  return files.length === 0 ? [] : query(':memory:', files.join(' UNION ALL BY NAME '));
 }

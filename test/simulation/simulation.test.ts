@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
+import { TARGET_NAMES } from '../support/targets/place.ts';
 import { CASES, HOURS, inWorld, RUNS } from './kinds.ts';
-import { TARGETS } from './places.ts';
 import { type Disturbance, Simulation } from './simulation.ts';
 
 /** How often each happens, of fifteen runs. */
@@ -9,7 +9,7 @@ const DISTURBANCES = Object.entries(SHARES).flatMap(([what, share]) =>
   Array<Disturbance>(share).fill(what as Disturbance),
 );
 
-describe.each(TARGETS)(
+describe.each(TARGET_NAMES)(
   'thirty runs into %s have every row of the truth, none twice, and nobody who was forgotten',
   (target) => {
     it.each(CASES)('$name (seed $seed)', async ({ kind, seed }) => {

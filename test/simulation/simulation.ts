@@ -9,8 +9,9 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import type { Fault } from '../support/service/faults.ts';
 import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
 import { type ScenarioPatch, TestService } from '../support/service/test-service.ts';
+import type { TargetName } from '../support/targets/place.ts';
 import { violations } from './invariants.ts';
-import { Place, type TargetName } from './places.ts';
+import { Place } from './places.ts';
 import { PEOPLE, personOf, Truth, type TruthOptions } from './truth.ts';
 
 const HOUR = 3_600_000;

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
@@ -10,6 +10,7 @@ import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { envOf } from '../env.ts';
 import { Days } from './days.ts';
+import { liveDeltaFiles } from './delta-files.ts';
 import type { FakeS3 } from './fake-s3.ts';
 import { query } from './query.ts';
 
@@ -92,26 +93,9 @@ export class Place extends Days {
     return rows.map(({ k }) => String(k));
   }
 
-  /** The live files of a Delta table, by the protocol alone. */
+  /** The live files of a Delta table. */
   async live(table = 'events'): Promise<string[]> {
-    const folder = join(this.root, table, '_delta_log');
-    const names = readdirSync(folder).sort();
-    const checkpoint = names.findLast((name) => name.endsWith('.checkpoint.parquet'));
-    const files = new Set<string>();
-    if (checkpoint !== undefined) {
-      const from = `read_parquet(${literal(join(folder, checkpoint))})`;
-      const rows = await query(':memory:', `SELECT add.path AS path FROM ${from} WHERE add.path IS NOT NULL`);
-      for (const { path } of rows) files.add(String(path));
-    }
-    const entries = names.filter((name) => /^\d{20}\.json$/.test(name) && name > (checkpoint ?? ''));
-    for (const name of entries) {
-      for (const line of readFileSync(join(folder, name), 'utf8').trim().split('\n')) {
-        const { add, remove } = JSON.parse(line) as Record<string, { path: string } | undefined>;
-        if (remove !== undefined) files.delete(remove.path);
-        if (add !== undefined) files.add(add.path);
-      }
-    }
-    return [...files].map((path) => join(this.root, table, path));
+    return [...(await liveDeltaFiles(join(this.root, table))).keys()];
   }
 
   async state() {
