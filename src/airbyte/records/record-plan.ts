@@ -47,7 +47,7 @@ export const CHECKED = 4;
 export const OFFSETS_ONLY = 5;
 
 /** How the cells of one column become a property of the records. */
-export interface RecordColumn {
+interface RecordColumn {
   readonly encoding: number;
   /** Undefined if no cell can fit. */
   readonly codec: ColumnCodec | undefined;
