@@ -43,26 +43,26 @@ export async function splitBatch(
   { rewrites }: Pick<RunProgress, 'rewrites'>,
   { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
 ): Promise<BatchDays> {
-  const older = batch.filter(
+  const olderDownloads = batch.filter(
     ({ receipt: { day, requested_at, source } }) =>
       source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? ''),
   );
-  if (older.length > 0) {
-    const days = nameDays(older.map(({ receipt }) => receipt.day));
-    const message = `${days}: another run loaded a later download meanwhile. That one stays, this one is left out.`;
-    logger.warn('days.older', message, { days: older.length });
+  if (olderDownloads.length > 0) {
+    const days = nameDays(olderDownloads.map(({ receipt }) => receipt.day));
+    const message = `another run has loaded a later download of ${days}, which stays: that of this run is left out.`;
+    logger.warn('days.older', message, { days: olderDownloads.length });
   }
-  const current = batch.filter((download) => !older.includes(download));
-  const same = current.filter(({ receipt: { day, sha256, filters } }) => {
+  const downloads = batch.filter((download) => !olderDownloads.includes(download));
+  const sameBytes = downloads.filter(({ receipt: { day, sha256, filters } }) => {
     const stored = receipts.get(day);
     return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
   });
-  const counted = same.length === 0 ? new Map<Day, number>() : await countRows(same.map(({ receipt }) => receipt.day));
-  const unchanged = same.filter((download) => {
+  const rowsByDay = sameBytes.length === 0 ? undefined : await countRows(sameBytes.map(({ receipt }) => receipt.day));
+  const unchanged = sameBytes.filter((download) => {
     const { day } = download.receipt;
-    return (counted.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
+    return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
   });
-  return { changed: current.filter((download) => !unchanged.includes(download)), unchanged };
+  return { changed: downloads.filter((download) => !unchanged.includes(download)), unchanged };
 }
 
 /**
@@ -119,12 +119,12 @@ interface TableBefore {
 
 /** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
 export function planBatch(
-  { columns: stored, isFirst }: TableBefore,
+  { columns: storedColumns, isFirst }: TableBefore,
   batch: readonly DayDownload[],
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
-  const columns = planColumns(stored, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
+  const columns = planColumns(storedColumns, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
   const asInstants = rules.timezone !== undefined;
   // The forms of each column in all days so far.
   const formsSoFar = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));

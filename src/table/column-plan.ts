@@ -87,13 +87,13 @@ export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
  * compares with a pinned schema alone.
  */
 export function planColumns(
-  stored: readonly StoredColumn[],
+  storedColumns: readonly StoredColumn[],
   incoming: IncomingColumns,
   rules: ColumnRules,
   isFirst: boolean,
 ): PlannedColumn[] {
   const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
-  const columns = [...stored, ...newColumns(stored, incoming, rules)];
+  const columns = [...storedColumns, ...newColumns(storedColumns, incoming, rules)];
   return columns.map((column) => {
     const key = columnKey(column.source, column.occurrence);
     return planColumn(column, key, incoming.get(key), { ...rules, schemaMode });
@@ -102,11 +102,11 @@ export function planColumns(
 
 /** Columns of a pinned schema and of the batch that the table lacks, with their names. */
 function newColumns(
-  stored: readonly StoredColumn[],
+  storedColumns: readonly StoredColumn[],
   incoming: IncomingColumns,
   { pinned, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
-  const storedKeys = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
+  const storedKeys = new Set(storedColumns.map((column) => columnKey(column.source, column.occurrence)));
   const added: Pick<StoredColumn, 'source' | 'occurrence' | 'group'>[] = [
     ...[...incoming.values()].filter(({ key }) => !storedKeys.has(key)),
     ...[...(pinned?.keys() ?? [])]
@@ -115,17 +115,21 @@ function newColumns(
       .map((source) => ({ source, occurrence: 1, group: groupOf(source) })),
   ];
   const names = assignNames(
-    [...OWN_NAMES, ...stored.map(({ name }) => name)],
+    [...OWN_NAMES, ...storedColumns.map(({ name }) => name)],
     added.map(({ source }) => columnName(source)),
   );
-  const takenByItems = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
+  const takenByItems = [
+    ...OWN_NAMES,
+    ...FIRST_COLUMNS.map((c) => c.name),
+    ...storedColumns.flatMap((c) => c.itemName ?? []),
+  ];
   const itemNames = assignItemNames(
     takenByItems,
     names.filter((_, i) => isItem(added[i].group)),
   );
   return added.map(({ source, occurrence, group }, i) => {
     const itemName = isItem(group) ? (itemNames.shift() ?? null) : null;
-    return newColumn(source, stored.length + i, group, null, { occurrence, name: names[i], itemName });
+    return newColumn(source, storedColumns.length + i, group, null, { occurrence, name: names[i], itemName });
   });
 }
 
