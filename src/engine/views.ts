@@ -53,8 +53,8 @@ const RESCUED_ITEM =
 function itemPosition(columns: readonly StoredColumn[]): string {
   const detail = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const log = asText(columnOfSource(columns, LOG_ID));
-  const rest = `substr(${detail}, length(${log}) + 2)`;
-  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
+  const suffix = `substr(${detail}, length(${log}) + 2)`;
+  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${suffix}, '^[0-9]+$') AS BIGINT) END`;
 }
 
 export function columnOfSource(columns: readonly StoredColumn[], source: string): string {

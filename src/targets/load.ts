@@ -56,9 +56,9 @@ export class Load {
   async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
     const { unseenColumns, clock, logger, signal } = this.#deps;
     const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profile-snapshot.ts');
-    const stored = sink.state?.profiles?.receipt;
+    const storedReceipt = sink.state?.profiles?.receipt;
     const filters = profileFilters(settings);
-    if (!isSnapshotDue(stored, filters, clock.now())) {
+    if (!isSnapshotDue(storedReceipt, filters, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
       unseenColumns.clear();
       return undefined;
@@ -69,7 +69,7 @@ export class Load {
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     try {
-      return await loadSnapshot({ stored, filters }, this.#deps, store);
+      return await loadSnapshot({ stored: storedReceipt, filters }, this.#deps, store);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) return error;

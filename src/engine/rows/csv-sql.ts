@@ -40,13 +40,13 @@ export function cellSql(
       rescue: undefined,
     };
   }
-  const typed = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
+  const typedSql = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
   const condition = `NOT ${codec.sqlFits(expr, zone)}`;
-  const wide = sqlWiden(typed, readAs, type, zone);
+  const wideSql = sqlWiden(typedSql, readAs, type, zone);
   return {
     column,
     readerType: 'VARCHAR',
-    value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wide} END` : wide,
+    value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wideSql} END` : wideSql,
     rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
   };
 }

@@ -51,8 +51,8 @@ export async function countForReport(
     const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
     return { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0), columns: nothing };
   }
-  const typed = typedColumns(columns);
-  const columnOf = (name: string) => columnOfSource(typed, name);
+  const tableColumns = typedColumns(columns);
+  const columnOf = (name: string) => columnOfSource(tableColumns, name);
   const { rows, last } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTime(`max(${columnOf(SERVER_DATETIME)})`, zone)} AS VARCHAR) AS last
     FROM ${events}`);
@@ -116,9 +116,9 @@ async function countColumns(
   columns: readonly StoredColumn[],
 ): Promise<ReportedColumn[]> {
   const filled = new Map<string, number>();
-  const typed = typedColumns(columns);
-  for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {
-    const part = typed.slice(i, i + COUNTED_AT_ONCE);
+  const tableColumns = typedColumns(columns);
+  for (let i = 0; i < tableColumns.length; i += COUNTED_AT_ONCE) {
+    const part = tableColumns.slice(i, i + COUNTED_AT_ONCE);
     const counts = part.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
     const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
     part.forEach(({ name }, n) => {

@@ -148,7 +148,7 @@ function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows
     const wantsText = !everyRowHasId || fileColumn === id;
     return cellSql(column, reading, cellName(fileColumn.index), { zone, wantsText });
   });
-  const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
+  const storedCells = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const readerTypes = cells.map((c) => c?.readerType ?? 'VARCHAR');
   const keys = [...(id === undefined ? [] : [cellName(id.index)]), ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)])];
   return {
@@ -159,8 +159,8 @@ function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows
       _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
       _loaded_at: byFile(files, requestedAtSql),
     },
-    columns: stored.map((c) => c.column),
-    values: stored.map((c) => c.value),
+    columns: storedCells.map((c) => c.column),
+    values: storedCells.map((c) => c.value),
     days: [...new Set(files.map(({ day }) => day))],
   };
 }

@@ -29,11 +29,11 @@ const DAMAGED_PARQUET = [
 const DAMAGED = new RegExp(DAMAGED_PARQUET.map(({ source }) => source).join('|'));
 
 /** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
-const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
+const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, firstLine: string) => UserError }[] = [
   {
     match: LOCKED,
-    make: (file, first) =>
-      transientError(`${file} is in use: ${holderOf(first)}. Close it there, or wait, and run again.`),
+    make: (file, firstLine) =>
+      transientError(`${file} is in use: ${holderOf(firstLine)}. Close it there, or wait, and run again.`),
   },
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
@@ -41,7 +41,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: DISK_FAILED,
-    make: (file, first) => transientError(`${file} failed (${first}): try again later; ${COMMITTED_IS_KEPT}.`),
+    make: (file, firstLine) => transientError(`${file} failed (${firstLine}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   {
     match: OUT_OF_MEMORY,
@@ -69,15 +69,15 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: DAMAGED,
-    make: (file, first) =>
+    make: (file, firstLine) =>
       configError(
-        `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
+        `${/["']([^"']+\.parquet)["']/.exec(firstLine)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
           'read: restore it, or load its days again into another place. verify names every such file.',
       ),
   },
   {
     match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
-    make: (file, first) => configError(`${file} cannot be opened or written: ${first}.`),
+    make: (file, firstLine) => configError(`${file} cannot be opened or written: ${firstLine}.`),
   },
 ];
 
@@ -94,11 +94,12 @@ export function engineError(thrown: unknown, file: string): UserError {
   const disk = diskError(thrown, { what: file, path: file });
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
-  const [first] = text.split('\n');
+  const [firstLine] = text.split('\n');
   const fault = FAULTS.find(({ match }) => match.test(text));
-  if (fault !== undefined) return fault.make(file, first.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
+  if (fault !== undefined)
+    return fault.make(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
   return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
-    internal: OF_STATEMENTS.test(text) ? first : classOf(text),
+    internal: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
     where: { file },
   });
 }

@@ -139,8 +139,8 @@ async function sendDays(
   { timezone, logger, signal }: OpenOptions,
   onSent: OnSent,
 ): Promise<Sent> {
-  const typed = typedColumns(columns);
-  const stream = new IpcStream(out, streamSchema(typed, timezone !== undefined, VERSION), signal);
+  const streamColumns = typedColumns(columns);
+  const stream = new IpcStream(out, streamSchema(streamColumns, timezone !== undefined, VERSION), signal);
   const rescued = new Map<string, number>();
   let daysTaken = 0;
   let readerLeft = false;
@@ -166,7 +166,7 @@ async function sendDays(
     stream.release();
   }
   logChanges(logger, [], rescued);
-  const columnsAdded = readerLeft && daysTaken === 0 ? [] : typed.map(({ name }) => name);
+  const columnsAdded = readerLeft && daysTaken === 0 ? [] : streamColumns.map(({ name }) => name);
   return { columnsAdded, rescued, readerLeft };
 }
 

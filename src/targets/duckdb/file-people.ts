@@ -79,15 +79,17 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
   const changedAt = nextChange(state.receipts, engine.options.clock.now());
-  const lost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
-  const left = new Map([...lost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]));
-  const removed = await engine.run(`DELETE FROM events WHERE ${conditions.events}`);
+  const rowsLost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
+  const rowsKept = new Map(
+    [...rowsLost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]),
+  );
+  const removedEvents = await engine.run(`DELETE FROM events WHERE ${conditions.events}`);
   let { profiles } = state;
   let removedProfiles = 0;
   if (profiles !== undefined) {
     removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.profiles}`);
     if (removedProfiles > 0) profiles = profilesWithout(profiles, removedProfiles, changedAt);
   }
-  await writeState(engine, { ...state, receipts: withRows(state.receipts, left, changedAt), profiles });
-  return removed + removedProfiles;
+  await writeState(engine, { ...state, receipts: withRows(state.receipts, rowsKept, changedAt), profiles });
+  return removedEvents + removedProfiles;
 }

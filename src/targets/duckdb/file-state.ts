@@ -50,9 +50,9 @@ export function checkExists(file: string): void {
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function loadedState(engine: Engine): Promise<PlaceState> {
-  const stored = await readFileState(engine);
-  if (stored === undefined) throw noTableError(engine.file);
-  return stored.state;
+  const fileState = await readFileState(engine);
+  if (fileState === undefined) throw noTableError(engine.file);
+  return fileState.state;
 }
 
 export interface FileState {
@@ -77,20 +77,20 @@ export async function readFileState(engine: Engine): Promise<FileState | undefin
       ...(source && { source }),
     })),
   );
-  const withoutRows = removedDays(receipts, await rowsByDay(engine, 'events'));
+  const daysWithoutRows = removedDays(receipts, await rowsByDay(engine, 'events'));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
-  const read: PlaceState = {
+  const placeState: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
-    receipts: withPruned(receipts, withoutRows, nextChange(receipts, engine.options.clock.now())),
+    receipts: withPruned(receipts, daysWithoutRows, nextChange(receipts, engine.options.clock.now())),
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
     profiles: hasProfiles ? (jsonOf(String(profiles)) as StoredProfiles) : undefined,
   };
-  return { state: read, removedDays: withoutRows };
+  return { state: placeState, removedDays: daysWithoutRows };
 }
 
 /** The names of tables and views, in lower case. */

@@ -98,8 +98,8 @@ export const RUNS = {
 export const RECORD_TABLES = [DAYS, COLUMNS, CHANGES, RUNS];
 
 export async function makeRecordTable(engine: Engine, { name, comment, columns }: RecordTable): Promise<void> {
-  const typed = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
-  await engine.run(`CREATE TABLE ${name} (${typed})`);
+  const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
+  await engine.run(`CREATE TABLE ${name} (${columnsSql})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);
 }
 
@@ -110,8 +110,8 @@ export async function readRecords<T extends object>(engine: Engine, table: Recor
 
 async function readRows(engine: Engine, { name, order, columns }: RecordTable): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
-    const stored = identifier(column);
-    return `${READ_AS[type]?.(stored) ?? stored} AS ${identifier(member)}`;
+    const columnSql = identifier(column);
+    return `${READ_AS[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
   });
   const rows = await engine.rows(`SELECT rowid, ${select.join(', ')} FROM ${name} ORDER BY ${order}, rowid`);
   const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
@@ -126,12 +126,12 @@ export async function addRecords(engine: Engine, table: RecordTable, records: re
 /** Makes these the records of a table. Those that it has already stay as they are. */
 export async function replaceRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {
   const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
-  const stored = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));
+  const storedRowIds = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));
   const texts = new Set(records.map(textOf));
-  const removed = [...stored].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
-  if (removed.length > 0) await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removed})`);
-  const added = records.filter((record) => !stored.has(textOf(record)));
-  await addRecords(engine, table, added);
+  const removedRowIds = [...storedRowIds].flatMap(([text, rowid]) => (texts.has(text) ? [] : [rowid]));
+  if (removedRowIds.length > 0) await engine.run(`DELETE FROM ${table.name} WHERE rowid IN (${removedRowIds})`);
+  const addedRecords = records.filter((record) => !storedRowIds.has(textOf(record)));
+  await addRecords(engine, table, addedRecords);
 }
 
 function valuesOf({ columns }: RecordTable, record: object): SqlValue[] {

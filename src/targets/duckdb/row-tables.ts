@@ -89,9 +89,9 @@ async function commentColumns<C extends StoredColumn>(
   columns: readonly C[],
   isCommented: (column: C) => boolean = () => true,
 ): Promise<void> {
-  const typed = typedColumns(columns);
-  if (typed.length > COMMENTED_COLUMNS) return;
-  for (const column of typed.filter(isCommented)) {
+  const tableColumns = typedColumns(columns);
+  if (tableColumns.length > COMMENTED_COLUMNS) return;
+  for (const column of tableColumns.filter(isCommented)) {
     const { name, source, group, type } = column;
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
@@ -120,9 +120,9 @@ export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByD
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
-  const typed = typedColumns(columns);
+  const tableColumns = typedColumns(columns);
   for (const [view, { queryOf, comment }] of Object.entries(VIEWS)) {
-    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(typed)}`);
+    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(tableColumns)}`);
     await engine.run(`COMMENT ON VIEW ${view} IS ${literal(comment)}`);
   }
 }

@@ -39,12 +39,12 @@ export async function openDuckDbSink(file: string, options: OpenOptions): Promis
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
-  const stored = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));
-  const removedDays = stored?.removedDays ?? [];
+  const fileState = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));
+  const removedDays = fileState?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
   }
-  return new DuckDbSink(file, stored?.state, options);
+  return new DuckDbSink(file, fileState?.state, options);
 }
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
@@ -61,10 +61,10 @@ function checkCanWrite(file: string): void {
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readChecked(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
   const timezone = options.timezone ?? null;
-  const stored = await readFileState(engine);
-  if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
-  if (stored === undefined || stored.state.timezone === timezone) return stored;
-  throw otherTimezone(engine.file, 'file', timezone, stored.state.timezone);
+  const fileState = await readFileState(engine);
+  if (options.userProfiles) await refuseForeignProfiles(engine, fileState?.state);
+  if (fileState === undefined || fileState.state.timezone === timezone) return fileState;
+  throw otherTimezone(engine.file, 'file', timezone, fileState.state.timezone);
 }
 
 /** What a file holds before a commit. */
@@ -138,10 +138,10 @@ class DuckDbSink implements Sink {
     const { timezone = null } = this.#options;
     const columns = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columns, signal }, async (engine) => {
-      const stored = await readChecked(engine, this.#options);
-      checkNotPurged(engine.file, this.#opened, stored?.state);
-      this.#state = stored?.state;
-      return work(engine, { state: newState(timezone), removedDays: [], ...stored, isNew: stored === undefined });
+      const fileState = await readChecked(engine, this.#options);
+      checkNotPurged(engine.file, this.#opened, fileState?.state);
+      this.#state = fileState?.state;
+      return work(engine, { state: newState(timezone), removedDays: [], ...fileState, isNew: fileState === undefined });
     });
   }
 

@@ -69,6 +69,14 @@ describe('a DuckDB file', () => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
+  it('takes the commits of two runs of one process in turn', async () => {
+    const options = place.options({ lockWaitMs: 60_000 });
+    const sinks = await Promise.all([D1, D2].map(() => duckdb.open(place.place, options)));
+    const batches = [D1, D2].map((day) => [place.of(day, [{ id: day }])]);
+    await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.facts(D1), place.signal)));
+    expect(await place.keys()).toEqual([`${D1} ${D1}`, `${D2} ${D2}`]);
+  });
+
   it('keeps other tables, and is refused if one of them has the name of a table of the program', async () => {
     await place.read('CREATE TABLE other AS SELECT 1 AS x');
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
