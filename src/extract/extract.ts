@@ -1,6 +1,6 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
-// `run-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
+// `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
 // `day-download.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is the
 // folder on disk. Beside days: `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a
 // file, `discover.ts` finds types for `discover`.
@@ -10,6 +10,7 @@ import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { DayDownload } from './day-download.ts';
+import { DaysOutcome } from './days-outcome.ts';
 import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
 import type { RequestHashes } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
@@ -17,7 +18,6 @@ import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver } from './plan/calendar.ts';
 import type { DownloadPlan, Plan } from './plan/which-days.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
-import { RunOutcome } from './run-outcome.ts';
 import { RunFolder, removeFiles, sweepRunFolders } from './spool.ts';
 
 /** Days that are committed together, in order; one day if it may share rows with its neighbours. */
@@ -46,7 +46,7 @@ export async function* extractDays(
     await sweepRunFolders(deps.spoolDir, deps.clock.now());
     return;
   }
-  const outcome = new RunOutcome(plan, deps);
+  const outcome = new DaysOutcome(plan, deps);
   const downloads = await Downloads.open(plan, deps);
   const { behaviour } = downloads;
   try {
@@ -182,7 +182,7 @@ export class Downloads {
 /** The days of each batch; a failure comes behind the days before it. A batch may be empty. */
 async function* batchesOf(
   downloads: Downloads,
-  outcome: RunOutcome,
+  outcome: DaysOutcome,
   { clock, signal }: ExtractDeps,
   limits: BatchLimits,
 ): AsyncGenerator<readonly DayDownload[]> {

@@ -1,11 +1,11 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
+import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import { stateAfter, unreadState } from '../../extract/export-state.ts';
 import type { Plan } from '../../extract/plan/which-days.ts';
 import type { Receipt } from '../../extract/receipt.ts';
-import { RunOutcome } from '../../extract/run-outcome.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { WrittenRecords } from '../records/record-writer.ts';
 import type { StreamName } from '../records/streams.ts';
@@ -23,7 +23,7 @@ export class EventStream {
   readonly records: RecordStream;
   readonly #deps: ReadDeps;
   readonly #days: ReadonlySet<Day>;
-  readonly #outcome: RunOutcome;
+  readonly #outcome: DaysOutcome;
   /** Columns that were named as missing from the catalog. */
   readonly #unsent = new Set<string>();
   /** Keys of a full refresh. */
@@ -38,7 +38,7 @@ export class EventStream {
     this.records = recordStream(name, output.configured);
     this.#deps = deps;
     this.#days = new Set(plan.days);
-    this.#outcome = new RunOutcome(plan, deps);
+    this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;
     if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
   }

@@ -15,7 +15,7 @@ const MAX_FAILED = 3;
 type OutcomeDeps = Pick<ExtractDeps, 'logger' | 'unseenColumns'>;
 
 /** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
-export class RunOutcome {
+export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, PriorReceipt>;
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
@@ -48,35 +48,32 @@ export class RunOutcome {
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(result: DayResult, { exportsDays }: ServiceBehaviour): DayDownload | undefined {
     const { day } = result;
+    const { logger } = this.#deps;
     switch (result.kind) {
       case 'loaded':
         return this.#loaded(result.download);
-      case 'empty':
-        if (exportsDays) return this.#confirmedEmpty(result);
-        this.#unproven.set(day, result.answeredWith);
-        return undefined;
+      case 'empty': {
+        if (!exportsDays) {
+          this.#unproven.set(day, result.answeredWith);
+          return undefined;
+        }
+        const message = `${day} is answered with ${result.answeredWith}, twice: it counts as a day without rows.`;
+        logger.warn('day.empty_answer', message, { day });
+        return this.#loaded(result.download);
+      }
       case 'gone':
         this.#gone(day);
         return undefined;
-      case 'open':
-        this.#open(day, result.error);
+      case 'open': {
+        const message = `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
+        logger.warn('day.open', message, { day });
+        this.#openError ??= result.error;
         return undefined;
+      }
       case 'failed':
         this.#failed(result.error, exportsDays);
         return undefined;
     }
-  }
-
-  #confirmedEmpty({ day, answeredWith, download }: Extract<DayResult, { kind: 'empty' }>): DayDownload {
-    const message = `${day} is answered with ${answeredWith}, twice: it counts as a day without rows.`;
-    this.#deps.logger.warn('day.empty_answer', message, { day });
-    return this.#loaded(download);
-  }
-
-  #open(day: Day, error: UserError): void {
-    const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
-    this.#deps.logger.warn('day.open', message, { day });
-    this.#openError ??= error;
   }
 
   #failed(error: UserError, exportsDays: boolean): void {
