@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { DAY_MS } from '../../../src/base/durations.ts';
+import { DiskStorage } from '../../../src/storage/disk.ts';
 import type { Sink } from '../../../src/targets/contract.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
@@ -64,7 +65,6 @@ describe('a Delta table on a disk', () => {
     const sink = await place.target.open(place.place, place.options());
     if (!('commit' in sink)) throw new Error('no sink');
     // Another writer commits between the last look at the log and the commit.
-    const { DiskStorage } = await import('../../../src/storage/disk.ts');
     const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementationOnce(async () => {
       append(1, { commitInfo: {} });
       return false;
@@ -91,10 +91,9 @@ describe('a Delta table on a disk', () => {
   it('counts a purge of both tables once, if another run commits profiles in the midst of it', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id\nu1\nu2\n'));
-    const { DiskStorage } = await import('../../../src/storage/disk.ts');
     const real = DiskStorage.prototype.create;
     const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementation(async function (
-      this: InstanceType<typeof DiskStorage>,
+      this: DiskStorage,
       path,
       text,
     ) {
@@ -191,13 +190,12 @@ describe('a Delta table on a disk', () => {
 
   it('keeps a file at the end of a run that another run has committed since it began', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const { DiskStorage } = await import('../../../src/storage/disk.ts');
     const { clock } = place;
     const late = { ...clock, now: () => Date.now() + 2 * DAY_MS };
     const opened: Sink[] = [];
     const create = vi.spyOn(DiskStorage.prototype, 'create');
     // It lists the file of D2, which no entry of the log names yet.
-    create.mockImplementationOnce(async function (this: InstanceType<typeof DiskStorage>, path, text) {
+    create.mockImplementationOnce(async function (this: DiskStorage, path, text) {
       opened.push(await place.target.open(place.place, place.options({ clock: late })));
       return this.create(path, text);
     });
@@ -209,10 +207,9 @@ describe('a Delta table on a disk', () => {
 
   it('keeps a day that one listing of its files lacks', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
-    const { DiskStorage } = await import('../../../src/storage/disk.ts');
     const list = DiskStorage.prototype.list;
     const short = vi.spyOn(DiskStorage.prototype, 'list').mockImplementation(async function* (
-      this: InstanceType<typeof DiskStorage>,
+      this: DiskStorage,
       ...asked
     ) {
       for await (const file of list.apply(this, asked)) if (!file.path.includes(D1)) yield file;
@@ -226,9 +223,8 @@ describe('a Delta table on a disk', () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
     const sink = await place.target.open(place.place, place.options());
     await place.load([[place.of(D2, [{ id: 'b', df_unified_id: 'u2' }])]]);
-    const { DiskStorage } = await import('../../../src/storage/disk.ts');
     const read = vi.spyOn(DiskStorage.prototype, 'read').mockImplementationOnce(async function (
-      this: InstanceType<typeof DiskStorage>,
+      this: DiskStorage,
       path,
     ) {
       await place.purge(['m1']);

@@ -296,17 +296,8 @@ describe('a Parquet folder', () => {
   }, 120_000);
 
   it('keeps the last run in its state, but not a first run that stored nothing', async () => {
-    const lastRun = {
-      began: 'x',
-      ended: 'y',
-      exitCode: 3,
-      cause: 'why',
-      version: '1',
-      rows: 0,
-      days: 0,
-      exports: 1,
-      bytes: 5,
-    };
+    const counts = { rows: 0, days: 0, exports: 1, bytes: 5 };
+    const lastRun = { ...counts, began: 'x', ended: 'y', exitCode: 3, cause: 'why', version: '1' };
     const recordRun = async () => {
       const sink = await place.target.open(place.place, place.options());
       if (!('commit' in sink)) throw new Error('no sink');
