@@ -34,9 +34,7 @@ interface CommitDetails {
   /** Time of the commit (ms since 1970). */
   readonly now: number;
   readonly retentionMs: number;
-  /**
-   * Paths of live files, from the folder of the table, that somebody removed from the storage: they leave the log, too.
-   */
+  /** Paths of live files that somebody removed from the storage: they leave the log, too. */
   readonly missing: ReadonlySet<string>;
   readonly table: Table['name'];
 }

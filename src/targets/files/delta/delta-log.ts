@@ -8,6 +8,7 @@ import type { Day } from '../../../base/days.ts';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { HashedColumns } from '../../../extract/export-request.ts';
+import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
@@ -52,10 +53,10 @@ export const DELTA: FilesFormat = {
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
 async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
-  for await (const { path } of storage.list(table)) {
+  for await (const { path } of folderOf(storage, table).list('')) {
     // Another process has made the first commit since.
-    if (path.startsWith(`${table}/${LOG_FOLDER}/`)) return;
-    if (!isOurs(path, table)) throw foreignError(storage.address, table);
+    if (path.startsWith(`${LOG_FOLDER}/`)) return;
+    if (!isOurs(path)) throw foreignError(storage.address, table);
   }
 }
 

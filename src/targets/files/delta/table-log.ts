@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import type { Day } from '../../../base/days.ts';
 import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
+import { folderOf } from '../../../storage/folder.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChange, removedDays, withPruned } from '../../../table/receipts.ts';
@@ -12,7 +13,7 @@ import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
 import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateOf } from './delta-state.ts';
-import { entryPath, isDataFile, isOurs, LOG_FOLDER, type LogFolder } from './protocol/entry.ts';
+import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFolder } from './protocol/entry.ts';
 import { LogVersion, readLatest } from './protocol/log-version.ts';
 import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
 import {
@@ -29,13 +30,11 @@ const STORE_CONCURRENCY = 4;
 /** A table at one version of its log. */
 type TableVersion = Pick<PlaceVersion, 'state' | 'files' | 'namesRemoved'>;
 
-/**
- * The log of one table of a place. Paths of its files are from the root of the storage, but where they say otherwise.
- */
+/** The log of one table of a place. Its paths are from the folder of the table, but for those of a `DayFile`. */
 export class TableLog {
   /** The table as it was read or committed last; undefined before the first commit. */
   version: TableVersion | undefined;
-  readonly #folder: LogFolder;
+  readonly #folder: TableFolder;
   readonly #table: Table['name'];
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
@@ -43,18 +42,18 @@ export class TableLog {
   #log: LogVersion | undefined;
   /** The data files that were in the storage when the table was read. */
   #stored: readonly Stored[] = [];
-  /** Live files that somebody removed from the storage; from the folder of the table. */
+  /** Live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
   constructor(parts: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
-    this.#folder = { ...parts, table };
+    this.#folder = { ...parts, storage: folderOf(parts.storage, table) };
     this.#table = table;
     this.#options = options;
     this.#mode = mode;
   }
 
   get address(): string {
-    return `${this.#folder.storage.address}/${this.#table}`;
+    return this.#folder.storage.address;
   }
 
   /** Reads the latest version, and lists the data files; false if the version was known. */
@@ -85,7 +84,8 @@ export class TableLog {
   async putFiles(files: readonly NewFile[]): Promise<void> {
     const { storage } = this.#folder;
     const limit = pLimit(STORE_CONCURRENCY);
-    const stored = await Promise.allSettled(files.map(({ local, path }) => limit(() => storage.putFile(local, path))));
+    const put = ({ local, path }: NewFile) => limit(() => storage.putFile(local, this.#inTable(path)));
+    const stored = await Promise.allSettled(files.map(put));
     const failed = stored.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   }
@@ -99,7 +99,7 @@ export class TableLog {
     const details = { now, retentionMs: this.#retentionMs, missing: this.#missing, table: this.#table };
     const actions = commitActions(log, change, details);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
-    const path = `${this.#table}/${entryPath(log.number + 1)}`;
+    const path = entryPath(log.number + 1);
     // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
     if (!(await storage.create(path, text)) && (await storage.read(path))?.toString('utf8') !== text) return false;
 
@@ -127,14 +127,15 @@ export class TableLog {
     await this.#folder.storage.remove(this.#expiredFiles());
   }
 
-  /** The files in the folder of the table, but for its log, that this program did not write. */
+  /** The files that this program did not write, but for those of the log; from the root of the place. */
   async foreign(): Promise<string[]> {
-    return (await this.#listTable()).filter((path) => !isOurs(path, this.#table));
+    const paths = (await this.#listTable()).filter((path) => !isOurs(path));
+    return paths.map((path) => `${this.#table}/${path}`);
   }
 
   /** True if the folder has a data file of this program. Its log need not be readable. */
   async hasOurFiles(): Promise<boolean> {
-    return (await this.#listTable()).some((path) => isDataFile(this.#inTable(path)));
+    return (await this.#listTable()).some(isDataFile);
   }
 
   check(): Difference[] {
@@ -170,10 +171,10 @@ export class TableLog {
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
   async #missingOf({ files }: LogVersion): Promise<Set<string>> {
-    const stored = new Set(this.#stored.map(({ path }) => this.#inTable(path)));
+    const stored = new Set(this.#stored.map(({ path }) => path));
     const unlisted = [...files.keys()].filter((path) => !stored.has(path));
     const { storage } = this.#folder;
-    const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => storage.read(`${this.#table}/${path}`));
+    const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => storage.read(path));
     return new Set(unlisted.filter((_, i) => objects[i] === undefined));
   }
 
@@ -185,17 +186,17 @@ export class TableLog {
 
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */
   async #listDataFiles(): Promise<Stored[]> {
-    const first = `${this.#table}/${this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-'}`;
+    const first = this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-';
     const files: Stored[] = [];
-    for await (const file of this.#folder.storage.list(this.#table, first)) files.push(file);
+    for await (const file of this.#folder.storage.list('', first)) files.push(file);
     return files;
   }
 
   /** The paths of all files in the folder of the table but for its log. */
   async #listTable(): Promise<string[]> {
     const paths: string[] = [];
-    for await (const { path } of this.#folder.storage.list(this.#table)) {
-      if (!this.#inTable(path).startsWith(`${LOG_FOLDER}/`)) paths.push(path);
+    for await (const { path } of this.#folder.storage.list('')) {
+      if (!path.startsWith(`${LOG_FOLDER}/`)) paths.push(path);
     }
     return paths;
   }
@@ -225,7 +226,7 @@ export class TableLog {
     return this.#options.retentionMs ?? retentionMsOf(this.#log?.metaData);
   }
 
-  /** A path from the root of the storage, as one from the folder of the table. */
+  /** The path of a `DayFile` from the folder of the table. */
   #inTable(path: string): string {
     return path.slice(this.#table.length + 1);
   }

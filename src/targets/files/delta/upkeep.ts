@@ -3,7 +3,7 @@ import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, Stored } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, type LogFolder, logFileOf } from './protocol/entry.ts';
+import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type TableFolder } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';
 
 // What is removed from a table: what left it long ago, what dead runs left, and after a purge all of the past.
@@ -19,7 +19,7 @@ export const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** The latest version of a table, and for how long its readers may need older ones. */
 export interface Upkeep {
-  readonly folder: LogFolder;
+  readonly folder: TableFolder;
   readonly log: LogVersion;
   /** The time now (ms since 1970). */
   readonly now: number;
@@ -29,65 +29,55 @@ export interface Upkeep {
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
 export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage, table } = folder;
+  const { storage } = folder;
   await writeCheckpoint(folder, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
-  const paths: string[] = [];
-  for await (const { path, modified } of storage.list(`${table}/${LOG_FOLDER}`)) {
-    const file = logFileOf(path.slice(table.length + 1));
+  const isOld = ({ path, modified }: Stored) => {
+    const file = logFileOf(path);
+    if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
+    if (file.version >= log.number) return false;
     // Each checkpoint has all days: of them the latest two stay.
-    const isOld =
-      file === undefined
-        ? isTemporary(path) && modified < now - UNCOMMITTED_MS
-        : file.version < log.number &&
-          (file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.number - CHECKPOINT_EVERY);
-    if (isOld) paths.push(path);
-  }
+    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.number - CHECKPOINT_EVERY;
+  };
+  const paths: string[] = [];
+  for await (const file of storage.list(LOG_FOLDER)) if (isOld(file)) paths.push(file.path);
   await storage.remove(paths);
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(
-  stored: readonly Stored[],
-  { folder: { table }, log, now, retentionMs }: Upkeep,
-): string[] {
+export function expiredFiles(stored: readonly Stored[], { log, now, retentionMs }: Upkeep): string[] {
   const isExpired = ({ path, modified }: Stored) => {
-    const inTable = path.slice(table.length + 1);
-    if (log.files.has(inTable)) return false;
-    const leftAt = log.tombstones.get(inTable)?.deletionTimestamp;
+    if (log.files.has(path)) return false;
+    const leftAt = log.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
-    return isOurs(path, table) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
+    return isOurs(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
   return stored.filter(isExpired).map(({ path }) => path);
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */
 export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage, table } = folder;
+  const { storage } = folder;
   const purgedAt = await committedAt(folder, log.number);
   const isLive: IsKept = ({ path, modified }) => {
-    const inTable = path.slice(table.length + 1);
-    if (log.files.has(inTable) || inTable.startsWith(`${LOG_FOLDER}/`) || !isOurs(path, table)) return true;
+    if (log.files.has(path) || path.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
-    return modified >= purgedAt && !log.tombstones.has(inTable);
+    return modified >= purgedAt && !log.tombstones.has(path);
   };
-  await storage.eraseAllBut(table, isLive, purgedAt);
+  await storage.eraseAllBut('', isLive, purgedAt);
   if (log.number === 0) return;
   await writeCheckpoint(folder, log.number, log.actions(now - retentionMs));
-  const isOfPurge: IsKept = ({ path }) => {
-    const inTable = path.slice(table.length + 1);
-    return inTable === LAST_CHECKPOINT || (logFileOf(inTable)?.version ?? -1) >= log.number;
-  };
-  await storage.eraseAllBut(`${table}/${LOG_FOLDER}`, isOfPurge, now);
+  const isOfPurge: IsKept = ({ path }) => path === LAST_CHECKPOINT || (logFileOf(path)?.version ?? -1) >= log.number;
+  await storage.eraseAllBut(LOG_FOLDER, isOfPurge, now);
 }
 
 /** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage, table }: LogFolder, now: number): Promise<void> =>
-  storage.eraseAllBut(table, ({ path }) => !isOurs(path, table), now);
+export const eraseWithoutLog = ({ storage }: TableFolder, now: number): Promise<void> =>
+  storage.eraseAllBut('', ({ path }) => !isOurs(path), now);
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage, table }: LogFolder, version: number): Promise<number> {
-  for await (const { path, modified } of storage.list(`${table}/${LOG_FOLDER}`)) {
-    if (path === `${table}/${entryPath(version)}`) return modified;
+async function committedAt({ storage }: TableFolder, version: number): Promise<number> {
+  for await (const { path, modified } of storage.list(LOG_FOLDER)) {
+    if (path === entryPath(version)) return modified;
   }
-  throw transientError(`${storage.address}/${table}/${LOG_FOLDER} does not list version ${version}: run again.`);
+  throw transientError(`${storage.address}/${LOG_FOLDER} does not list version ${version}: run again.`);
 }

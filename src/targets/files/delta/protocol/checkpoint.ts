@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
 import { OWNER_FILE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, LAST_CHECKPOINT, type LogFolder, parseAction } from './entry.ts';
+import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFolder } from './entry.ts';
 
 /** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -28,9 +28,9 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
-export async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
-  const { storage, engine, folder, table } = logFolder;
-  const path = `${table}/${checkpointPath(version)}`;
+export async function readCheckpoint(tableFolder: TableFolder, version: number): Promise<Action[]> {
+  const { storage, engine, folder } = tableFolder;
+  const path = checkpointPath(version);
   const where = `${storage.address}/${path}`;
   const copy = join(folder, 'read.checkpoint');
   try {
@@ -43,8 +43,12 @@ export async function readCheckpoint(logFolder: LogFolder, version: number): Pro
 }
 
 /** Stores a checkpoint of a version, then the pointer to it. */
-export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
-  const { storage, engine, folder, table } = logFolder;
+export async function writeCheckpoint(
+  tableFolder: TableFolder,
+  version: number,
+  actions: Iterable<Action>,
+): Promise<void> {
+  const { storage, engine, folder } = tableFolder;
   const lines = join(folder, 'checkpoint.json');
   const file = join(folder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
@@ -64,9 +68,9 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
-    await storage.putFile(file, `${table}/${checkpointPath(version)}`);
+    await storage.putFile(file, checkpointPath(version));
     const pointer = JSON.stringify({ version, size: count });
-    await storage.write(`${table}/${LAST_CHECKPOINT}`, pointer);
+    await storage.write(LAST_CHECKPOINT, pointer);
   } finally {
     for (const path of [lines, file]) await rm(path, { force: true });
   }

@@ -5,15 +5,14 @@ import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
 import { isTemporary } from '../../../../fs/atomic-file.ts';
-import type { Table } from '../../../../table/tables.ts';
+import type { StorageFolder } from '../../../../storage/folder.ts';
 import type { LogParts } from '../../format.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
-/** Where the log of a table is, with the means to work on it. */
-export interface LogFolder extends LogParts {
-  /** The folder of the table, from the root of the storage. */
-  readonly table: Table['name'];
+/** Where a table is, with the means to work on its log. All paths are from the folder of the table. */
+export interface TableFolder extends Omit<LogParts, 'storage'> {
+  readonly storage: StorageFolder;
 }
 
 /** The protocol versions and features that readers and writers of a table must support. */
@@ -87,15 +86,14 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
   return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
 }
 
-/** True for the path of a data file of this program, from the folder of its table. */
+/** True for the path of a data file of this program that is whole. */
 export const isDataFile = (path: string): boolean => {
   const [isFile, day] = DATA_FILE_PATH.exec(path) ?? [];
   return isFile !== undefined && (day === undefined || isDay(day));
 };
 
-/** True for a path, from the root of the storage, of a data file of this program, whole or not. */
-export const isOurs = (path: string, table: Table['name']): boolean =>
-  isDataFile(path.slice(table.length + 1)) || isTemporary(path);
+/** True for the path of a data file of this program, whole or not. */
+export const isOurs = (path: string): boolean => isDataFile(path) || isTemporary(path);
 
 /** The day of a data file, by its path from the folder of the table; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {

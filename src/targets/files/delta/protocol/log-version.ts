@@ -8,12 +8,12 @@ import {
   beforeVersion,
   entryPath,
   LOG_FOLDER,
-  type LogFolder,
   logFileOf,
   type MetaData,
   type Protocol,
   parseEntry,
   type Remove,
+  type TableFolder,
 } from './entry.ts';
 
 /** Number of entries that are fetched at the same time. */
@@ -70,13 +70,13 @@ export class LogVersion {
  * Reads the latest version of a table, only what is new since `before`; undefined before the first commit. Throws
  * UserError for a log that is damaged.
  */
-export async function readLatest(logFolder: LogFolder, before?: LogVersion): Promise<LogVersion | undefined> {
+export async function readLatest(tableFolder: TableFolder, before?: LogVersion): Promise<LogVersion | undefined> {
   if (before !== undefined) {
-    const { checkpoint, entries } = await listLog(logFolder, before.number + 1);
+    const { checkpoint, entries } = await listLog(tableFolder, before.number + 1);
     if (checkpoint < 0 && entries.length === 0) return before;
     if (entries.every((version, i) => version === before.number + 1 + i) && checkpoint <= (entries.at(-1) ?? 0)) {
       // A purge removes entries: if a listed one is gone, everything is read.
-      const latest = await readEntries(logFolder, before, entries).catch(() => undefined);
+      const latest = await readEntries(tableFolder, before, entries).catch(() => undefined);
       if (latest !== undefined) return latest;
     }
   }
@@ -84,7 +84,7 @@ export async function readLatest(logFolder: LogFolder, before?: LogVersion): Pro
   return attempted(
     2,
     () => true,
-    async () => readLog(logFolder, await listLog(logFolder)),
+    async () => readLog(tableFolder, await listLog(tableFolder)),
   );
 }
 
@@ -97,34 +97,34 @@ interface LogFiles {
 }
 
 /** Lists the files of a version or a later one. */
-async function listLog({ storage, table }: LogFolder, since = 0): Promise<LogFiles> {
+async function listLog({ storage }: TableFolder, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
-  for await (const { path } of storage.list(`${table}/${LOG_FOLDER}`, `${table}/${beforeVersion(since)}`)) {
-    const file = logFileOf(path.slice(table.length + 1));
+  for await (const { path } of storage.list(LOG_FOLDER, beforeVersion(since))) {
+    const file = logFileOf(path);
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
   }
   return { checkpoint, entries };
 }
 
-async function readLog(logFolder: LogFolder, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
+async function readLog(tableFolder: TableFolder, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
   if (checkpoint < 0 && entries.length === 0) return undefined;
   const latest = new LogVersion();
-  const { storage, table } = logFolder;
-  if (checkpoint >= 0) latest.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
+  const { storage } = tableFolder;
+  if (checkpoint >= 0) latest.apply(checkpoint, await readCheckpoint(tableFolder, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
-    throw damagedError(`${storage.address}/${table}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+    throw damagedError(`${storage.address}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
-  return readEntries(logFolder, latest, versions);
+  return readEntries(tableFolder, latest, versions);
 }
 
 /** Applies the entries after a version, in order: all of them, or none if it throws. */
-async function readEntries({ storage, table }: LogFolder, latest: LogVersion, versions: readonly number[]) {
-  const paths = versions.map((version) => `${table}/${entryPath(version)}`);
+async function readEntries({ storage }: TableFolder, latest: LogVersion, versions: readonly number[]) {
+  const paths = versions.map(entryPath);
   const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
   const entries = texts.map((text, i) => {
     const where = `${storage.address}/${paths[i]}`;
