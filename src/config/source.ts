@@ -102,7 +102,7 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   }
   if (filled.suppression_file !== undefined && filled.suppression_key === undefined)
     add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
-  return [...list, ...columnListProblems(filled)];
+  return [...list, ...columnListProblems(filled), ...hashKeyProblems(filled)];
 }
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
@@ -113,38 +113,49 @@ const NEVER_DROPPED = new Set(
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
 const NEVER_HASHED = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
-/** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination. */
+/** The problems of `columns_drop`, `columns_hash` and `column_types` in combination. */
 function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const [drop, hash] = [columnNamesIn(filled.columns_drop), columnNamesIn(filled.columns_hash)];
   const types = Object.entries(isObject(filled.column_types) ? filled.column_types : {});
   const typed = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
-  const listProblems: Problem[] = [];
-  const addProblem = (key: string, names: readonly string[], text: (names: string) => string) => {
-    if (names.length > 0) listProblems.push({ key, text: text([...new Set(names)].join(', ')) });
-  };
-  const required = drop.filter((name) => NEVER_DROPPED.has(name));
-  addProblem('columns_drop', required, (names) => {
-    return `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`;
-  });
-  const datetimes = hash.filter((name) => NEVER_HASHED.has(name));
-  addProblem('columns_hash', datetimes, (names) => {
-    return `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`;
-  });
-  const inBoth = hash.filter((name) => drop.includes(name));
-  addProblem('columns_hash', inBoth, (names) => {
-    return `columns_drop and columns_hash both have ${names}, wanted one of them for each column`;
-  });
-  const hashedAndTyped = hash.filter((name) => typed.has(name));
-  addProblem('column_types', hashedAndTyped, (names) => {
-    return `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`;
-  });
-  const { hash_key: key = '' } = filled;
-  if (hash.length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return listProblems;
+  const faults = [
+    {
+      key: 'columns_drop',
+      columns: drop.filter((name) => NEVER_DROPPED.has(name)),
+      text: (names: string) =>
+        `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+    },
+    {
+      key: 'columns_hash',
+      columns: hash.filter((name) => NEVER_HASHED.has(name)),
+      text: (names: string) =>
+        `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
+    },
+    {
+      key: 'columns_hash',
+      columns: hash.filter((name) => drop.includes(name)),
+      text: (names: string) => `columns_drop and columns_hash both have ${names}, wanted one of them for each column`,
+    },
+    {
+      key: 'column_types',
+      columns: hash.filter((name) => typed.has(name)),
+      text: (names: string) =>
+        `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+    },
+  ];
+  return faults
+    .filter(({ columns }) => columns.length > 0)
+    .map(({ key, columns, text }) => ({ key, text: text([...new Set(columns)].join(', ')) }));
+}
+
+/** A list to hash needs a key that nobody can guess. */
+function hashKeyProblems({ columns_hash: hash, hash_key: key = '' }: Readonly<Record<string, unknown>>): Problem[] {
+  if (columnNamesIn(hash).length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return [];
   const why =
     key === ''
       ? 'is missing beside columns_hash'
       : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
-  return [...listProblems, { key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
+  return [{ key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
 }
 
 const columnNamesIn = (list: unknown): string[] =>
