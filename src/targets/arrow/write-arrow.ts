@@ -46,7 +46,7 @@ export async function writeArrow(
   onSent: OnSent,
 ): Promise<Streamed> {
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
-  const write = async (stream: Writable): Promise<Sent> => {
+  const writeTo = async (stream: Writable): Promise<Sent> => {
     const files = await TypedFiles.open(folder.path, options);
     try {
       return await sendDays(await planStream(days, folder.path, options), files, stream, options, onSent);
@@ -55,7 +55,7 @@ export async function writeArrow(
     }
   };
   try {
-    return await (typeof out === 'string' ? intoFile(out, options.clock.now(), write) : write(out));
+    return await (typeof out === 'string' ? intoFile(out, options.clock.now(), writeTo) : writeTo(out));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
@@ -105,26 +105,26 @@ async function planStream(
   if (options.pinned !== undefined) {
     return { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, true) };
   }
-  const kept: DayDownload[] = [];
+  const waitingDays: DayDownload[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const day of days) {
-    const isFirst = kept.length === 0;
+    const isFirst = waitingDays.length === 0;
     const plan = planColumns(columns, incomingColumns(day.files), options, isFirst);
     logChanges(options.logger, isFirst ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
-      const path = join(folder, `${kept.length}-${i}.csv`);
+      const path = join(folder, `${waitingDays.length}-${i}.csv`);
       await rename(file.path, path);
       files.push({ ...file, path });
     }
-    kept.push({ ...day, files });
+    waitingDays.push({ ...day, files });
   }
-  return { days: released(kept), columns };
+  return { days: removingFiles(waitingDays), columns };
 }
 
 /** Yields days, and removes the files of each once the next one is requested. */
-async function* released(days: readonly DayDownload[]): AsyncGenerator<DayDownload> {
+async function* removingFiles(days: readonly DayDownload[]): AsyncGenerator<DayDownload> {
   for (const day of days) {
     yield day;
     for (const { path } of day.files) await rm(path, { force: true });
@@ -145,7 +145,7 @@ async function sendDays(
   let daysTaken = 0;
   let readerLeft = false;
   try {
-    for await (const { day, file } of ahead(written(days, columns, typedFiles))) {
+    for await (const { day, file } of ahead(withFiles(days, columns, typedFiles))) {
       let rowsTaken = 0;
       for await (const { messages, rows } of file === undefined ? [] : recordBatches(file)) {
         await stream.write(messages);
@@ -174,7 +174,7 @@ async function sendDays(
 const isReaderGone = (error: unknown): boolean =>
   ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
 
-async function* written(days: AsyncIterable<DayDownload>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
+async function* withFiles(days: AsyncIterable<DayDownload>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
   for await (const day of days) {
     const hasRows = day.files.some(({ rows }) => rows > 0);
     yield { day, file: hasRows ? await typedFiles.write(day, columns) : undefined };
