@@ -77,6 +77,7 @@ describe('the verdict on one minimal export', () => {
     ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'config', false],
     ['503', () => whole(503, '<html>'), 'retry', false],
     ['a reset', () => [{ reset: true }], 'retry', false],
+    ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { end: true }], 'retry', false],
   ];
   it.each(rows)('for %s', async (name, script, kind, usable) => {
     const verdict = await probe(script);
