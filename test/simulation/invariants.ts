@@ -27,45 +27,47 @@ export function violations(seen: Seen): string[] {
 }
 
 function violationsOf({ stored, truth, cursor, readAt, removed, lost, forgotten }: Seen, day: Day): string[] {
-  const found = stored.get(day) ?? [];
+  const storedRows = stored.get(day) ?? [];
   if (lost.has(day)) return [];
-  if (removed.has(day)) return found.map((text) => `${day} was removed, and has ${text}`);
+  if (removed.has(day)) return storedRows.map((text) => `${day} was removed, and has ${text}`);
   // The day before one that is lost could not be read again.
   const isSettled = day < addDays(cursor, -1) && !lost.has(addDays(day, 1));
   const at = isSettled ? readAt : startOf(day) + 36 * HOUR;
   const rows = truth.shown(day, at).filter(({ until }) => isSettled || until === undefined);
-  const wanted = rows
+  const expectedRows = rows
     .filter(({ cells }) => !forgotten.has(cells.get('df_unified_id') ?? ''))
     .map(({ cells }) => rowText(cells));
-  const missing = without(wanted, found).map((text) => `${day} lacks ${text}`);
+  const missing = without(expectedRows, storedRows).map((text) => `${day} lacks ${text}`);
   // Rows come late and vanish only until the next day is over, and the day was read since.
   // A row that two days share stays under the earlier one if a user removed the later one.
   const next = addDays(day, 1);
   const shared = removed.has(next) ? truth.rows(next).map(({ cells }) => rowText(cells)) : [];
   const surplus = isSettled
-    ? without(found, [...wanted, ...shared]).map((text) => `${day} should not have ${text}`)
+    ? without(storedRows, [...expectedRows, ...shared]).map((text) => `${day} should not have ${text}`)
     : [];
   return [...missing, ...surplus];
 }
 
 /** Rows that are twice in the place, that never were, and those of people who were forgotten. */
 function strangers({ stored, truth, forgotten }: Seen): string[] {
-  const all = [...stored.values()].flat();
+  const storedRows = [...stored.values()].flat();
   const days = [...stored.keys()].flatMap((day) => [addDays(day, -1), day, addDays(day, 1)]);
-  const known = [...new Set(days)].flatMap((day) => truth.rows(day).map(({ cells }) => rowText(cells)));
+  const trueRows = [...new Set(days)].flatMap((day) => truth.rows(day).map(({ cells }) => rowText(cells)));
   return [
-    ...without(all, known).map((text) => `a row that is twice or never was: ${text}`),
-    ...all.filter((text) => [...forgotten].some((id) => text.includes(`"${id}"`))).map((text) => `is back: ${text}`),
+    ...without(storedRows, trueRows).map((text) => `a row that is twice or never was: ${text}`),
+    ...storedRows
+      .filter((text) => [...forgotten].some((id) => text.includes(`"${id}"`)))
+      .map((text) => `is back: ${text}`),
   ];
 }
 
 /** The texts that are left when each of the others has taken one that is the same. */
 function without(texts: readonly string[], others: readonly string[]): string[] {
-  const left = new Map<string, number>();
-  for (const text of others) left.set(text, (left.get(text) ?? 0) + 1);
+  const counts = new Map<string, number>();
+  for (const text of others) counts.set(text, (counts.get(text) ?? 0) + 1);
   return texts.filter((text) => {
-    const count = left.get(text) ?? 0;
-    left.set(text, count - 1);
+    const count = counts.get(text) ?? 0;
+    counts.set(text, count - 1);
     return count <= 0;
   });
 }

@@ -138,7 +138,7 @@ export class Simulation {
   readonly #forgotten = new Set<string>();
   readonly #removed = new Set<Day>();
   readonly #lost = new Set<Day>();
-  /** Removed and lost days, the cursor, and the start of the last run, as they were when the backup was made. */
+  /** Removed and lost days, the cursor and the start of the last run, at the time of the backup. */
   #saved: { removed: Day[]; lost: Day[]; cursor: Day; readAt: number } | undefined;
   #cursor: Day = START;
   #readAt = BEGIN;
@@ -224,7 +224,7 @@ export class Simulation {
       ];
     }
     if (disturbance !== 'cut') return [];
-    const one: readonly Fault[] = [
+    const faults: readonly Fault[] = [
       { kind: 'reset', at: 'mid_row', after_rows: 1 },
       { kind: 'drop', at: 'between_rows', after_rows: 2 },
       { kind: 'cut', at: 'mid_row', after_rows: 0 },
@@ -237,7 +237,7 @@ export class Simulation {
       { kind: 'status', status: 503 },
       { kind: 'rate_limit', reset_in_s: random.pick([null, 30]) },
     ];
-    return Array.from({ length: random.int(1, 3) }, (_, i) => ({ ...random.pick(one), when: { nth: nth + i } }));
+    return Array.from({ length: random.int(1, 3) }, (_, i) => ({ ...random.pick(faults), when: { nth: nth + i } }));
   }
 
   #today(): Day {
@@ -293,9 +293,9 @@ export class Simulation {
   /** Plans a purge of this place, then executes what was planned. */
   async #purge(words: readonly string[]): Promise<void> {
     if (!this.place.exists) return;
-    const all = ['forget', ...words, '--in', ...this.place.words, '--purge-only'];
-    const plan = await this.#succeeds(all);
-    await this.#succeeds([...all, '--execute', '--confirm', String(JSON.parse(plan).hash)]);
+    const argv = ['forget', ...words, '--in', ...this.place.words, '--purge-only'];
+    const plan = await this.#succeeds(argv);
+    await this.#succeeds([...argv, '--execute', '--confirm', String(JSON.parse(plan).hash)]);
   }
 
   /** Runs a command that must end with 0; returns its last line. */
@@ -306,7 +306,7 @@ export class Simulation {
   }
 
   async #check(): Promise<void> {
-    const found = violations({
+    const problems = violations({
       stored: await this.place.stored(),
       truth: this.world.truth,
       start: START,
@@ -316,7 +316,7 @@ export class Simulation {
       removed: this.#removed,
       lost: this.#lost,
     });
-    if (found.length > 0) throw new Error(this.#story(found.slice(0, MOST_SHOWN).join('\n')));
+    if (problems.length > 0) throw new Error(this.#story(problems.slice(0, MOST_SHOWN).join('\n')));
   }
 
   /** The place agrees with itself, to its last byte. */

@@ -70,9 +70,9 @@ export class Truth {
       return Array.from({ length: items }, (_, item): TruthRow => {
         const id = `${day}-${i}`;
         const detail = items > 1 ? `${id}:${item}` : random.chance(0.05) ? '' : id;
-        const own = name === 'df_purchase' ? { df_items_df_item_id: `item-${item}`, df_items_color: '빨강' } : {};
-        const all = { ...cells, df_event_log_id: id, df_event_detail_log_id: detail, ...own };
-        return { cells: new Map(Object.entries(all).filter(([, text]) => text !== '')), ...shown };
+        const itemCells = name === 'df_purchase' ? { df_items_df_item_id: `item-${item}`, df_items_color: '빨강' } : {};
+        const rowCells = { ...cells, df_event_log_id: id, df_event_detail_log_id: detail, ...itemCells };
+        return { cells: new Map(Object.entries(rowCells).filter(([, text]) => text !== '')), ...shown };
       });
     }).flat();
   }
@@ -103,8 +103,8 @@ export class Truth {
 
 /** A row as one text, however a place has typed it: names and values, in the order of names. */
 export function rowText(cells: Iterable<readonly [string, unknown]>): string {
-  const known = [...cells].filter(([, value]) => value !== null && value !== undefined && value !== '');
-  const pairs = known.map(
+  const filled = [...cells].filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const pairs = filled.map(
     ([name, value]) => [name === 'event_name' ? 'df_event_name' : name, cellText(value)] as const,
   );
   return JSON.stringify(pairs.sort(([a], [b]) => (a < b ? -1 : 1)));

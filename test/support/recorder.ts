@@ -1,5 +1,5 @@
-// What a run does to a folder, step by step, and what is on the disk if the run ends there. It stands between the
-// program and `node:fs`, DuckDB and the bucket of the tests, and knows nothing else of the program.
+// What a run does to a folder, step by step, and what the disk has if the run ends there. It stands between the program
+// on one side, and `node:fs`, DuckDB and the bucket of the tests on the other.
 
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -294,10 +294,10 @@ class Disk {
   }
 
   #idOf(path: string): number | undefined {
-    const found = fs.lstatSync(path, { throwIfNoEntry: false });
-    if (found === undefined) return undefined;
-    if (!this.#held.has(found.ino)) this.#held.set(found.ino, fs.openSync(path, 'r'));
-    return found.ino;
+    const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    if (!this.#held.has(stat.ino)) this.#held.set(stat.ino, fs.openSync(path, 'r'));
+    return stat.ino;
   }
 
   #paths(): string[] {

@@ -118,7 +118,7 @@ export function formProblems(messages: readonly Heard[]): string[] {
 
 interface Told {
   readonly statuses: string[];
-  records: number;
+  /** Records since the last state. */
   since: number;
   states: number;
 }
@@ -126,19 +126,20 @@ interface Told {
 /** What is wrong with what a read printed, under its configured catalog. */
 export function readProblems(output: Output, catalog: Json): string[] {
   const out = formProblems(output.messages);
-  const streams = new Map((catalog.streams as ConfiguredJson[]).map((one) => [one.stream.name, one]));
+  const streams = new Map(
+    (catalog.streams as ConfiguredJson[]).map((configured) => [configured.stream.name, configured]),
+  );
   const reported = new Map<string, Told>();
   const of = (name: string): Told => {
-    const one = reported.get(name) ?? { statuses: [], records: 0, since: 0, states: 0 };
-    reported.set(name, one);
-    return one;
+    const told = reported.get(name) ?? { statuses: [], since: 0, states: 0 };
+    reported.set(name, told);
+    return told;
   };
-  const schemas = new Map([...streams].map(([name, one]) => [name, ajv.compile(strictly(one.stream.json_schema))]));
+  const schemas = new Map([...streams].map(([name, { stream }]) => [name, ajv.compile(strictly(stream.json_schema))]));
   for (const [i, { record, state, trace }] of output.messages.entries()) {
     if (record !== undefined) {
       const stream = of(record.stream);
       const validate = schemas.get(record.stream);
-      stream.records++;
       stream.since++;
       if (validate === undefined) out.push(`${i}: a record of ${record.stream}, which is not configured`);
       else if (!validate(record.data)) out.push(`${i}: ${record.stream} ${ajv.errorsText(validate.errors)}`);
@@ -172,7 +173,7 @@ export function readProblems(output: Output, catalog: Json): string[] {
     if (last === 'COMPLETE' && states === 0) out.push(`${name}: no state`);
     if (last === 'COMPLETE' && statuses.length < 3) out.push(`${name}: only ${statuses.join()}`);
   }
-  const failed = [...reported.values()].some((one) => one.statuses.includes('INCOMPLETE'));
+  const failed = [...reported.values()].some(({ statuses }) => statuses.includes('INCOMPLETE'));
   if (failed === (output.code === 0))
     out.push(`exit ${output.code}, though streams ${failed ? 'failed' : 'are complete'}`);
   if (failed === (output.errors().length === 0)) out.push('errors and INCOMPLETE do not go together');
@@ -191,10 +192,10 @@ const INSTANT = '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\
 /** The schema of a stream with nothing else allowed, and formats as patterns. */
 function strictly(schema: Json): Json {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>).map(([name, property]) => {
-    const { format, airbyte_type: type, ...rest } = property;
-    if (format === 'date') return [name, { ...rest, pattern: DATE }];
-    if (format !== 'date-time') return [name, rest];
-    return [name, { ...rest, pattern: type === 'timestamp_without_timezone' ? WALL : INSTANT }];
+    const { format, airbyte_type: type, ...schemaOfText } = property;
+    if (format === 'date') return [name, { ...schemaOfText, pattern: DATE }];
+    if (format !== 'date-time') return [name, schemaOfText];
+    return [name, { ...schemaOfText, pattern: type === 'timestamp_without_timezone' ? WALL : INSTANT }];
   });
   return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) };
 }
@@ -202,7 +203,7 @@ function strictly(schema: Json): Json {
 /** What is wrong with a catalog, beyond its form. */
 export function catalogProblems({ streams }: ReturnType<Output['catalog']>): string[] {
   const out: string[] = [];
-  if (new Set(streams.map((one) => one.name)).size !== streams.length) out.push('stream names repeat');
+  if (new Set(streams.map(({ name }) => name)).size !== streams.length) out.push('stream names repeat');
   for (const { name, json_schema: schema, ...stream } of streams) {
     const properties = new Map(Object.entries(schema.properties));
     for (const [field, property] of properties) {

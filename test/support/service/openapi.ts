@@ -31,9 +31,9 @@ const operations: ReadonlyMap<string, Operation> = new Map(
 );
 
 function operation(id: OperationId): Operation {
-  const found = operations.get(id);
-  if (!found) throw new Error(`no operation ${id} in openapi.yaml`);
-  return found;
+  const described = operations.get(id);
+  if (!described) throw new Error(`no operation ${id} in openapi.yaml`);
+  return described;
 }
 
 export interface RequestParts {
@@ -51,15 +51,18 @@ export function validateRequest(id: OperationId, request: RequestParts): string[
   const problems: string[] = [];
   if (request.method !== undefined && request.method !== op.method) problems.push(`method ${request.method}`);
   if (request.path !== undefined && request.path !== op.path) problems.push(`path ${request.path}`);
-  const parameters = (op.value.parameters as Json[]).map((one, i) => resolve(one, `${op.pointer}/parameters/${i}`));
+  const parameters = (op.value.parameters as Json[]).map((parameter, i) =>
+    resolve(parameter, `${op.pointer}/parameters/${i}`),
+  );
   for (const { value, pointer } of parameters) {
     const name = String(value.name);
-    const found = value.in === 'query' ? request.query[name] : header(request.headers, name);
-    if (found === undefined && value.required === true) problems.push(`${value.in} ${name} is missing`);
-    if (found !== undefined) problems.push(...check(`${pointer}/schema`, found, `${value.in} ${name}`));
+    const text = value.in === 'query' ? request.query[name] : header(request.headers, name);
+    if (text === undefined && value.required === true) problems.push(`${value.in} ${name} is missing`);
+    if (text !== undefined) problems.push(...check(`${pointer}/schema`, text, `${value.in} ${name}`));
   }
-  const known = parameters.filter(({ value }) => value.in === 'query').map(({ value }) => value.name);
-  for (const name of Object.keys(request.query)) if (!known.includes(name)) problems.push(`query ${name} is unknown`);
+  const queryNames = parameters.filter(({ value }) => value.in === 'query').map(({ value }) => value.name);
+  for (const name of Object.keys(request.query))
+    if (!queryNames.includes(name)) problems.push(`query ${name} is unknown`);
   const schema = `${op.pointer}/requestBody/content/${escaped('application/json')}/schema`;
   return [...problems, ...check(schema, request.body, 'body')];
 }
@@ -80,10 +83,10 @@ export function validateResponse(
 }
 
 function headerProblems(response: Json, pointer: string, headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(object(response.headers)).flatMap(([name, one]) => {
-    const found = Object.entries(headers).find(([given]) => given.toLowerCase() === name.toLowerCase())?.[1];
-    const at = resolve(object(one), `${pointer}/headers/${escaped(name)}`).pointer;
-    return found === undefined ? [] : check(`${at}/schema`, found, `header ${name}`);
+  return Object.entries(object(response.headers)).flatMap(([name, description]) => {
+    const text = header(headers, name);
+    const at = resolve(object(description), `${pointer}/headers/${escaped(name)}`).pointer;
+    return text === undefined ? [] : check(`${at}/schema`, text, `header ${name}`);
   });
 }
 
@@ -118,15 +121,12 @@ function check(pointer: string, value: unknown, what: string): string[] {
 function resolve(value: Json, pointer: string): { value: Json; pointer: string } {
   if (typeof value.$ref !== 'string') return { value, pointer };
   const path = value.$ref.slice(1);
-  const found = path
-    .split('/')
-    .slice(1)
-    .reduce<Json>((at, part) => object(at[part]), document);
-  return { value: found, pointer: path };
+  const parts = path.split('/').slice(1);
+  return { value: parts.reduce<Json>((at, part) => object(at[part]), document), pointer: path };
 }
 
 function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {
-  return Object.entries(headers).find(([given]) => given.toLowerCase() === name.toLowerCase())?.[1];
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
 }
 
 function escaped(part: string): string {

@@ -117,7 +117,7 @@ export class AgreementFixture extends DuckDbFixture {
     });
   }
 
-  /** The rows in the records of a source whose catalog has for each column the type that the data gave it. */
+  /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
   async inRecords(day: DayDownload, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = day.files;
     const names = propertyNames('events', headerColumns(header)).map(String);
