@@ -12,8 +12,7 @@ import {
   type RequestHashes,
   type RequestSettings,
 } from '../export-request.ts';
-import type { ExportState } from '../export-state.ts';
-import { checkState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
+import { checkState, type ExportState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
 import { hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
 import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
 import { doubtfulDays } from './doubtful-days.ts';
