@@ -10,8 +10,7 @@ import { codesOf, type DeletionReport, type PlannedCase, reportOf } from './eras
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
-import type { RateLimits } from './rate-limiter.ts';
-import { newCounts, type Requested, type RequestOptions, sendRequests } from './requests.ts';
+import { newCounts, type RateLimits, type Requested, type RequestOptions, sendRequests } from './requests.ts';
 import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */
@@ -72,7 +71,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   options.onPlanned?.(planned);
   if (planned.ids > 0 || purge !== undefined) {
-    const places = purge?.names ?? [];
+    const places = (options.purge?.ways.places ?? []).map(placeName);
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
 

@@ -95,10 +95,6 @@ export class Purge {
     return this.#suppression.length;
   }
 
-  get names(): readonly string[] {
-    return this.#places.map(({ name }) => name);
-  }
-
   get reports() {
     return this.#places.map((place) => place.report(this.#ids));
   }
