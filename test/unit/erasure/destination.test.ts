@@ -200,17 +200,6 @@ describe('ten days of syncs', () => {
     expect(setup.server.ids()).toHaveLength(2);
   });
 
-  it('name the day of the confirmation, also after the service rejected the ID later', async () => {
-    const more = { requested_at_field: 'asked_at' };
-    const row = record('a', { asked_at: '2026-11-22T12:00:00Z' });
-    await on(0, [record('a'), state(0)], more);
-    setup.answer = knows();
-    await on(2, [row, state(1)], more);
-    const output = await on(3, [row, state(2)], more);
-    expect(output.text).toContain('1 ID was deleted at the service before (2026-11-21)');
-    expect(setup.server.ids()).toEqual(['a', 'a']);
-  });
-
   it.each<[string, Answer, number]>([
     ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
     ['data: false', (_, response) => json(response, { ...SUCCESS, data: false }), 0],

@@ -7,7 +7,6 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { UnifiedId } from '../../../src/engine/people/query.ts';
 import {
-  requireSuppression,
   type SuppressionFile,
   SuppressionList,
   suppressionFileOf,
@@ -103,16 +102,5 @@ describe('a suppression list', () => {
     rmSync(join(folder, 'ledger/suppressed.key'));
     expect(() => suppressionOf({ ...config, ...keys })).toThrow(/has lost its key.*forget --suppressed --new-list/);
     expect(suppressionFileOf({ ...config, ledgerDir: undefined })).toBeUndefined();
-  });
-
-  it('must have as many people as a place was purged with', () => {
-    expect(() => requireSuppression('duckdb x', 2, { length: 2 })).not.toThrow();
-    expect(() => requireSuppression('duckdb x', 0, undefined)).not.toThrow();
-    expect(() => requireSuppression('duckdb x', 2, { length: 1 })).toThrow(
-      /2 entries, but the list has 1: it is an older copy.*forget --suppressed --new-list/,
-    );
-    expect(() => requireSuppression('duckdb x', 1, undefined)).toThrow(
-      /neither suppression_file nor erasure.ledger_dir/,
-    );
   });
 });
