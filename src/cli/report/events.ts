@@ -24,25 +24,18 @@ function received(days: readonly ReportedDay[]): Html {
   if (exported.length === 0) return html``;
   const [first, last] = [exported[0].day, exported[exported.length - 1].day];
   const shown = days.filter(({ day }) => day >= first && day <= last);
-  const labels = dayLabels(first, last);
-  const rows = draw({
+  const chart = draw({
     description: `Rows a day, ${first} to ${last}; the numbers are in the table below.`,
     unit: 'rows',
     series: [{ name: 'rows', values: shown.map((day) => day.rows ?? 0) }],
-    labels,
-  });
-  const bytes = draw({
-    description: 'Megabytes of CSV a day; the numbers are in the table below.',
-    unit: 'MB of CSV',
-    series: [{ name: 'MB', values: shown.map((day) => (day.bytes ?? 0) / 1e6) }],
-    labels,
+    labels: dayLabels(first, last),
   });
   const table = list(
     'Rows and bytes a day',
     { day: ({ day }) => day, rows: (day) => day.rows ?? 0, MB: (day) => ((day.bytes ?? 0) / 1e6).toFixed(1) },
     exported,
   );
-  return html`<section><h2>Received a day</h2><div class="beside">${rows}${bytes}</div><details><summary>Numbers</summary>${table}</details></section>`;
+  return html`<section><h2>Received a day</h2>${chart}<details><summary>Numbers</summary>${table}</details></section>`;
 }
 
 function byName(report: TargetReport): Html {

@@ -74,7 +74,7 @@ describe('the page of a target', () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Events by name')).toContain('<td class="text">all others</td><td class="number">180</td>');
     expect(page).toContain('most at 20:00, 500 events');
-    expect(page.match(/<svg /g)).toHaveLength(4);
+    expect(page.match(/<svg /g)).toHaveLength(3);
   });
 
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
