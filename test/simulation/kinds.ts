@@ -1,6 +1,6 @@
 import { type Kind, World } from './simulation.ts';
 
-/** Services of every plausible kind (shared/SEMANTICS.md, *End day*, *The answer of the service*). */
+/** Services of every plausible kind. */
 const KINDS: readonly Kind[] = [
   { name: 'the end day is included, days begin in Seoul', scenario: { limits: { exports_per_hour: 40 } } },
   {
