@@ -156,8 +156,7 @@ export class RowWriter {
   }
 
   #writeCommas(count: number): void {
-    this.#out.fill(COMMA, this.#to, this.#to + count);
-    this.#to += count;
+    for (let i = 0; i < count; i++) this.#out[this.#to++] = COMMA;
   }
 
   /** Copies the source from the end of the last copy up to `end`. */
