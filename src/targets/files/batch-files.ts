@@ -86,7 +86,7 @@ export class BatchFiles {
     return this.#place.write(query, rows, this.#receiptOf(plannedDay, rows));
   }
 
-  /** The day before, and its file without the rows that a new file has; undefined if it has none of them. */
+  /** The day before, and its file without the rows that a new file has; undefined if it loses none. */
   async #previousWithout(newFile: NewFile, receipts: Receipts) {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
