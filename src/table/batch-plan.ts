@@ -33,8 +33,8 @@ interface BatchDays {
 }
 
 /**
- * Splits a batch by what a place holds. A download that was requested before the stored one is left out with a warning,
- * unless a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
+ * Splits a batch by what a place holds. A download that is older than the stored one is left out with a warning, unless
+ * a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
  * `countRows` counts them, since receipts are not believed.
  */
 export async function splitBatch(
@@ -66,8 +66,8 @@ export async function splitBatch(
 }
 
 /**
- * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, the last commit has
- * left that number, provided that the same people were suppressed.
+ * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, that is what the last
+ * commit left, provided that the same people were suppressed.
  */
 function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
