@@ -205,18 +205,18 @@ export class FakeS3 {
   #listVersions(query: URLSearchParams): Answer {
     if (this.versions === undefined) return refusal(501, 'NotImplemented');
     const [prefix, after] = [query.get('prefix') ?? '', query.get('version-id-marker') ?? ''];
-    const [from, all] = [query.get('key-marker') ?? '', this.versions.filter(({ key }) => key.startsWith(prefix))];
-    const keys = [...new Set(all.map(({ key }) => key))].sort();
-    const listed = keys.flatMap((key) => all.filter((version) => version.key === key));
+    const [from, versions] = [query.get('key-marker') ?? '', this.versions.filter(({ key }) => key.startsWith(prefix))];
+    const keys = [...new Set(versions.map(({ key }) => key))].sort();
+    const listed = keys.flatMap((key) => versions.filter((version) => version.key === key));
     const marked = listed.findIndex(({ key, id }) => key === from && id === after);
-    const rest = marked >= 0 ? listed.slice(marked + 1) : listed.filter(({ key }) => key > from);
-    const page = rest.slice(0, this.pageSize);
-    const isMore = rest.length > page.length;
+    const following = marked >= 0 ? listed.slice(marked + 1) : listed.filter(({ key }) => key > from);
+    const page = following.slice(0, this.pageSize);
+    const isMore = following.length > page.length;
     const last = page.at(-1);
     const next = `<NextKeyMarker>${escaped(last?.key ?? '')}</NextKeyMarker><NextVersionIdMarker>${last?.id}</NextVersionIdMarker>`;
     const texts = page.map(({ key, id, bytes, modified }) => {
       const kind = bytes === undefined ? 'DeleteMarker' : 'Version';
-      const isLatest = all.find((version) => version.key === key)?.id === id;
+      const isLatest = versions.find((version) => version.key === key)?.id === id;
       return `<${kind}><Key>${escaped(key)}</Key><VersionId>${id}</VersionId><IsLatest>${isLatest}</IsLatest><LastModified>${modified.toISOString()}</LastModified></${kind}>`;
     });
     const more = `<IsTruncated>${isMore}</IsTruncated>${isMore ? next : ''}`;
@@ -240,17 +240,17 @@ export class FakeS3 {
   #listUploads(prefix: string, query: URLSearchParams): Answer {
     const placeOf = ([id, { key }]: [string, { key: string }]) => `${key}\n${id}`;
     const from = `${query.get('key-marker') ?? ''}\n${query.get('upload-id-marker') ?? ''}`;
-    const below = [...this.uploads].filter((one) => one[1].key.startsWith(prefix) && placeOf(one) > from);
-    const found = below.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    const page = found.slice(0, this.pageSize);
+    const below = [...this.uploads].filter((upload) => upload[1].key.startsWith(prefix) && placeOf(upload) > from);
+    const sorted = below.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+    const page = sorted.slice(0, this.pageSize);
     const uploads = page.map(
       ([id, { key, began }]) =>
         `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${began.toISOString()}</Initiated></Upload>`,
     );
     const [id, { key }] = page.at(-1) ?? ['', { key: '' }];
     const next = `<NextKeyMarker>${escaped(key)}</NextKeyMarker><NextUploadIdMarker>${id}</NextUploadIdMarker>`;
-    const all = `<IsTruncated>${found.length > page.length}</IsTruncated>${next}${uploads.join('')}`;
-    return ok(`<ListMultipartUploadsResult>${all}</ListMultipartUploadsResult>`);
+    const more = `<IsTruncated>${sorted.length > page.length}</IsTruncated>${next}`;
+    return ok(`<ListMultipartUploadsResult>${more}${uploads.join('')}</ListMultipartUploadsResult>`);
   }
 
   #multipart({ what, key, query, body }: ParsedRequest): Answer {
