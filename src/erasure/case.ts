@@ -61,8 +61,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const planned = report();
-  const refusal = refusalOf(planned);
-  if (consent === undefined || refusal !== undefined) return { report: planned, failure: refusal };
+  const failure = planFailure(planned);
+  if (consent === undefined || failure !== undefined) return { report: planned, failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== planned.hash) {
     throw configError(
       'Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. ' +
@@ -199,10 +199,11 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
   );
 }
 
-/** The failure of a case that exceeds a limit, or whose rows were all refused: the field is probably wrong. */
-function refusalOf(planned: DeletionReport): UserError | undefined {
-  const { received, ids, guard } = planned;
-  if (received > 0 && ids === 0) {
+/** The failure of a case that exceeds a limit, or that has no usable ID in its rows: the field is probably wrong. */
+function planFailure(planned: DeletionReport): UserError | undefined {
+  const { ids, guard, refused } = planned;
+  const isWrongField = ids === 0 && Object.keys(refused).some((why) => why !== 'withdrawn');
+  if (isWrongField) {
     return configError(`Nothing was deleted. ${refusedSentence(planned)} Is the ID field the right one?`);
   }
   return guard === null ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });

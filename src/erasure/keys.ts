@@ -16,8 +16,8 @@ export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'
 
 /** The configured key, else the one in a file; undefined if there is neither. `name`: the option that gives it. */
 export function configuredOrStored(configured: Secret | undefined, path: string, name: string): Secret | undefined {
-  const key = configured ?? storedKey(path);
-  if (key === undefined || key.reveal().length >= MIN_KEY_LENGTH) return key;
+  if (configured === undefined) return storedKey(path);
+  if (configured.reveal().length >= MIN_KEY_LENGTH) return configured;
   throw configError(
     `${name} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
   );
@@ -35,7 +35,10 @@ function storedKey(path: string): Secret | undefined {
       );
     }
     const text = readFileSync(path, 'utf8').trim();
-    if (text === '') throw configError(`The key file ${path} is empty: put its key back.`);
+    if (text.length < MIN_KEY_LENGTH) {
+      const why = text === '' ? 'is empty' : `has fewer than ${MIN_KEY_LENGTH} characters`;
+      throw configError(`The key file ${path} ${why}: put its key back.`);
+    }
     return new Secret(text);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;

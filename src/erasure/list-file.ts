@@ -33,39 +33,36 @@ const MAX_BLANK = 64 * 1024;
 
 /** The rows of a list. `input` is its path, or its bytes. Throws config failures that name the row. */
 export async function* readList(input: string | Bytes, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
+  const name = typeof input === 'string' ? `The list ${input}` : 'The list';
   if (id === undefined) {
-    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(listName(input), 'is a CSV by its name');
-    for await (const [row, text] of linesIn(decoded(input))) {
+    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(name, 'is a CSV by its name');
+    for await (const [row, text] of linesIn(decoded(input, name))) {
       if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-        throw needsColumn(
-          listName(input),
-          `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`,
-        );
+        throw needsColumn(name, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
       }
       if (text !== '') yield { row, id: text };
     }
     return;
   }
-  for await (const { row, cells } of readColumns(input, requestedAt === undefined ? [id] : [id, requestedAt])) {
+  for await (const { row, cells } of readColumns(input, name, requestedAt === undefined ? [id] : [id, requestedAt])) {
     yield { row, id: cells[0], requestedAt: cells[1] };
   }
 }
 
 /** Some columns of each row of CSV or JSON Lines, in one pass: a pipe can be read only once. */
-async function* readColumns(input: string | Bytes, columns: readonly string[]): AsyncGenerator<FileRow> {
-  const name = listName(input);
-  const text = decoded(input);
-  let begin = '';
-  while (begin.trim() === '' && begin.length < MAX_BLANK) {
+async function* readColumns(input: string | Bytes, name: string, columns: readonly string[]): AsyncGenerator<FileRow> {
+  const text = decoded(input, name);
+  let head = '';
+  while (head.trim() === '' && head.length < MAX_BLANK) {
     const { value, done } = await text.next();
     if (done) break;
-    begin += value;
+    head += value;
   }
-  const whole = (async function* () {
-    yield begin;
+  const allText = (async function* () {
+    yield head;
     yield* text;
   })();
-  yield* begin.trimStart().startsWith('{') ? jsonMembers(whole, name, columns) : csvColumns(whole, name, columns);
+  yield* head.trimStart().startsWith('{') ? jsonMembers(allText, name, columns) : csvColumns(allText, name, columns);
 }
 
 /** Lines of a list without a column that are looked at, and what no id has there. */
@@ -75,10 +72,8 @@ const TABLE_MARK = /[,;\t"{}[\]]/;
 const needsColumn = (name: string, why: string): UserError =>
   configError(`${name} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
 
-const listName = (input: string | Bytes): string => (typeof input === 'string' ? `The list ${input}` : 'The list');
-
 /** Decodes UTF-8 without its byte order mark. Refuses other bytes: to replace them would name somebody else. */
-async function* decoded(input: string | Bytes): AsyncGenerator<string, void, undefined> {
+async function* decoded(input: string | Bytes, name: string): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const bytes: Bytes = typeof input === 'string' ? createReadStream(input) : input;
   try {
@@ -87,9 +82,9 @@ async function* decoded(input: string | Bytes): AsyncGenerator<string, void, und
   } catch (error) {
     if (error instanceof UserError) throw error;
     if (error instanceof TypeError) {
-      throw configError(`${listName(input)} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+      throw configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
     }
-    throw configError(`${listName(input)} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
+    throw configError(`${name} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 
@@ -109,13 +104,12 @@ async function* jsonMembers(input: AsyncIterable<string>, name: string, columns:
     if (!isObject(value)) throw refused('this is no JSON object');
     const members = Object.keys(value);
     const cells = columns.map((column) => {
-      const member = members.find((name) => nfc(name) === nfc(column));
+      const member = members.find((key) => nfc(key) === nfc(column));
       return member === undefined ? undefined : value[member];
     });
     if (isFirst && cells.includes(undefined)) {
-      throw refused(
-        `there is no ${columns[cells.indexOf(undefined)]}, but ${members.map((column) => JSON.stringify(column)).join(', ')}`,
-      );
+      const shown = members.map((key) => JSON.stringify(key)).join(', ');
+      throw refused(`there is no ${columns[cells.indexOf(undefined)]}, but ${shown}`);
     }
     isFirst = false;
     yield { row, cells };
@@ -137,19 +131,19 @@ async function* csvColumns(
   source.pipe(parser);
   let row = 0;
   let header: readonly string[] | undefined;
-  let places: number[] = [];
+  let indices: number[] = [];
   try {
     for await (const cells of parser as AsyncIterable<string[]>) {
       row++;
       if (cells.length === 1 && cells[0].trim() === '' && header?.length !== 1) continue;
       if (header === undefined) {
         header = cells;
-        places = columns.map((column) => columnIndex(cells, name, column));
+        indices = columns.map((column) => columnIndex(cells, name, column));
       } else if (cells.length !== header.length) {
         throw configError(
           `${name}, row ${row}: there are ${cells.length} cells, and ${header.length} in the header. Nothing was done.`,
         );
-      } else yield { row, cells: places.map((at) => cells[at]) };
+      } else yield { row, cells: indices.map((index) => cells[index]) };
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
@@ -164,13 +158,15 @@ async function* csvColumns(
 
 function columnIndex(header: readonly string[], name: string, column: string): number {
   const names = header.map(nfc);
-  const at = names.indexOf(nfc(column));
-  if (at !== -1 && at === names.lastIndexOf(nfc(column))) return at;
+  const index = names.indexOf(nfc(column));
+  if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const why =
-    at === -1 ? `has no column ${JSON.stringify(column)}` : `has the column ${JSON.stringify(column)} more than once`;
+    index === -1
+      ? `has no column ${JSON.stringify(column)}`
+      : `has the column ${JSON.stringify(column)} more than once`;
   const shown = header
     .slice(0, 20)
-    .map((column) => JSON.stringify(column))
+    .map((text) => JSON.stringify(text))
     .join(', ');
   throw configError(`${name} ${why}. Separated by commas, its columns are ${shown}. Nothing was done.`);
 }
@@ -178,7 +174,7 @@ function columnIndex(header: readonly string[], name: string, column: string): n
 /** The unified ids that a CSV or JSON Lines file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<PeopleById> {
   const mapping = new Map<string, string[]>();
-  for await (const { row, cells } of readColumns(path, ['external_id', UNIFIED_ID])) {
+  for await (const { row, cells } of readColumns(path, `The mapping ${path}`, ['external_id', UNIFIED_ID])) {
     // To skip such a cell would leave the person where it is, and its text might be another id.
     if (cells.some((cell) => cell !== undefined && cell !== null && typeof cell !== 'string')) {
       throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);

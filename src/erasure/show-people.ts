@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { RunIo } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
-import { findInAllWays, placeName, type Ways, waysOf } from './ways.ts';
+import { findInAllWays, placeName, type Ways } from './ways.ts';
 
 export interface PersonOptions {
   readonly rows: AsyncIterable<ListRow>;
@@ -26,7 +26,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for. ${refused}`);
   const listedPeople = await findInAllWays(listed, ways, io);
-  const { peopleOf, asksProfiles } = listedPeople;
+  const { peopleOf, asksProfiles, usedWays } = listedPeople;
   const query = { ids: listed.map(({ id }) => id), column, asksProfiles, peopleOf, hashKey };
   const warnings = [refused ?? [], list.warnings(), listedPeople.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
@@ -43,7 +43,7 @@ export async function showPeople(request: PersonOptions): Promise<{ readonly ids
     await ledger.writeAll(
       listed.map(({ id }) => {
         const rows = rowsOfPlaces.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);
-        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: waysOf(ways), rows };
+        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: usedWays, rows };
       }),
     );
   }

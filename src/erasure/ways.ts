@@ -48,6 +48,8 @@ export interface ListedPeople {
   readonly shared: ReadonlySet<string>;
   /** True if the profiles that places hold tell whose the ids are. */
   readonly asksProfiles: boolean;
+  /** The ways in which they were looked for, in words. */
+  readonly usedWays: readonly string[];
   /** The pairs of a mapping, which the confirmation covers. */
   readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
   readonly warnings: readonly string[];
@@ -59,6 +61,7 @@ export const NOBODY_LISTED: ListedPeople = {
   withProfile: null,
   shared: new Set(),
   asksProfiles: false,
+  usedWays: [],
   mapped: [],
   warnings: [],
 };
@@ -67,18 +70,6 @@ const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
-
-/** The ways in words, for the ledger. */
-export const waysOf = ({ profiles, column, mapping }: Ways): string[] => [
-  ...(mapping === undefined ? [] : ['a mapping']),
-  ...(mapping === undefined && profiles !== undefined ? ['the profiles of the service'] : []),
-  ...(asksTables({ profiles, mapping }) ? ['the table user_profiles'] : []),
-  ...(column === undefined ? [] : [`the column ${column}`]),
-];
-
-/** True if the profiles that places hold are asked in place of those of the service. */
-const asksTables = ({ profiles, mapping }: Pick<Ways, 'profiles' | 'mapping'>): boolean =>
-  profiles === undefined && mapping === undefined;
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<ListedPeople> {
@@ -89,7 +80,7 @@ export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io:
   const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  let asksProfiles = asksTables(ways);
+  let asksProfiles = service === undefined && mapping === undefined;
   let inRows = await searchRows([...ids], asksProfiles, ways);
   const persons = new Set(inRows.flatMap((place) => personsOf(place.peopleOf, hashKey)));
 
@@ -115,6 +106,12 @@ export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io:
     withProfile: profiles?.peopleOf.size ?? null,
     shared: profiles?.shared ?? new Set(),
     asksProfiles,
+    usedWays: [
+      ...(mapping === undefined ? [] : ['a mapping']),
+      ...(profiles === undefined ? [] : ['the profiles of the service']),
+      ...(inRows.some((place) => place.askedProfiles) ? ['the table user_profiles'] : []),
+      ...(inRows.some((place) => place.column !== undefined) ? [`the column ${column}`] : []),
+    ],
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [
       ...(why === undefined ? [] : [`${why} People are found in the places alone.`]),

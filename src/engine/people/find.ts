@@ -198,6 +198,12 @@ class TableSearch {
     const { place, state } = this.#table;
     const isPlain = [...elsewhere.values()].flat().some((text) => !isHash(text));
     if (isPlain || this.#query.column === UNIFIED_ID) return this.#unified.hashWarnings();
+    if (this.#unified.hasOtherKey) {
+      return [
+        `${place}: some rows have df_unified_id hashed under another key, and its people may come back with a sync. ` +
+          'Let profiles or a mapping name them, too.',
+      ];
+    }
     if (!this.#unified.lacksKey || hashedIn(state.exportState).length < 2) return [];
     return [
       `${place}: only some rows have df_unified_id hashed. Without that hash_key, rows of these people may stay.`,

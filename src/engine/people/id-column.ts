@@ -58,7 +58,7 @@ export class IdColumn {
     const hasKey = this.#hashings.some(({ key_check }) => key_check === hashKey?.check);
     this.lacksKey = this.#hashings.length > 0 && !hasKey;
     this.pads = hasKey ? hashKey && padsOf(hashKey) : undefined;
-    this.isMixed = this.#hashings.length < hashed.length;
+    this.isMixed = this.#hashings.length > 0 && this.#hashings.length < hashed.length;
     this.cellTexts = columns.flatMap((column) => textsOf(column, zone));
     const plain = ['text', ...new Set(columns.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
     this.keysOfId = this.pads === undefined ? plain : [...plain, ...plain.map(hmacSql)];
@@ -80,6 +80,11 @@ export class IdColumn {
     return (this.lacksKey ? this.#hashings.at(-1)?.key_check : this.#key?.check) ?? undefined;
   }
 
+  /** True if some rows are hashed under the key that was given, and some under another. */
+  get hasOtherKey(): boolean {
+    return !this.lacksKey && this.#hashings.some(({ key_check }) => key_check !== this.#key?.check);
+  }
+
   /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
   hashWarnings(): string[] {
     if (this.lacksKey) {
@@ -89,7 +94,7 @@ export class IdColumn {
           'hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
-    if (this.#hashings.every(({ key_check }) => key_check === this.#key?.check)) return [];
+    if (!this.hasOtherKey) return [];
     return [
       `${this.#place}: some rows have ${this.source} hashed under another key. Run again with that key for those.`,
     ];

@@ -57,6 +57,9 @@ interface OpenOptions {
 /** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
+/** A purge writes a line for each of its ids at once. All as one text could be longer than a string may be. */
+const LINES_PER_WRITE = 10_000;
+
 /**
  * The ledger of one run. The lock is held for each write alone, so that several runs and `person` share a ledger. Lines
  * that wait for the disk at the same time share one `fsync`. After a write has failed every call fails. Without a
@@ -146,9 +149,9 @@ export class Ledger {
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
-    this.#pending.push(
-      ...contents.map((line) => ({ v: 1, run: this.run, at, key_check: this.key.check, ...line }) as const),
-    );
+    for (const content of contents) {
+      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.check, ...content });
+    }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
@@ -175,21 +178,25 @@ export class Ledger {
       const { size } = await file.stat();
       // This is the first write of the run, or another run has written since.
       if (size !== this.#size) await this.#readTail(file, size, checkHeld);
-      let text = '';
-      let head = this.#head;
-      for (const line of lines) {
-        const signed = signLine(line, head, this.key);
-        text += `${signed.text}\n`;
-        head = signed.mac;
+      for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
+        await this.#appendText(file, lines.slice(i, i + LINES_PER_WRITE), checkHeld);
       }
-      checkHeld();
-      await file.writeFile(text);
       await file.datasync();
-      this.#size += Buffer.byteLength(text);
-      this.#head = head;
     } finally {
       await file.close();
     }
+  }
+
+  async #appendText(file: FileHandle, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
+    let text = '';
+    for (const line of lines) {
+      const signed = signLine(line, this.#head, this.key);
+      text += `${signed.text}\n`;
+      this.#head = signed.mac;
+    }
+    checkHeld();
+    await file.writeFile(text);
+    this.#size += Buffer.byteLength(text);
   }
 
   /** Takes the head from the last line, and removes the part of a line that a crash has left. */

@@ -156,6 +156,12 @@ describe('a sync', () => {
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 2 }]);
   });
 
+  it('saves the state of withdrawn requests alone', async () => {
+    const output = await setup.write([record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]);
+    expect([output.code, setup.server.seen.length]).toEqual([0, 0]);
+    expect(statsOf(output)).toEqual([{ recordCount: 0, rejectedRecordCount: 1 }]);
+  });
+
   it.each([
     ['no JSON', 'nonsense'],
     ['a row of another stream', record('a', {}, 'strangers')],

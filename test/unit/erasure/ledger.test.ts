@@ -120,6 +120,12 @@ describe('a ledger', () => {
     expect(await verify()).toMatchObject({ ok: true, lines: 33 });
   });
 
+  it('takes the lines of 150,000 ids at once', async () => {
+    const ledger = await open();
+    await ledger.writeAll(Array.from({ length: 150_000 }, (_, i) => ({ kind: 'before', id: `${i}` }) as const));
+    expect(await verify(ledger.head)).toMatchObject({ ok: true, lines: 150_000 });
+  });
+
   it('is refused under another key, and without its key', async () => {
     await request({ a: 'done' });
     const other = new Secret('another key of at least 32 characters');
@@ -127,6 +133,8 @@ describe('a ledger', () => {
     rmSync(join(folder, 'ledger.key'));
     await expect(open()).rejects.toThrow('has lost its key');
     await expect(open({ ledgerKey: new Secret('short') })).rejects.toThrow('shorter than 32');
+    writeFileSync(join(folder, 'ledger.key'), 'short', { mode: 0o600 });
+    await expect(open()).rejects.toThrow(`The key file ${join(folder, 'ledger.key')} has fewer than 32 characters`);
   });
 
   it.runIf(HAS_MODES)('is refused in a folder of everybody', async () => {

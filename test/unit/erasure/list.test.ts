@@ -179,6 +179,10 @@ describe('a mapping', () => {
     expect([...(await readMapping(file(csv), ids))]).toEqual([['a', ['u1', 'u2']]]);
   });
 
+  it('is named if it lacks a column', async () => {
+    await expect(readMapping(file('id,df_unified_id\n'), ids)).rejects.toThrow(/^The mapping .* has no column/);
+  });
+
   it('is refused for a value that is not text', async () => {
     const lines = '{"external_id":"a","df_unified_id":7}\n';
     await expect(readMapping(file(lines), ids)).rejects.toThrow(/Row 1 .* is not text/);

@@ -208,6 +208,20 @@ describe('people in a place', () => {
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
+  it('are warned of if rows have their unified ids hashed under another key', async () => {
+    const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
+    for (const [i, key] of keys.entries()) {
+      const hashing = { columns: ['df_unified_id'], key_check: key.check };
+      const rows = [{ id: `e${i}`, df_unified_id: key.hashOf(`u${i}`), member: 'a' }];
+      const sink = await place.target.open(place.place, place.options());
+      if (!('commit' in sink)) throw new Error('no sink');
+      await sink.commit([place.of([D1, D2][i], rows)], { ...place.facts(D1), hashing }, place.signal);
+      await sink.close();
+    }
+    const { persons, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
+    expect([persons, warnings]).toEqual([2, [expect.stringContaining('its people may come back with a sync')]]);
+  });
+
   it('are printed row by row, without the columns that are null', async () => {
     const memo = 'a line\n\u2028another';
     await load([

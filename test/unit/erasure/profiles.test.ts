@@ -101,6 +101,8 @@ describe('the answer of the profile export', () => {
     const done = await setup.case.erase('--id', 'A', ...IN());
     expect([done.exit, done.ids_with_profile, done.places[0].rows_removed], done.said).toEqual([0, null, 1]);
     expect(done.warnings[0]).toMatch(/People are found in the places alone/);
+    await setup.case.run('person', '--id', 'A', ...IN());
+    expect(readFileSync(setup.case.at('ledger/ledger.jsonl'), 'utf8')).toContain('"ways":["the column member"]');
   });
 
   it('is not asked for with a mapping, without a token, and if the configuration says so', async () => {

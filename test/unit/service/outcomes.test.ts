@@ -103,6 +103,8 @@ describe('the answer to a deletion', () => {
   it.each([
     ['status', false],
     ['status', 'true'],
+    ['status', undefined],
+    ['code', '20001'],
     ['code', 20000],
     ['code', undefined],
     ['message', 'Ok'],
