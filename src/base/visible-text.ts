@@ -1,4 +1,4 @@
-// What a reader sees of a text from outside.
+// What a reader sees of a text.
 
 /**
  * Control characters, line and paragraph separators, invisible characters, and those that turn the direction of a text.
@@ -12,6 +12,9 @@ const UNPRINTABLE =
  */
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** A clause or a noun as the beginning of a sentence. */
+export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Texts that programs, tables and templates write in place of a missing value. */
 const PLACEHOLDERS = new Set([

@@ -1,7 +1,7 @@
 import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/process.ts';
-import { unnamedDiskError } from '../fs/disk-failure.ts';
+import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 
 export interface Failure {
   /** What was thrown. */
@@ -13,7 +13,7 @@ export interface Failure {
 }
 
 export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
-  const error = unnamedDiskError(thrown);
+  const error = diskErrorByItsPath(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
     const exit = stopExit(signal.reason ?? error);

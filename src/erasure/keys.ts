@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { isTrustedOwner, keepsModes, OTHERS } from '../fs/permissions.ts';
+import { GROUP_AND_OTHERS, isTrustedOwner, probeModes } from '../fs/permissions.ts';
 
 // The keys of the ledger and of the suppression list. A configuration gives them, or a run makes them once, each in a
 // file beside what it protects.
@@ -27,7 +27,7 @@ export function configuredOrStored(configured: Secret | undefined, path: string,
 function storedKey(path: string): Secret | undefined {
   try {
     const file = lstatSync(path);
-    if (!isTrustedOwner(file.uid) || !file.isFile() || isOpenTo(OTHERS, file.mode, dirname(path))) {
+    if (!isTrustedOwner(file.uid) || !file.isFile() || isOpenTo(GROUP_AND_OTHERS, file.mode, dirname(path))) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',
@@ -49,7 +49,7 @@ function storedKey(path: string): Secret | undefined {
 
 /** True if a mode has one of these bits, in a folder whose file system keeps modes. */
 export const isOpenTo = (bits: number, mode: number, folder: string): boolean =>
-  process.getuid !== undefined && (mode & bits) !== 0 && keepsModes(folder);
+  process.getuid !== undefined && (mode & bits) !== 0 && probeModes(folder) === 'kept';
 
 /**
  * Makes a random key in a file; one that is there all the same stays. The caller holds the lock of what the key

@@ -7,7 +7,7 @@ import { linesOf } from '../base/lines.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
 import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { PeopleById } from '../engine/people/query.ts';
-import { whyUnreadable } from '../fs/json-file.ts';
+import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './list.ts';
 
 // Lists of people. With a column it is CSV with a header, or JSON Lines, which begin with a brace. Without a column it

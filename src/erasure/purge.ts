@@ -4,7 +4,7 @@ import type { RunIo } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool.ts';
-import { unnamedDiskError } from '../fs/disk-failure.ts';
+import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/contract.ts';
 import type { Ledger, ServiceName } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
@@ -118,7 +118,7 @@ export class Purge {
     try {
       await this.#suppression.add(this.#unifiedIds(), options);
     } catch (error) {
-      const failure = unnamedDiskError(error);
+      const failure = diskErrorByItsPath(error);
       if (failure instanceof UserError) return [failure];
       throw failure;
     }
@@ -187,7 +187,7 @@ export class Purge {
 
   /** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
   #failureOf({ name }: CasePlace, thrown: unknown): UserError {
-    const error = unnamedDiskError(thrown);
+    const error = diskErrorByItsPath(thrown);
     if (error instanceof UserError) return error;
     this.#request.ways.options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     return internalError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });

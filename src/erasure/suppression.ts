@@ -10,11 +10,11 @@ import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import type { SuppressedPeople, UnifiedId } from '../engine/people/query.ts';
-import { tryToWrite } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { withLockFile } from '../fs/lock.ts';
-import { OWNER_FILE } from '../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../fs/permissions.ts';
+import { probeWritable } from '../fs/writability.ts';
 import { configuredOrStored, LOCK_WAIT_MS, makeKey, randomKey } from './keys.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
@@ -96,7 +96,7 @@ export class SuppressionList {
   /** Throws UserError, also if people could not be put on the list. Changes nothing. */
   static async open(file: SuppressionFile): Promise<SuppressionList> {
     try {
-      await tryToWrite(file.path);
+      await probeWritable(file.path);
     } catch (error) {
       throw listError(error, file.path);
     }
@@ -149,7 +149,7 @@ async function append(
   people: readonly SuppressedPerson[],
   checkHeld: () => void,
 ): Promise<ListContent> {
-  const file = await open(path, 'a+', OWNER_FILE);
+  const file = await open(path, 'a+', OWNER_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
     const kept = wholeLines(text);

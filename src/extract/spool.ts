@@ -4,8 +4,8 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { isPrivateFolder, makeFolders } from '../fs/folders.ts';
-import { hasLiveOwner, LockFile } from '../fs/lock.ts';
-import { OWNER_FILE } from '../fs/permissions.ts';
+import { LockFile, ownerState } from '../fs/lock.ts';
+import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import type { CheckedOutput } from '../service/export/download.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
@@ -55,7 +55,7 @@ export class RunFolder {
       work.catch((error: unknown) => {
         throw this.#toFailure(error);
       });
-    const file = await onDisk(open(path, 'wx', OWNER_FILE));
+    const file = await onDisk(open(path, 'wx', OWNER_FILE_MODE));
     return {
       path,
       write: (bytes) => onDisk(writeFile(file, bytes)),
@@ -108,7 +108,8 @@ export async function sweepRunFolders(
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = hasLiveOwner(join(folder, LEASE)) ?? Math.abs(now - mtimeMs) < LEASE_GRACE_MS;
+      const owner = ownerState(join(folder, LEASE));
+      const isInUse = owner === 'none' ? Math.abs(now - mtimeMs) < LEASE_GRACE_MS : owner === 'alive';
       if (isInUse) inUse.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

@@ -1,4 +1,14 @@
 import { codeOf, configError, messageOf, transientError, UserError } from '../base/errors.ts';
+import { capitalized } from '../base/visible-text.ts';
+
+const READ_FAILURES: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EISDIR', 'it is a folder'],
+  ['EACCES', 'this user may not read it'],
+]);
+
+/** Why a file cannot be read, as a clause. */
+export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeOf(error) ?? '') ?? messageOf(error);
 
 /** Codes of a disk, a quota or a file that takes no more bytes. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
@@ -11,18 +21,18 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'its folder does not exist, make it or give another'],
   ['ENOTDIR', 'a part of its path is no folder, give another'],
   ['EISDIR', 'it is a folder, give another'],
-  ['EEXIST', 'give another'],
+  ['EEXIST', 'something else has its name, remove that or give another'],
   ['ELOOP', 'its links lead in a circle, give another'],
   ['ENAMETOOLONG', 'its name is too long, give another'],
-  ['EXDEV', 'give another'],
+  ['EXDEV', 'its folder spans two disks, give another'],
 ]);
 
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
 const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
 /**
- * The consequence of a disk that fails under any command on a place. A part of a change may stay, between the commits
- * of several tables or among moves: the next run finishes or removes it.
+ * The consequence of a disk that fails while a command changes a place. A part of the change may stay: the next run
+ * finishes or removes it.
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
@@ -38,22 +48,22 @@ export interface FailedPath {
 
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
-/** A system error about a path on disk, as a UserError that names it; anything without a code unchanged. */
+/** A system error about a path on disk, as a UserError that names it. Any other error, also Node's own `ERR_…`, unchanged. */
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
-  if (code === undefined || error instanceof UserError) return error;
+  if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
   if (FULL.has(code)) return diskFull(failed, code, error);
   const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
-  const refused = REMEDIES.get(code);
-  if (refused !== undefined) {
-    const remedy = failed.remedy ?? refused;
+  const remedyForCode = REMEDIES.get(code);
+  if (remedyForCode !== undefined) {
+    const remedy = failed.remedy ?? remedyForCode;
     return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${consequenceOf(failed)}.`, details);
   }
   return transientError(`${subject(failed)} failed (${code}): try again later${consequenceOf(failed)}.`, details);
 }
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
-export function unnamedDiskError(error: unknown): unknown {
+export function diskErrorByItsPath(error: unknown): unknown {
   if (!FAILING.has(codeOf(error) ?? '')) return error;
   const { path } = error as { path?: unknown };
   const file = typeof path === 'string' ? path : 'a file that was written';
@@ -73,5 +83,4 @@ export function diskFull(failed: FailedPath, code?: string, cause?: unknown): Us
 const consequenceOf = ({ consequence }: FailedPath): string => (consequence === undefined ? '' : `; ${consequence}`);
 
 /** `what` at the start of a sentence; a path alone is written as it is. */
-const subject = ({ what, path }: FailedPath): string =>
-  what === path ? what : `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`;
+const subject = ({ what, path }: FailedPath): string => (what === path ? what : capitalized(what));

@@ -1,15 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { codeOf, configError, messageOf } from '../base/errors.ts';
-
-const READ_FAILURES: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['EISDIR', 'it is a folder'],
-  ['EACCES', 'this user may not read it'],
-]);
-
-/** Why a file cannot be read, as a clause. */
-export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeOf(error) ?? '') ?? messageOf(error);
+import { configError, messageOf } from '../base/errors.ts';
+import { whyUnreadable } from './disk-failure.ts';
 
 /**
  * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the

@@ -4,7 +4,8 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doubling, retry } from '../base/retry.ts';
-import { OWNER_FILE } from './permissions.ts';
+import { capitalized } from '../base/visible-text.ts';
+import { OWNER_FILE_MODE } from './permissions.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
@@ -12,7 +13,7 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 // The system sets the times of files, so the system's clock measures their age. The given clock paces everything else.
 
 const HEARTBEAT_MS = 10_000;
-const SILENCE_MS = 60_000;
+const DEAD_AFTER_MS = 60_000;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 200;
 
@@ -55,11 +56,11 @@ export class LockFile {
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
     const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-    const token = await retry({ ...options, pauses }, () => create(path) ?? steal(path, what));
+    const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path, what));
     if (token !== undefined) return new LockFile(path, token, options);
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-    const message = `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`;
+    const message = `${capitalized(what)} is in use${who}: try again when that run has ended.`;
     throw transientError(message, { where: { file: path } });
   }
 
@@ -78,7 +79,7 @@ export class LockFile {
   release(): void {
     this.#stopTouching();
     try {
-      if (this.#isHeld()) rmSync(this.#path, { force: true });
+      removeOwnerFile(this.#path, this.#token);
     } catch {}
   }
 
@@ -117,52 +118,68 @@ export async function withLockFile<T>(
   }
 }
 
-/** True while the owner of a lock is alive; undefined if there is no such file. Throws the system's error. */
-export function hasLiveOwner(path: string): boolean | undefined {
+/** The state of a lock's owner; `none` if there is no such file. Throws the system's error. */
+export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   const owner = readOwner(path);
-  return owner && !isDead(owner);
+  if (owner === undefined) return 'none';
+  return isDead(owner) ? 'dead' : 'alive';
 }
 
-/** Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or another process steals. */
-function steal(path: string, what: string): string | undefined {
-  try {
-    const owner = readOwner(path);
-    // The lock was released meanwhile.
-    if (owner === undefined) return create(path);
-    if (!isDead(owner)) return undefined;
-    // Only one process at a time may remove the file: it may be that of a new owner already.
-    const stealing = `${path}.steal`;
-    if (create(stealing) === undefined) {
-      const other = readOwner(stealing);
-      if (other !== undefined && isDead(other)) rmSync(stealing, { force: true });
-      return undefined;
-    }
-    try {
-      if (readOwner(path)?.token === owner.token) rmSync(path, { force: true });
-    } finally {
-      rmSync(stealing, { force: true });
-    }
-    return create(path);
-  } catch (cause) {
-    const where = { file: path };
-    throw configError(
-      `${path} is in the way of ${what} and cannot be the lock of this user (${codeOf(cause) ?? 'unknown error'}): remove it.`,
-      { cause, where },
-    );
+/**
+ * Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or if another process takes the
+ * lock. Throws a configuration failure for what cannot be a lock, and the system's error if no file can be made.
+ */
+function takeFromDeadOwner(path: string, what: string): string | undefined {
+  const owner = usableAsLock(path, what, () => readOwner(path));
+  // The lock was released meanwhile.
+  if (owner === undefined) return createOwnerFile(path);
+  if (!isDead(owner)) return undefined;
+  // Only one process at a time may remove the file: it may be that of a new owner already.
+  const stealing = `${path}.steal`;
+  const token = createOwnerFile(stealing);
+  if (token === undefined) {
+    const other = usableAsLock(stealing, what, () => readOwner(stealing));
+    if (other !== undefined && isDead(other)) removeOwnerFile(stealing, other.token);
+    return undefined;
   }
+  try {
+    usableAsLock(path, what, () => removeOwnerFile(path, owner.token));
+  } finally {
+    removeOwnerFile(stealing, token);
+  }
+  return createOwnerFile(path);
+}
+
+/** Runs a step on the file of a lock; its failure means that the file is not a lock of this user. */
+function usableAsLock<T>(path: string, what: string, step: () => T): T {
+  try {
+    return step();
+  } catch (cause) {
+    const code = codeOf(cause) ?? 'unknown error';
+    const message = `${path} is in the way of ${what} and cannot be the lock of this user (${code}): remove it.`;
+    throw configError(message, { cause, where: { file: path } });
+  }
+}
+
+/**
+ * Removes an owner's file unless another owner has replaced it. One race stays: a process that stops for a minute
+ * between these two calls removes the file of a later owner. That owner notices it at its next `checkHeld`.
+ */
+function removeOwnerFile(path: string, token: string): void {
+  if (readOwner(path)?.token === token) rmSync(path, { force: true });
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
 function isDead({ identity, touchedAt }: Owner): boolean {
   const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
-  return liveness === 'unknown' ? systemClock.now() - touchedAt > SILENCE_MS : liveness === 'dead';
+  return liveness === 'unknown' ? systemClock.now() - touchedAt > DEAD_AFTER_MS : liveness === 'dead';
 }
 
 /** Creates the file of an owner and returns its token; undefined if there is one. Throws the system's error. */
-function create(path: string): string | undefined {
+function createOwnerFile(path: string): string | undefined {
   let file: number;
   try {
-    file = openSync(path, 'wx', OWNER_FILE);
+    file = openSync(path, 'wx', OWNER_FILE_MODE);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return undefined;
     throw error;

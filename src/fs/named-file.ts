@@ -1,27 +1,30 @@
 // Files that a user has named: which of them may be replaced, and how a small one is written.
 
-import { closeSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { configError } from '../base/errors.ts';
 import { replaceFile } from './atomic-file.ts';
 import { diskError } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
-import { isForeign, PERMISSIONS } from './permissions.ts';
+import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
 const NEW_FILE_MODE = 0o644;
 
 /**
- * The path under which a file is replaced: for a link, the file that it leads to. Undefined for a device or a pipe,
- * which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB database are
- * configuration failures: the database may be the place that was loaded.
+ * The path under which a file is replaced: for a link, the file that it leads to, made or not. Undefined for a device or
+ * a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB database
+ * are configuration failures: the database may be the place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   checkLocalPath(path);
   const link = lstatSync(path, { throwIfNoEntry: false });
-  if (link?.isSymbolicLink() && isForeign(link.uid)) {
+  if (link?.isSymbolicLink() && isForeignOwner(link.uid)) {
     throw configError(`${path} is a link that another user made: give another path, or remove it.`);
   }
   const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined && link?.isSymbolicLink())
+    return replaceablePath(resolve(realpathSync(dirname(path)), readlinkSync(path)));
   if (stat === undefined) return path;
   if (stat.isFile() && isDatabase(path)) {
     throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
@@ -41,15 +44,15 @@ export function isDatabase(path: string): boolean {
 }
 
 /**
- * Writes a small file that a user has named; without `mode` a new one may be read by others. A reader sees the old text
- * or the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
+ * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or the
+ * new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
 export async function writeNamedFile(path: string, text: string, what: string, mode = NEW_FILE_MODE): Promise<void> {
   try {
     const replaced = replaceablePath(path);
-    const stat = statSync(path, { throwIfNoEntry: false });
-    if (replaced === undefined) await writeFile(path, text);
-    else await replaceFile(replaced, text, (stat?.mode ?? mode) & PERMISSIONS);
+    if (replaced === undefined) return await writeFile(path, text);
+    const { mode: kept = mode } = statSync(replaced, { throwIfNoEntry: false }) ?? {};
+    await replaceFile(replaced, text, kept & PERMISSION_BITS);
   } catch (error) {
     throw diskError(error, { what, path });
   }

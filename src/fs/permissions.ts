@@ -5,67 +5,74 @@ import { chmodSync, closeSync, fstatSync, openSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
-export const OWNER_FOLDER = 0o700;
-export const OWNER_FILE = 0o600;
+export const OWNER_FOLDER_MODE = 0o700;
+export const OWNER_FILE_MODE = 0o600;
 /** The bits of a mode that say who may do what. */
-export const PERMISSIONS = 0o777;
+export const PERMISSION_BITS = 0o777;
 /** The bits of group and others. */
-export const OTHERS = 0o077;
+export const GROUP_AND_OTHERS = 0o077;
 
-/** True for an owner who is neither this user nor root, also for root; false where files have no owners. */
-export function isForeign(uid: number): boolean {
+/** True for an owner who is neither this user nor root, whoever this user is. False where files have no owners. */
+export function isForeignOwner(uid: number): boolean {
   const user = process.getuid?.();
   return user !== undefined && uid !== user && uid !== 0;
 }
 
-/** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
-export const isTrustedOwner = (uid: number): boolean => process.getuid?.() === 0 || !isForeign(uid);
+/** True for an owner that this process trusts: its own user, or root as for a container's volume. Root trusts all. */
+export const isTrustedOwner = (uid: number): boolean => process.getuid?.() === 0 || !isForeignOwner(uid);
 
 const WITHOUT_MODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
-let withoutModes: string | undefined;
+let firstWithoutModes: string | undefined;
 
 /** The first folder in which this process could set no mode; undefined if there was none. */
-export const folderWithoutModes = (): string | undefined => withoutModes;
+export const folderWithoutModes = (): string | undefined => firstWithoutModes;
 
-/** Sets the mode of a file of this user, where the file system keeps modes: SMB, exFAT and others do not. */
+function noteFolderWithoutModes(folder: string): void {
+  firstWithoutModes ??= resolve(folder);
+}
+
+/** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
 export function setMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch (error) {
     if (!WITHOUT_MODES.has(codeOf(error) ?? '')) throw error;
-    withoutModes ??= resolve(dirname(path));
+    noteFolderWithoutModes(dirname(path));
   }
 }
 
-/** False if a new file for this user alone is open to others: then modes say nothing about this folder. */
-export function keepsModes(folder: string): boolean {
+/**
+ * Makes a new file for this user alone in a folder, and removes it. `ignored`: others can open that file, so modes say
+ * nothing in this folder.
+ */
+export function probeModes(folder: string): 'kept' | 'ignored' {
   const probe = join(folder, `.modes-${randomUUID()}`);
   let descriptor: number | undefined;
   try {
-    descriptor = openSync(probe, 'wx', OWNER_FILE);
-    if ((fstatSync(descriptor).mode & OTHERS) === 0) return true;
+    descriptor = openSync(probe, 'wx', OWNER_FILE_MODE);
+    if ((fstatSync(descriptor).mode & GROUP_AND_OTHERS) === 0) return 'kept';
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
-    return true;
+    return 'kept';
   } finally {
     if (descriptor !== undefined) {
       closeSync(descriptor);
       rmSync(probe, { force: true });
     }
   }
-  withoutModes ??= resolve(folder);
-  return false;
+  noteFolderWithoutModes(folder);
+  return 'ignored';
 }
 
 let umaskHolders = 0;
 let umaskBefore: number | undefined;
 
 /**
- * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. Returns a
- * function that releases the hold, once. A worker thread cannot set the umask: that of the process stays.
+ * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. The function that
+ * it returns releases the hold, once. A worker thread cannot set the umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
-  if (umaskHolders++ === 0) umaskBefore = setUmask(OTHERS);
+  if (umaskHolders++ === 0) umaskBefore = setUmask(GROUP_AND_OTHERS);
   let isHeld = true;
   return () => {
     if (!isHeld) return;

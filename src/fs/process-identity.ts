@@ -6,7 +6,7 @@ import { isObject } from '../base/json.ts';
 /** Distinguishes a process from all that may share a folder with it, in any container and on any machine. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Name of the host, for messages; two containers may share one. */
+  /** Name of the host; two containers, or two machines, may share one. */
   readonly host: string;
   /** Boot and namespace in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
@@ -26,11 +26,12 @@ export const OWN_IDENTITY: ProcessIdentity = {
 
 /**
  * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only
- * the host is compared. An id in use may then be that of a later process.
+ * the host is compared. Machines that share a folder then need different names. An id in use may be that of a later
+ * process, so its liveness is unknown.
  */
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
   if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
-  if (!exists(pid)) return 'dead';
+  if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
   if (status === undefined || started === '') return 'unknown';
   return status.isOver || status.started !== started ? 'dead' : 'alive';
@@ -45,7 +46,7 @@ export function identityFrom(value: unknown): ProcessIdentity | undefined {
 }
 
 /** True if a process exists, also if this user may not signal it. */
-function exists(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -4,8 +4,9 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
-import { checkWritable, makeFolders, syncFolder } from '../fs/folders.ts';
-import { OWNER_FILE, OWNER_FOLDER, setMode } from '../fs/permissions.ts';
+import { makeFolders, syncFolder } from '../fs/folders.ts';
+import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
+import { checkFolderWritable } from '../fs/writability.ts';
 import type { IsKept, Storage, Stored } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */
@@ -90,7 +91,7 @@ export class DiskStorage implements Storage {
 
   async tryErase(paths: readonly string[]): Promise<void> {
     const folders = new Set(paths.map((path) => dirname(this.#fullPath(path))));
-    for (const folder of folders) await checkWritable(folder);
+    for (const folder of folders) await checkFolderWritable(folder);
   }
 
   close(): void {}
@@ -104,12 +105,12 @@ export class DiskStorage implements Storage {
     const file = this.#fullPath(path);
     makeFolders(this.address);
     const bits = this.#readBits(path);
-    makeFolders(dirname(file), OWNER_FOLDER | bits | (bits >> 2));
+    makeFolders(dirname(file), OWNER_FOLDER_MODE | bits | (bits >> 2));
     return file;
   }
 
   #fileMode(path: string): number {
-    return OWNER_FILE | this.#readBits(path);
+    return OWNER_FILE_MODE | this.#readBits(path);
   }
 
   /** Who may read the folder of the place may read what lies in it, but the run's own files. */

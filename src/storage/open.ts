@@ -18,7 +18,9 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   const segments = rest.filter((segment, i) => segment !== '' || i < rest.length - 1);
   const shown = withoutUser(text);
   if (shown !== text)
-    throw configError(`${shown} was given with a key: wanted s3://BUCKET/PREFIX, and the key in AWS_ACCESS_KEY_ID.`);
+    throw configError(
+      `${shown} was given with a key: wanted s3://BUCKET/PREFIX without an @, and the key in AWS_ACCESS_KEY_ID.`,
+    );
   if (!BUCKET.test(bucket)) throw configError(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);

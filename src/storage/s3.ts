@@ -11,7 +11,7 @@ import { configError, messageOf, transientError, type UserError } from '../base/
 import { attempted } from '../base/retry.ts';
 import { printable } from '../base/visible-text.ts';
 import { makeFolders } from '../fs/folders.ts';
-import { OWNER_FILE } from '../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
 import { isPassing, S3_STATUS, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
@@ -129,7 +129,7 @@ class S3Storage implements Storage {
       makeFolders(dirname(copy));
       const object = await this.#get(path);
       if (object === undefined) throw this.#gone(path);
-      const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
+      const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE_MODE });
       await pipeline(object.Body as Readable, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
     });

@@ -1,5 +1,5 @@
 import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
-import { unnamedDiskError } from '../../fs/disk-failure.ts';
+import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
 
 // The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
 
@@ -123,7 +123,7 @@ const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log
 
 /** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
 export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
-  const failure = unnamedDiskError(thrown);
+  const failure = diskErrorByItsPath(thrown);
   const isExpected = failure instanceof UserError;
   const stack = stackOf(thrown);
   const stream = isExpected ? failure.where.stream : undefined;

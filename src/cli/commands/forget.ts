@@ -10,7 +10,7 @@ import type { PurgeRequest } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { Ways } from '../../erasure/ways.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import {
   type CommandResult,
@@ -211,7 +211,7 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
-  await writeNamedFile(output, page, `the page ${output}`, OWNER_FILE);
+  await writeNamedFile(output, page, `the page ${output}`, OWNER_FILE_MODE);
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],

@@ -4,7 +4,7 @@ import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { CONFIG_FILE } from '../configuration.ts';
@@ -86,7 +86,7 @@ async function askErasure(prompts: Prompts) {
 }
 
 const write = (path: string, value: object): Promise<void> =>
-  writeNamedFile(path, `${JSON.stringify(value, null, 2)}\n`, `the file ${path}`, OWNER_FILE);
+  writeNamedFile(path, `${JSON.stringify(value, null, 2)}\n`, `the file ${path}`, OWNER_FILE_MODE);
 
 function nextSteps(path: string, isErasing: boolean): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;

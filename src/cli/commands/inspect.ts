@@ -8,7 +8,7 @@ import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
 import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
-import { whyUnreadable } from '../../fs/json-file.ts';
+import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import { pinnedTypes } from '../pinned-schema.ts';

@@ -3,7 +3,7 @@ import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import { erasureOf, listRowsOf, openWays, PEOPLE_OPTIONS, serviceOf } from '../erasure-options.ts';
@@ -64,7 +64,7 @@ async function onDisk(path: string | undefined, writing: Promise<void> | undefin
 /** Creates the output file (0600); refuses to replace an existing one. */
 async function newFile(path: string): Promise<FileHandle> {
   try {
-    return await open(path, 'wx', OWNER_FILE);
+    return await open(path, 'wx', OWNER_FILE_MODE);
   } catch (error) {
     const why = codeOf(error) === 'EEXIST' ? 'exists: give a new name' : `cannot be made: ${messageOf(error)}`;
     throw configError(`The file ${path} ${why}.`, { cause: error, where: { file: path } });

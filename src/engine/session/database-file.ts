@@ -5,8 +5,8 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
-import { nameTemporary, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { OWNER_FILE, PERMISSIONS, setMode } from '../../fs/permissions.ts';
+import { publishTemporary, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 
 export const REWRITING = '.rewriting';
 
@@ -68,7 +68,7 @@ export function copyOwner(file: string, copy: string): void {
       );
     }
   }
-  setMode(copy, mode & PERMISSIONS);
+  setMode(copy, mode & PERMISSION_BITS);
 }
 
 /** Storage version that DuckDB 1.2 and all later versions read. */
@@ -97,8 +97,8 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
   try {
     await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
-    setMode(temporary, OWNER_FILE);
-    await nameTemporary(temporary, file, { mayRename: true });
+    setMode(temporary, OWNER_FILE_MODE);
+    await publishTemporary(temporary, file, { mayRename: true });
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });
   } finally {
@@ -107,4 +107,5 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
 }
 
 /** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
-export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, HALF_MADE_MS);
+export const sweepNewFiles = (file: string, now: number): Promise<void> =>
+  removeOldTemporaries(file, { now, olderThanMs: HALF_MADE_MS });

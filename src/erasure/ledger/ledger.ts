@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { tryToWrite } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, OWNER_FILE } from '../../fs/permissions.ts';
+import { isTrustedOwner, OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { probeWritable } from '../../fs/writability.ts';
 import { isOpenTo, LOCK_WAIT_MS } from '../keys.ts';
 import {
   GENESIS,
@@ -96,7 +96,7 @@ export class Ledger {
     const { ledgerDir: folder, ledgerKey } = settings;
     if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
     try {
-      if (isPlan) await tryToWrite(join(folder, LEDGER_FILE));
+      if (isPlan) await probeWritable(join(folder, LEDGER_FILE));
       else makeFolders(folder);
       if (existsSync(folder)) refuseForeignFolder(folder);
       const ledger = new Ledger(folder, await keyForRun(folder, ledgerKey, { clock, isPlan }), settings, clock);
@@ -172,7 +172,7 @@ export class Ledger {
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
     const isFirstWrite = this.#size === -1;
-    const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE);
+    const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE_MODE);
     try {
       if (isFirstWrite) await syncFolder(folder);
       const { size } = await file.stat();

@@ -12,10 +12,10 @@ import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { DayDownload, SpoolFile } from '../../extract/day-download.ts';
 import { RunFolder } from '../../extract/spool.ts';
-import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { moveFile, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
@@ -77,13 +77,13 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
   }
   const unfinished = file === undefined ? path : temporaryPathOf(file);
-  const stream = createWriteStream(unfinished, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE });
+  const stream = createWriteStream(unfinished, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE_MODE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
     await once(stream, 'open');
     // A younger one may be that of a run that waits for its first day.
-    if (file !== undefined) await removeTemporaries(file, now, DAY_MS);
+    if (file !== undefined) await removeOldTemporaries(file, { now, olderThanMs: DAY_MS });
     const sent = await write(stream);
     if (sent.readerLeft) return sent;
     stream.end();

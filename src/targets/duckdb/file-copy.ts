@@ -5,7 +5,7 @@ import { copyOwner, newFileOptions, REWRITING, removeDatabase } from '../../engi
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
+import { moveFile, removeAllTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
@@ -56,7 +56,7 @@ export async function withCopy<T>(
     try {
       return await engine.guarded(async () => {
         removeDatabase(path);
-        await removeTemporaries(engine.file, 0, 0);
+        await removeAllTemporaries(engine.file);
         await copyDatabase(engine, state, path);
         signal?.throwIfAborted();
         checkHeld();

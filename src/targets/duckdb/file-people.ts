@@ -5,7 +5,7 @@ import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { checkReplaceable } from '../../fs/atomic-file.ts';
+import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
@@ -23,7 +23,7 @@ export const PEOPLE: People = {
   previewPurge: (file, query, options) =>
     withCopy(file, options, async ({ engine, state }) => {
       const { people } = await findPeople(tablesOf(engine, state), query);
-      checkReplaceable(engine.file);
+      checkNotMounted(engine.file);
       return { people, foreign: await foreignTables(engine, state) };
     }),
   purge,

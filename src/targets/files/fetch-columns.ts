@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { literal, pathLiteral } from '../../cells/types/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { makeFolders } from '../../fs/folders.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** Bytes of the end of a file that are read first: they hold the footer, and of a small file everything. */
@@ -24,7 +24,7 @@ export async function fetchColumns(
   if (storage.readRange === undefined) return storage.localFile(path, copy);
   const readRange = storage.readRange.bind(storage);
   makeFolders(dirname(copy));
-  const file = await open(copy, 'wx', OWNER_FILE);
+  const file = await open(copy, 'wx', OWNER_FILE_MODE);
   const read = async (from: number, to: number): Promise<Buffer> => {
     const part = await readRange(path, from, to);
     // A disk that is nearly full takes a part of a write and reports no error.

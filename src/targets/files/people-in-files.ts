@@ -9,7 +9,7 @@ import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../en
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { OWNER_FILE } from '../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { profilesOf, profilesWithout } from '../../table/place-state.ts';
 import { nextChange, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
@@ -46,7 +46,7 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
     await readPlace(format, options, async (place) => {
       const { lookup, tables } = await lookUp(place, query);
       const rows = jsonOfRows(tables, lookup.conditions);
-      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
+      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
       damaged = damageIn(place.version);
     });
     for (const message of damaged) options.logger.warn('files.damaged', `${options.place}: ${message}`);

@@ -15,7 +15,14 @@ import fs, {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFile, moveFile, removeTemporaries, replaceFile, temporaryPathOf } from '../../../src/fs/atomic-file.ts';
+import {
+  createFile,
+  moveFile,
+  removeAllTemporaries,
+  removeOldTemporaries,
+  replaceFile,
+  temporaryPathOf,
+} from '../../../src/fs/atomic-file.ts';
 import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -57,6 +64,13 @@ describe('a small file that a user has named', () => {
     await writeNamedFile(link, 'new', 'the page');
     expect([lstatSync(link).isSymbolicLink(), text()]).toEqual([true, 'new']);
     expectMode(path, 0o640);
+  });
+
+  it('of a link whose target is missing makes the target', async () => {
+    symlinkSync('state.json', join(dir, 'second'));
+    symlinkSync(join(dir, 'second'), join(dir, 'first'));
+    await writeNamedFile(join(dir, 'first'), 'new', 'the page');
+    expect([lstatSync(join(dir, 'first')).isSymbolicLink(), text()]).toEqual([true, 'new']);
   });
 
   it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', async () => {
@@ -110,6 +124,9 @@ describe('creating a file', () => {
     const create = (content: string, mayRename: boolean) =>
       withCall(fs.promises, 'link', noLinks, () => createFile(path, content, { mayRename }));
     await expect(create('none', false)).rejects.toThrow('EPERM');
+    const broken = () => Promise.reject(systemError('EIO'));
+    const createOnBrokenDisk = () => createFile(path, 'none', { mayRename: true });
+    await expect(withCall(fs.promises, 'link', broken, createOnBrokenDisk)).rejects.toThrow('EIO');
     expect([await create('first', true), await create('second', true)]).toEqual([true, false]);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
   });
@@ -124,9 +141,15 @@ it('temporary files of killed writers are removed once they are old, and no othe
     writeFileSync(file, '');
     if (file !== young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
   }
-  await removeTemporaries(path, now, 50_000);
+  const old50s = { now, olderThanMs: 50_000 };
+  await removeOldTemporaries(path, old50s);
   expect(readdirSync(dir).sort()).toEqual([basename(young), ...others].sort());
-  await removeTemporaries(path, now, 0);
+  await removeAllTemporaries(path);
   expect(readdirSync(dir).sort()).toEqual(others.sort());
-  await removeTemporaries(join(dir, 'none', 'x'), now, 0);
+  await removeAllTemporaries(join(dir, 'none', 'x'));
+  const mayNotList = () => Promise.reject(systemError('EACCES'));
+  await expect(withCall(fs.promises, 'readdir', mayNotList, () => removeAllTemporaries(path))).rejects.toThrow(
+    'EACCES',
+  );
+  await withCall(fs.promises, 'readdir', mayNotList, () => removeOldTemporaries(path, old50s));
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { diskError, diskFull, isDiskFull, unnamedDiskError } from '../../../src/fs/disk-failure.ts';
+import { diskError, diskErrorByItsPath, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
 const place = { what: 'the ledger /l', path: '/l' };
@@ -18,7 +18,7 @@ describe('an error of a disk', () => {
   it.each([
     ['EACCES', 'give another, or give this user the right to'],
     ['ENOENT', 'its folder does not exist, make it or give another'],
-    ['EXDEV', 'give another'],
+    ['EXDEV', 'its folder spans two disks, give another'],
   ])('%s: the disk cannot be written, and the user must act: %s', (code, remedy) => {
     expect(isDiskFull(errorOf(code))).toBe(false);
     const refused = failure(code);
@@ -48,8 +48,10 @@ describe('an error of a disk', () => {
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
-  it('is unchanged if it has no code, or is a UserError already', () => {
+  it('is unchanged if it has no code of the system, or is a UserError already', () => {
     const other = new Error('other');
+    const defect = errorOf('ERR_INVALID_ARG_TYPE');
+    expect(diskError(defect, place)).toBe(defect);
     expect(diskError(other, place)).toBe(other);
     expect(isDiskFull(other)).toBe(false);
     const reported = Object.assign(configError('told'), { code: 'ENOSPC' });
@@ -57,11 +59,11 @@ describe('an error of a disk', () => {
   });
 
   it('that nothing has converted names the path of the system, unless it may mean a defect', () => {
-    const at = (code: string, path?: string) => unnamedDiskError(Object.assign(errorOf(code), { path })) as UserError;
+    const at = (code: string, path?: string) => diskErrorByItsPath(Object.assign(errorOf(code), { path })) as UserError;
     expect(at('EIO', '/l')).toMatchObject({ kind: 'transient', message: '/l failed (EIO): try again later.' });
     expect(at('EROFS', '/l')).toMatchObject({ kind: 'config', where: { file: '/l' } });
     expect(at('ENOSPC').message).toBe('The disk of a file that was written is full (ENOSPC): make room and run again.');
     const others = [errorOf('ENOENT'), errorOf('EBADF'), new Error('other'), 'text', configError('told')];
-    for (const other of others) expect(unnamedDiskError(other)).toBe(other);
+    for (const other of others) expect(diskErrorByItsPath(other)).toBe(other);
   });
 });

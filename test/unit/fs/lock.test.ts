@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { hasLiveOwner, LockFile, type LockOptions, withLockFile } from '../../../src/fs/lock.ts';
+import { LockFile, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { until } from '../../support/wait.ts';
 
 const DEAD = ownerText({ pid: DEAD_PID });
@@ -38,9 +39,9 @@ describe('a lock', () => {
       message: expect.stringMatching(new RegExp(`^The ledger in /l is in use by process ${process.pid} on `)),
     });
     lock.checkHeld();
-    expect(hasLiveOwner(path)).toBe(true);
+    expect(ownerState(path)).toBe('alive');
     lock.release();
-    expect(hasLiveOwner(path)).toBeUndefined();
+    expect(ownerState(path)).toBe('none');
     (await take()).release();
     expect(names()).toEqual([]);
   });
@@ -143,6 +144,28 @@ describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine
     writeFileSync(path, ownerText());
     age(1_000_000);
     await expect(take()).rejects.toMatchObject({ exitCode: 3 });
+  });
+
+  it('is not called in the way where the disk has no room for a new one', async () => {
+    writeFileSync(path, DEAD);
+    const full = () => {
+      throw systemError('ENOSPC');
+    };
+    await expect(withCall(fs, 'writeFileSync', full, () => take())).rejects.toThrow(/^ENOSPC/);
+    expect(names()).toEqual(['the.lock']);
+  });
+
+  it('is left to a process that begins to take it over at the same moment', async () => {
+    const stealing = `${path}.steal`;
+    const other = ownerText().replace(/.token.*/, '"token":"other"}');
+    for (const file of [path, stealing]) writeFileSync(file, DEAD);
+    const replacedBehind = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      const text = real(...all);
+      if (all[0] === stealing) writeFileSync(stealing, other);
+      return text;
+    };
+    await expect(withCall(fs, 'readFileSync', replacedBehind, () => take())).rejects.toMatchObject({ exitCode: 3 });
+    expect(readFileSync(stealing, 'utf8')).toBe(other);
   });
 
   it('is taken over although the process that did so before was killed', async () => {

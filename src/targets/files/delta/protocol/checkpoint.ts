@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
-import { OWNER_FILE } from '../../../../fs/permissions.ts';
+import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFolder } from './entry.ts';
 
@@ -61,7 +61,7 @@ export async function writeCheckpoint(
     }
   }
   try {
-    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE }));
+    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE_MODE }));
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
     await engine.run(
