@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { json, SUCCESS, startDeletionServer } from '../../support/erasure/deletions.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { TOKENS } from '../../support/service/simulator.ts';
@@ -37,12 +38,15 @@ it('erases with a ledger in a folder that keeps no modes, and warns once', async
   expect((await fixture.sync()).code).toBe(0);
   const ledger = join(fixture.dir, 'ledger');
   mkdirSync(ledger);
-  const erase = [
-    'forget',
-    '--config',
-    fixture.config({ erasure: { import_token: TOKENS.import, ledger_dir: ledger } }),
-    '--json',
-  ];
+  const server = await startDeletionServer(({ url }, response) =>
+    url.includes('/export/') ? json(response, { message: 'not_found' }, 404) : json(response, SUCCESS),
+  );
+  onTestFinished(() => server.close());
+  const config = fixture.config({
+    base_url: server.url,
+    erasure: { import_token: TOKENS.import, ledger_dir: ledger },
+  });
+  const erase = ['forget', '--config', config, '--json'];
   const argv = [...erase, '--in', 'duckdb', fixture.file, '--by-column', 'df_unified_id', '--id', 'nobody'];
   const plan = await runOn('share', argv);
   expect(plan.code, plan.stderr).toBe(0);
