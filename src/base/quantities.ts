@@ -8,6 +8,8 @@ export const grouped = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)
 /** A count with its noun, without separators, for numbers to compare: `2516 rows`. */
 export const plainCount = (n: number, noun: string, plural = `${noun}s`): string => `${n} ${n === 1 ? noun : plural}`;
 
-/** Megabytes of 1,000,000 bytes with one decimal, and kilobytes where that would say little: `12.3 MB`, `40 kB`. */
-export const formatBytes = (bytes: number): string =>
-  bytes < 1e5 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+/** Megabytes of 1,000,000 bytes with one decimal, or a smaller unit: `12.3 MB`, `40 kB`, `499 B`. */
+export const formatBytes = (bytes: number): string => {
+  if (bytes < 1e3) return `${bytes} B`;
+  return bytes < 1e5 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+};

@@ -24,17 +24,17 @@ export async function retry<T>(
   { pauses, clock, signal }: RetryPolicy,
   work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,
 ): Promise<T | undefined> {
-  let number = 1;
-  for (const pause of [...pauses, undefined]) {
+  const iterator = pauses[Symbol.iterator]();
+  for (let number = 1; ; number++) {
+    const next = iterator.next();
+    const pause = next.done === true ? undefined : next.value;
     const value = await work({ number, pause });
     if (value !== undefined || pause === undefined) return value;
     await clock.sleep(pause, signal);
     // A clock that never really sleeps must not keep others from their turn.
     await nextTurn();
     signal?.throwIfAborted();
-    number++;
   }
-  return undefined;
 }
 
 export interface Backoff {

@@ -1,5 +1,5 @@
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
-import valid from '../../schemas/destination-config.validator';
+import validate from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
@@ -11,10 +11,10 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
   onRejected: values.onRejected as 'fail' | 'continue',
 });
 
-/** The destination's configuration: frozen, every default filled in. */
+/** The destination's configuration: frozen, every default values in. */
 export type DestinationConfig = Readonly<ReturnType<typeof configOf>>;
 
 export const parseDestinationConfig = (value: unknown, env: Env): ParsedConfig<DestinationConfig> =>
-  parseConfig({ schema, valid, configOf, problems: (filled) => serviceProblems(filled, 'import_token') }, value, {
+  parseConfig({ schema, validate, configOf, problems: (values) => serviceProblems(values, 'import_token') }, value, {
     env,
   });

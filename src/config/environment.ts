@@ -1,8 +1,8 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
-import { configError, messageOf } from '../base/errors.ts';
+import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from './nearest.ts';
-import { type Problem, refuse } from './problems.ts';
+import { type Problem, throwProblems } from './problems.ts';
 
 export interface Property {
   readonly type?: string;
@@ -52,17 +52,37 @@ export function readEnvironment(schema: ConfigSchema, env: Env) {
   const names = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { name, key, property } of variablesOf(schema)) {
-    try {
+    addProblem(problems, key, () => {
       const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
-      if (variable?.text === undefined) continue;
+      if (variable?.text === undefined) return;
       values[key] = typedValue(variable.text, variable.name, property.type);
       names.set(key, variable.name);
-    } catch (error) {
-      problems.push({ key, text: messageOf(error).replace(/\.$/, '') });
-    }
+    });
   }
-  refuse('the environment is not usable', problems);
+  throwProblems('the environment is not usable', problems);
   return { values, names };
+}
+
+/** Calls `read`. A UserError of it becomes a problem of the key. */
+function addProblem(problems: Problem[], key: string, read: () => void): void {
+  try {
+    read();
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    problems.push({ key, text: error.message.replace(/\.$/, '') });
+  }
+}
+
+/** Adds the secrets that a configuration lacks and the environment has. Returns the problems with those variables. */
+export function addSecrets(values: Record<string, unknown>, schema: ConfigSchema, env: Env): readonly Problem[] {
+  const problems: Problem[] = [];
+  for (const { name, key, property } of variablesOf(schema)) {
+    if (property.airbyte_secret !== true || values[key] !== undefined) continue;
+    addProblem(problems, key, () => {
+      values[key] = secretFrom(env, name)?.text;
+    });
+  }
+  return problems;
 }
 
 /** Throws for a text that does not fit the type. */

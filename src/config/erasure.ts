@@ -1,5 +1,5 @@
 import schema from '../../schemas/erasure-config.json' with { type: 'json' };
-import valid from '../../schemas/erasure-config.validator';
+import validate from '../../schemas/erasure-config.validator';
 import { isObject } from '../base/json.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
@@ -21,7 +21,7 @@ const targetPlaces = (places: unknown): readonly { readonly target: string; read
     isObject(place) ? [{ target: String(place.target), place: String(place.place) }] : [],
   );
 
-/** The object `erasure` of dfinery.json with the service: frozen, every default filled in. */
+/** The object `erasure` of dfinery.json with the service: frozen, every default values in. */
 export type ErasureConfig = Readonly<ReturnType<typeof configOf>>;
 
 /**
@@ -29,7 +29,7 @@ export type ErasureConfig = Readonly<ReturnType<typeof configOf>>;
  */
 export const parseErasureConfig = (value: unknown, names?: ReadonlyMap<string, string>): ParsedConfig<ErasureConfig> =>
   parseConfig(
-    { schema, valid, configOf, required: [], problems: (filled) => serviceProblems(filled, 'import_token') },
+    { schema, validate, configOf, required: [], problems: (values) => serviceProblems(values, 'import_token') },
     value,
     { names },
   );

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/local-config.json' with { type: 'json' };
-import valid from '../../schemas/local-config.validator';
+import validate from '../../schemas/local-config.validator';
 import { DAY_MS, parseDuration } from '../base/durations.ts';
 import { type ParsedConfig, parseConfig, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
@@ -22,7 +22,7 @@ export type LocalConfig = Readonly<ReturnType<typeof configOf>>;
 
 /** `names`: the environment variables that gave keys. */
 export const parseLocalConfig = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<LocalConfig> =>
-  parseConfig({ schema, valid, configOf, problems }, value, { names });
+  parseConfig({ schema, validate, configOf, problems }, value, { names });
 
 function problems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
   if ((target === undefined) === (place === undefined)) return [];

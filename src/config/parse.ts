@@ -2,15 +2,15 @@
 // fields. A key is declared in its schema under schemas/; source.ts, destination.ts, local.ts and erasure.ts say
 // what its schema cannot.
 
-import { type Env, secretFrom } from '../base/env.ts';
+import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { baseUrlProblem } from './base-url.ts';
-import { type ConfigSchema, variablesOf } from './environment.ts';
+import { addSecrets, type ConfigSchema } from './environment.ts';
 import { nearest } from './nearest.ts';
-import { type Problem, refuse, schemaProblems } from './problems.ts';
+import { type Problem, schemaProblems, throwProblems } from './problems.ts';
 
 type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
@@ -34,9 +34,9 @@ export type ValuesOf<S extends ConfigSchema> = {
     : ValueOf<S['properties'][K]>;
 };
 
-function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<string, unknown>>): ValuesOf<S> {
+function valuesOf<S extends ConfigSchema>(schema: S, values: Readonly<Record<string, unknown>>): ValuesOf<S> {
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {
-    const value = filled[key];
+    const value = values[key];
     return [camelCase(key), isSecret && typeof value === 'string' ? new Secret(value) : value];
   });
   return Object.fromEntries(fields) as ValuesOf<S>;
@@ -45,8 +45,8 @@ function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<str
 export const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** The problems of `base_url` and of the token, which `tokenKey` holds. The schema reports values of a wrong type. */
-export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
-  const { base_url: url, [tokenKey]: token } = filled;
+export function serviceProblems(values: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
+  const { base_url: url, [tokenKey]: token } = values;
   const urlProblem = typeof url === 'string' ? baseUrlProblem(url) : undefined;
   const tokenProblem = typeof token === 'string' ? tokenProblemOf(token) : undefined;
   return [
@@ -74,12 +74,12 @@ export interface ParsedConfig<C> {
 
 interface Definition<S extends ConfigSchema, C> {
   readonly schema: S;
-  readonly valid: Validator;
+  readonly validate: Validator;
   configOf(values: ValuesOf<S>): C;
   /** The keys that must be there; default: those of the schema. */
   readonly required?: readonly string[];
   /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
-  problems?(filled: Readonly<Record<string, unknown>>): readonly Problem[];
+  problems?(values: Readonly<Record<string, unknown>>): readonly Problem[];
 }
 
 /**
@@ -87,27 +87,48 @@ interface Definition<S extends ConfigSchema, C> {
  * gave keys already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
-  { schema, valid, configOf, required = schema.required, problems = () => [] }: Definition<S, C>,
+  definition: Definition<S, C>,
   value: unknown,
   { env = () => undefined, names }: { readonly env?: Env; readonly names?: ReadonlyMap<string, string> | undefined },
 ): ParsedConfig<Readonly<C>> {
+  const { schema, configOf } = definition;
   const object = objectOf(value);
-  // The platform writes null, and a form an empty text, for a key that is not given.
-  const filled = Object.fromEntries(Object.entries(object).filter(([, member]) => (member ?? '') !== ''));
-  // JSON has true where a choice has the text "true".
-  for (const [key, { enum: choices }] of Object.entries(schema.properties))
-    if (typeof filled[key] === 'boolean' && choices?.includes(String(filled[key]))) filled[key] = String(filled[key]);
-  const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
-  for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
-  // The validation also fills in the defaults.
-  const isProblem = ({ key, isMissing }: Problem) => isMissing !== true || required.includes(key) || key.includes('.');
-  const mismatches = schemaProblems(valid, filled).filter(isProblem);
-  const named = new Set(mismatches.map(({ key }) => key.split('.')[0]));
-  const further = problems(filled).filter(({ key }) => !named.has(key));
-  refuse('the configuration is not usable', [...mismatches, ...further], names);
-  const config = Object.freeze(configOf(valuesOf(schema, filled)));
+  const values = textForBooleanChoices(withoutBlanks(object), schema);
+  const secretProblems = addSecrets(values, schema, env);
+  throwProblems('the configuration is not usable', problemsOf(values, definition, secretProblems), names);
+  const config = Object.freeze(configOf(valuesOf(schema, values)));
   const unknown = unknownKeys(Object.keys(schema.properties), object);
   return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
+}
+
+/** The platform writes null, and a form an empty text, for a key that is not given. */
+const withoutBlanks = (object: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([, member]) => (member ?? '') !== ''));
+
+/** JSON has true where a choice has the text "true". */
+function textForBooleanChoices(values: Record<string, unknown>, { properties }: ConfigSchema): Record<string, unknown> {
+  const texts = Object.entries(properties)
+    .filter(([key, { enum: choices }]) => typeof values[key] === 'boolean' && choices?.includes(String(values[key])))
+    .map(([key]) => [key, String(values[key])]);
+  return { ...values, ...Object.fromEntries(texts) };
+}
+
+/** All problems, one a key at most. The validation also fills in the defaults. */
+function problemsOf<S extends ConfigSchema, C>(
+  values: Readonly<Record<string, unknown>>,
+  { schema, validate, required = schema.required, problems = () => [] }: Definition<S, C>,
+  secretProblems: readonly Problem[],
+): Problem[] {
+  const isProblem = ({ key, isMissing }: Problem) => isMissing !== true || required.includes(key) || key.includes('.');
+  const mismatches = ofOtherKeys(schemaProblems(validate, values).filter(isProblem), secretProblems);
+  const ruleProblems = ofOtherKeys(problems(values), [...secretProblems, ...mismatches]);
+  return [...secretProblems, ...mismatches, ...ruleProblems];
+}
+
+/** Those problems whose keys have none yet. */
+function ofOtherKeys(problems: readonly Problem[], earlier: readonly Problem[]): Problem[] {
+  const keysWithProblem = new Set(earlier.map(({ key }) => key.split('.')[0]));
+  return problems.filter(({ key }) => !keysWithProblem.has(key.split('.')[0]));
 }
 
 export function objectOf(value: unknown): Record<string, unknown> {

@@ -32,10 +32,10 @@ function expectationOf({ keyword, params, parentSchema, message }: SchemaError):
 }
 
 /** The violations of a schema, one a key. */
-export function schemaProblems(valid: Validator, value: unknown): Problem[] {
-  if (valid(value)) return [];
+export function schemaProblems(validate: Validator, value: unknown): Problem[] {
+  if (validate(value)) return [];
   // Of several about one key the last is the most exact: a choice comes after its type, a calendar after a pattern.
-  const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
+  const byKey = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     const isMissing = error.keyword === 'required';
     return {
@@ -56,7 +56,7 @@ function pathOf({ instancePath, keyword, params }: SchemaError): string {
  * Throws one configuration failure that lists all problems; returns if there is none. `names`: key → the environment
  * variable that gave it.
  */
-export function refuse(what: string, problems: readonly Problem[], names?: ReadonlyMap<string, string>): void {
+export function throwProblems(what: string, problems: readonly Problem[], names?: ReadonlyMap<string, string>): void {
   if (problems.length === 0) return;
   const texts = problems.map(({ key, text }) => {
     const name = names?.get(key.split('.')[0]);

@@ -1,5 +1,5 @@
 import schema from '../../schemas/source-config.json' with { type: 'json' };
-import valid from '../../schemas/source-config.validator';
+import validate from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
 import type { Env } from '../base/env.ts';
 import { isObject } from '../base/json.ts';
@@ -50,7 +50,7 @@ const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
 const conditionOf = (conditionType: string | undefined, names: readonly string[]): NameCondition =>
   (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
-/** The source's configuration: frozen, every default filled in. */
+/** The source's configuration: frozen, every default values in. */
 export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
 /** All of it but the way to the service. */
 export type SourceSettings = Readonly<ReturnType<typeof settingsOf>>;
@@ -59,11 +59,11 @@ export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): ParsedConfig<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, { env, names });
+): ParsedConfig<SourceConfig> => parseConfig({ schema, validate, configOf, problems }, value, { env, names });
 
 /** The settings for a command that sends nothing; address and token may be missing. */
 export const parseSourceSettings = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<SourceSettings> =>
-  parseConfig({ schema, valid, configOf: settingsOf, problems, required: ['service_id'] }, value, { names });
+  parseConfig({ schema, validate, configOf: settingsOf, problems, required: ['service_id'] }, value, { names });
 
 export type SettingKey = Exclude<keyof SourceSettings & keyof ValuesOf<typeof schema>, 'serviceId'>;
 
@@ -75,34 +75,34 @@ export function parseSourceKeys<K extends SettingKey>(
 ): ParsedConfig<Pick<SourceSettings, K>> {
   const parts = new Set<string>(keys);
   const part = Object.fromEntries(Object.entries(values).filter(([key]) => parts.has(camelCase(key))));
-  return parseConfig({ schema, valid, configOf: settingsOf, problems, required: [] }, part, { names });
+  return parseConfig({ schema, validate, configOf: settingsOf, problems, required: [] }, part, { names });
 }
 
 export const timezoneProblem = (zone: string): string | undefined =>
   isZoneName(zone) ? undefined : 'is no IANA name such as Asia/Seoul';
 
-function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const list = serviceProblems(filled, 'export_token');
+function problems(values: Readonly<Record<string, unknown>>): Problem[] {
+  const list = serviceProblems(values, 'export_token');
   const add = (key: string, text: string) => list.push({ key, text: `${key} ${text}` });
-  const { start_date: start, end_date: end, timezone: zone } = filled;
+  const { start_date: start, end_date: end, timezone: zone } = values;
   const zoneProblem = typeof zone === 'string' ? timezoneProblem(zone) : undefined;
   if (zoneProblem !== undefined) add('timezone', zoneProblem);
   if (typeof start === 'string' && typeof end === 'string' && isDay(start) && isDay(end) && start > end)
     add('start_date', `${start} is after end_date ${end}`);
-  for (const [column, type] of Object.entries(filled.column_types ?? {})) {
+  for (const [column, type] of Object.entries(values.column_types ?? {})) {
     if (!isColumnType(type)) add('column_types', `gives ${column} no type, wanted one of ${COLUMN_TYPES.join(', ')}`);
   }
   for (const key of ['events', 'properties']) {
-    const [names, condition] = [filled[key], filled[`${key}_condition_type`]];
+    const [names, condition] = [values[key], values[`${key}_condition_type`]];
     if (condition === 'all' && Array.isArray(names) && names.length > 0)
       add(
         `${key}_condition_type`,
         `is all, under which the list ${key} would change nothing: wanted include or exclude`,
       );
   }
-  if (filled.suppression_file !== undefined && filled.suppression_key === undefined)
+  if (values.suppression_file !== undefined && values.suppression_key === undefined)
     add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
-  return [...list, ...columnListProblems(filled), ...hashKeyProblems(filled)];
+  return [...list, ...columnListProblems(values), ...hashKeyProblems(values)];
 }
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
@@ -114,9 +114,9 @@ const NEVER_DROPPED = new Set(
 const NEVER_HASHED = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** The problems of `columns_drop`, `columns_hash` and `column_types` in combination. */
-function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
-  const [drop, hash] = [columnNamesIn(filled.columns_drop), columnNamesIn(filled.columns_hash)];
-  const types = Object.entries(isObject(filled.column_types) ? filled.column_types : {});
+function columnListProblems(values: Readonly<Record<string, unknown>>): Problem[] {
+  const [drop, hash] = [columnNamesIn(values.columns_drop), columnNamesIn(values.columns_hash)];
+  const types = Object.entries(isObject(values.column_types) ? values.column_types : {});
   const typed = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
   const faults = [
     {

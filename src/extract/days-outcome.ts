@@ -1,7 +1,7 @@
 import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { DayDownload } from './day-download.ts';
+import type { DayDownload } from './checked-day.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -80,7 +80,7 @@ export class DaysOutcome {
     this.#failures.push(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
     const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
-    if (counted.length >= MAX_FAILED) throw this.#failures[0];
+    if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
   #loaded(download: DayDownload): DayDownload {
@@ -172,8 +172,10 @@ export class DaysOutcome {
       const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (this.gaps.length > 0 && !this.#failsAtGap)
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap.`);
+    if (this.gaps.length > 0 && !this.#failsAtGap) {
+      const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap${when}.`);
+    }
     const failure = this.failure ?? this.#unprovenError();
     this.logFailures(failure);
     if (failure !== undefined) throw failure;

@@ -1,5 +1,4 @@
 import { addDays, type Day, dayAt } from '../base/days.ts';
-import { configError, transientError } from '../base/errors.ts';
 import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import {
@@ -15,6 +14,7 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
+import { refusalError } from './download/export-result.ts';
 import { filtersOf } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { lastDayOver, oldestDay } from './plan/calendar.ts';
@@ -116,20 +116,23 @@ async function scanSample(
   deps: ExtractDeps,
 ): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;
+  const daysFrom = (from: Day) => (from === last ? from : `${from} to ${last}`);
   const scan = (from: Day) =>
     downloadChecked({
       ...deps,
-      label: from === last ? from : `${from} to ${last}`,
+      label: daysFrom(from),
       send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
       open: () => ({ write() {} }),
       scan: { timezone, requireSystem: true, edits },
     });
-  let result = await scan(first);
+  let start = first;
+  let result = await scan(start);
   for (const from of shorter) {
-    if (['retry_or_split', 'invalid', 'gone'].includes(result.kind)) result = await scan(from);
+    if (!['retry_or_split', 'invalid', 'gone'].includes(result.kind)) break;
+    start = from;
+    result = await scan(start);
   }
   if (result.kind === 'checked') return result.scan.columns;
   if (result.emptyAs !== undefined) return [];
-  const failure = result.kind === 'config' || result.kind === 'unreadable' ? configError : transientError;
-  throw failure(`The service does not export ${first} to ${last}: ${result.message}`);
+  throw refusalError(daysFrom(start), result);
 }

@@ -1,7 +1,7 @@
 // This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
 // exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
 // `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
-// `day-download.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is the
+// `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is the
 // folder on disk. Beside days: `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a
 // file, `discover.ts` finds types for `discover`.
 
@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import type { DayDownload } from './day-download.ts';
+import type { DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
 import type { RequestHashes } from './export-request.ts';

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addDays, type Day, startOf } from '../base/days.ts';
-import { codeOf, configError, messageOf } from '../base/errors.ts';
+import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
@@ -9,7 +9,8 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/download.ts';
-import { type CheckedFile, dayDownload } from './day-download.ts';
+import { dayDownload } from './checked-day.ts';
+import type { CheckedFile } from './download/export-result.ts';
 import { hashedColumns, hashesOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, isEndIncluded, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
@@ -59,7 +60,7 @@ export async function loadFileDay<T>(
       is_over: true,
       filters: hashes.filters,
       exports: 0,
-      verifiedAt: now,
+      verifiedAt: clock.now(),
       source: 'file',
     });
     const { rows } = download.receipt;
@@ -119,7 +120,7 @@ async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSig
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.sentence}.`);
     if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);
-    if (codeOf(error) === undefined) throw error;
+    if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });
   const { finalNewline, columns } = copy.scan;

@@ -5,7 +5,7 @@ import { sha256 } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
-import { type DayDownload, dayDownload, rowCount } from './day-download.ts';
+import { type DayDownload, dayDownload, rowCount } from './checked-day.ts';
 import { hashedColumns, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import type { Receipt } from './receipt.ts';

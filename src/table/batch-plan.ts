@@ -11,7 +11,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';
 import { canWiden, fitsWholly, typeOf } from '../cells/types/types.ts';
-import type { DayDownload } from '../extract/day-download.ts';
+import type { DayDownload } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import {
   type ColumnRules,

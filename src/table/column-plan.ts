@@ -13,7 +13,7 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { acceptedBy, canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { FileScan } from '../extract/day-download.ts';
+import type { FileScan } from '../extract/checked-day.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 import { FIRST_COLUMNS, isItem, newColumn, type StoredColumn } from './tables.ts';
 

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { DayDownload } from '../extract/day-download.ts';
+import type { DayDownload } from '../extract/checked-day.ts';
 import type { Receipt } from '../extract/receipt.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */

@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { DayDownload } from '../extract/day-download.ts';
+import type { DayDownload } from '../extract/checked-day.ts';
 import { hashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ExtractCounts, ExtractDeps } from '../extract/extract-deps.ts';

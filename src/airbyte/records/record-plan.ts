@@ -5,7 +5,7 @@ import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/typ
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/day-download.ts';
+import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { KEY, propertyNames, RESCUED, type StreamName } from './streams.ts';

@@ -7,7 +7,7 @@ import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
+import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItem } from '../../table/tables.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';

@@ -1,5 +1,5 @@
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
-import type { DayDownload } from '../../extract/day-download.ts';
+import type { DayDownload } from '../../extract/checked-day.ts';
 import { loadSnapshot, profileFilters } from '../../extract/profile-snapshot.ts';
 import { recordStream } from '../records/record-plan.ts';
 import { writeRecords } from '../records/record-writer.ts';

@@ -1,8 +1,7 @@
-import { addDays, dayAt, daysOf, nameDays } from '../../base/days.ts';
-import { configError, EXIT } from '../../base/errors.ts';
+import { dayAt, nameDays } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
-import { isComplete } from '../../extract/export-state.ts';
-import { daysLeftOf, oldestDay } from '../../extract/plan/calendar.ts';
+import { daysLeftOf } from '../../extract/plan/calendar.ts';
 import { implausible } from '../../extract/plan/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
@@ -55,26 +54,13 @@ export async function readStatus(
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
     open_days: days.filter((day) => receipts.get(day)?.is_over === false),
-    gaps: gapsOf(state, historyDays),
+    gaps: exportState?.gaps ?? [],
     pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
     other_filters_days: daysOfOtherFilters(state),
     implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays),
     last_run: lastRunOf(state),
   };
-}
-
-/**
- * The days that are recorded as gaps. Under `on_gap: fail` no run records them. Then a run that failed with lost days
- * adds those that were too old for it.
- */
-function gapsOf({ exportState, receipts, lastRun }: PlaceState, historyDays: number): readonly string[] {
-  if (exportState === undefined) return [];
-  const { gaps = [], from_date: cursor } = exportState;
-  if (lastRun?.exitCode !== EXIT.lost) return gaps;
-  const lastLost = addDays(oldestDay(Date.parse(lastRun.began), historyDays), -1);
-  const recorded = new Set(gaps);
-  return [...gaps, ...daysOf(cursor, lastLost).filter((day) => !isComplete(day, receipts, recorded))];
 }
 
 function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {

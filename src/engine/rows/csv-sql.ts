@@ -2,7 +2,7 @@ import { NULL_TEXT } from '../../cells/types/forms.ts';
 import { anyOf, literal, pathLiteral } from '../../cells/types/sql.ts';
 import { sqlWiden, TYPES } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/day-download.ts';
+import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { CellReading } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';

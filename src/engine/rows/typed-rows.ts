@@ -8,7 +8,7 @@ import { columnKey, compareBytes, headerColumns } from '../../cells/columns/grou
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/day-download.ts';
+import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';

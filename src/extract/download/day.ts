@@ -6,13 +6,7 @@ import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { downloadChecked } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
-import {
-  type CheckedFile,
-  type DayDownload,
-  dayDownload,
-  type ExportResult,
-  type SendExport,
-} from '../day-download.ts';
+import { type DayDownload, dayDownload } from '../checked-day.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { lastDayOver } from '../plan/calendar.ts';
@@ -20,6 +14,7 @@ import type { DownloadPlan } from '../plan/which-days.ts';
 import { hasOtherFilters } from '../receipt.ts';
 import { type RunFolder, removeFiles } from '../spool.ts';
 import { findEndDay } from './end-day.ts';
+import { type CheckedFile, type ExportResult, refusalError, type SendExport } from './export-result.ts';
 import { fetchParts, withoutDay } from './parts.ts';
 
 /** What became of one day of a plan. */
@@ -178,7 +173,9 @@ class DayExport {
     const second = await this.#export();
     if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
     if (second.emptyAs !== answeredWith) {
-      return this.#failed(transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`));
+      return this.#failed(
+        transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`, { where: { day } }),
+      );
     }
     const stored = this.#storedRows();
     if (stored.rows === 0) return { kind: 'empty', day, download: this.#downloadOf([]), answeredWith };
@@ -251,20 +248,6 @@ class DayExport {
       exports: this.#exports,
       verifiedAt: clock.now(),
     });
-  }
-}
-
-function refusalError(day: Day, { kind, code, message, where, emptyAs }: ExportRefusal): UserError {
-  const details = { where: { ...where, day }, internal: code };
-  if (emptyAs !== undefined) return transientError(`${day} was answered with ${emptyAs}.`, details);
-  switch (kind) {
-    case 'retry':
-    case 'wait':
-      return transientError(message, details);
-    case 'retry_or_split':
-      return transientError(`The service does not export ${day}: ${message}. Run again later.`, details);
-    default:
-      return configError(`The service does not export ${day}: ${message}`, details);
   }
 }
 

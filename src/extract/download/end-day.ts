@@ -2,7 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import { discard, type ExportResult, rowCount, type SendExport } from '../day-download.ts';
+import { rowCount } from '../checked-day.ts';
+import { discard, type ExportResult, type SendExport } from './export-result.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';

@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
-import { type CheckedFile, discard, type SendExport } from '../day-download.ts';
+import { type CheckedFile, discard, type SendExport } from './export-result.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [

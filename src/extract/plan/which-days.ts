@@ -165,7 +165,8 @@ interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'hashes' | 'start' |
 
 type ChosenDays = Pick<Plan, 'days' | 'warnings'> & Partial<Pick<Plan, 'readAgain' | 'lookedBackTo'>>;
 
-function namedDays(from: Day, { to, last, now }: PlanBasis): ChosenDays {
+function namedDays(from: Day, { settings, to, last, now }: PlanBasis): ChosenDays {
+  if (from > last) throw configError(`--from ${from} is after ${last}, today in ${settings.timezone ?? 'UTC'}.`);
   const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
   const isOpen = to !== undefined && last > lastDayOver(now);
   return { days: daysOf(from, last), warnings: isOpen ? [{ event: 'plan.open_day', message }] : [] };

@@ -7,7 +7,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 
-import type { DayDownload } from '../../extract/day-download.ts';
+import type { DayDownload } from '../../extract/checked-day.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';

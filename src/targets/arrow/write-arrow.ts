@@ -10,7 +10,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { DayDownload, SpoolFile } from '../../extract/day-download.ts';
+import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import { moveFile, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';

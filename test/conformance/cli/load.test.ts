@@ -1,4 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -16,6 +17,7 @@ import {
   TOKENS,
 } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { Days } from '../../support/targets/days.ts';
 
 const [FIRST, LAST] = ['2026-01-08', '2026-01-11'] as const;
@@ -157,6 +159,14 @@ describe('a day from a file', () => {
     const file = await fileOf(LOST[0]);
     utimesSync(file, startOf(LOST[0]) / 1_000, startOf(LOST[0]) / 1_000 + 40_000);
     expect(await load(file, LOST[0])).toMatchObject({ code: 2, stderr: expect.stringContaining('was not over') });
+  });
+
+  it('ends with exit 3 if the disk of the spool folder is full', async () => {
+    const file = await fileOf(LOST[0]);
+    const full = () => Promise.reject(systemError('ENOSPC'));
+    const done = await withCall(promises, 'writeFile', full, () => load(file, LOST[0]));
+    expect(done).toMatchObject({ code: 3, stderr: expect.stringMatching(/The disk of the spool folder .* is full/) });
+    expect(done.stderr).not.toContain('cannot be read');
   });
 
   it('needs a place that a sync has loaded, and makes none', async () => {

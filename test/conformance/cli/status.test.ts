@@ -73,7 +73,7 @@ it('a first run that fails leaves no file', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-it('a status names the days that the last run has lost, although on_gap fail records none', async () => {
+it('a status names the days that the last run has lost in its cause, although on_gap fail records none', async () => {
   const file = join(fixture.dir, 'lost.duckdb');
   const early = fixture.config({ end_date: daysBack(6) });
   expect((await fixture.run(['sync', 'duckdb', file, '--config', early])).code).toBe(0);
@@ -83,7 +83,8 @@ it('a status names the days that the last run has lost, although on_gap fail rec
   await later.close();
   expect(code).toBe(4);
   const argv = ['status', 'duckdb', file, '--config', fixture.config({ history_days: 3 })];
-  expect(await json(...argv)).toMatchObject({ cursor: daysBack(5), gaps: [daysBack(5), daysBack(4)] });
+  const cause = expect.stringContaining(`${daysBack(5)} to ${daysBack(4)}`);
+  expect(await json(...argv)).toMatchObject({ cursor: daysBack(5), gaps: [], last_run: { exit: 4, cause } });
 });
 
 it('a damaged Parquet day that is no longer exported is warned of by each run, and stops no other day', async () => {

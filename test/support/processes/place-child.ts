@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { UserError } from '../../../src/base/errors.ts';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { Days } from '../targets/days.ts';
 

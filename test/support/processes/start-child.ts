@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { validators } from '../../../connectors/validator.mjs';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import type { Place } from '../targets/place.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

@@ -8,7 +8,7 @@ import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { identifier, literal } from '../../../src/cells/types/sql.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';

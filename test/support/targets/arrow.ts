@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import type { Day } from '../../../src/base/days.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/codec.ts';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';

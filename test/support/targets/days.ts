@@ -9,7 +9,7 @@ import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { UNIFIED_ID } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import type { DayDownload, SpoolFile } from '../../../src/extract/day-download.ts';
+import type { DayDownload, SpoolFile } from '../../../src/extract/checked-day.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { Receipt } from '../../../src/extract/receipt.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';

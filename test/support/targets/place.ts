@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';

@@ -7,7 +7,7 @@ import type { StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
-import type { SpoolFile } from '../../../src/extract/day-download.ts';
+import type { SpoolFile } from '../../../src/extract/checked-day.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;

@@ -35,6 +35,12 @@ describe('a wait for what others use', () => {
     expect(pauses).toEqual([10, 20]);
   });
 
+  it('asks for a pause only when it needs one', async () => {
+    const { clock, pauses } = jumpingClock();
+    const endless = doubling({ ...POLICY, waitMs: Number.POSITIVE_INFINITY });
+    expect(await retry({ pauses: endless, clock }, () => (pauses.length < 2 ? undefined : 'free'))).toBe('free');
+  });
+
   it('rejects with the reason of an abort, and attempts no more', async () => {
     const { clock } = jumpingClock();
     const stop = new AbortController();

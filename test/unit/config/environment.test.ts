@@ -89,6 +89,21 @@ describe('the environment as a configuration', () => {
     expect(refusal({ [name]: value })).not.toContain('t0ken');
   });
 
+  it('names a token variable in quotes beside all other problems', () => {
+    const env = envOf({ DFINERY_EXPORT_TOKEN: "'t0ken'" });
+    const message = refusalOf(() => parseSourceConfig({ base_url: 'https://host', timezone: 'Mars' }, env));
+    expect(message).toMatch(/DFINERY_EXPORT_TOKEN is in quotes.*service_id is missing.*timezone is no IANA name/);
+    expect(message).not.toContain('export_token is missing');
+  });
+
+  it('lets a defect through as it is', () => {
+    const defect = new TypeError('a defect');
+    const broken = () => {
+      throw defect;
+    };
+    expect(() => readEnvironment(source, broken)).toThrow(defect);
+  });
+
   it.each(['\n', '\r\n', ''])('reads a secret from the file in NAME_FILE, whose line ends with %j', (end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `a token${end}`);

@@ -447,6 +447,14 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.gaps).toHaveLength(10);
   });
 
+  it('are not said to be recorded by a run that loads no day', async () => {
+    const settings = await late({ onGap: 'warn', endDate: '2026-01-22', lookbackDays: 0 });
+    await fixture.run(settings);
+    expect(fixture.target.state).not.toHaveProperty('gaps');
+    const [{ message }] = fixture.events('day.gap');
+    expect(message).toContain('recorded as a gap with the next day that is loaded');
+  });
+
   it('decide the exit code, also beside a day that failed: run again cannot bring them back', async () => {
     const settings = await late({});
     const fault = onDay('2026-02-10', { refuse: 'retry' });
@@ -456,6 +464,14 @@ describe('days that are no longer exported', () => {
       message: expect.stringContaining('2026-01-20'),
     });
     expect(fixture.events('day.failed')).toMatchObject([{ fields: { day: '2026-02-10' } }]);
+  });
+
+  it('decide the exit code also of a run that gives up, since three other days failed', async () => {
+    const settings = await late({});
+    serve({ fault: ({ from }) => (from > '2026-02-10' ? { refuse: 'retry' } : undefined) });
+    const failure = await fixture.failure(settings);
+    expect(failure).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-20') });
+    expect(fixture.events('day.failed')).toHaveLength(3);
   });
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {

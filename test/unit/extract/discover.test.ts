@@ -14,6 +14,19 @@ const shortAnswers = ({ from, to }: ExportRequest): Fault =>
           csv.replace(/^(.*)$/gm, (line, _, at) => (line === '' ? '' : `${line},${at === 0 ? 'age' : 42}`)),
       };
 
+it('ends with exit 2, and names the days that it asked for last, if the service refuses them', async () => {
+  const fixture = new Fixture('2026-01-20T14:00:00Z', { fault: () => ({ refuse: 'invalid' }) });
+  const { config } = parseSourceConfig(
+    { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
+    () => undefined,
+  );
+  await expect(discoverColumns(config, fixture.deps())).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/^The service does not export 2026-01-19: /),
+  });
+  fixture.close();
+});
+
 it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be exported at once: %s', async (end) => {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const inclusive = end === 'true';

@@ -144,6 +144,7 @@ describe('named days', () => {
     expect(plan({}, { startDate: '2026-01-21' }).days).toEqual([]);
     expect(() => plan({}, { startDate: '2026-01-22' })).toThrow('start_date 2026-01-22 has not begun');
     expect(() => plan({}, {}, { from: '2026-01-22' })).toThrow('--from 2026-01-22 has not begun');
+    expect(() => plan({}, {}, { from: '2026-01-21' })).toThrow('--from 2026-01-21 is after 2026-01-20, today in UTC');
     const ended = () => plan({}, { endDate: '2026-01-16' }, { from: '2026-01-17' });
     expect(ended).toThrow('--from 2026-01-17 is after end_date 2026-01-16');
   });

@@ -1,7 +1,7 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DayDownload } from '../../../src/extract/day-download.ts';
+import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import type { Cells } from '../../support/targets/csv.ts';

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { CheckedBody } from '../service/export/download.ts';
-import type { ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
+import type { CheckedFile } from './download/export-result.ts';
 import type { Receipt } from './receipt.ts';
-import type { FileOutput } from './spool.ts';
 
 /** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
@@ -29,20 +27,6 @@ export interface DayDownload {
    * `to_date`.
    */
   readonly mayShareRows: boolean;
-}
-
-/** A checked body that lies in a file. */
-export type CheckedFile = CheckedBody<FileOutput>;
-
-/** What one export came to, after all attempts: a checked file, or a refusal. */
-export type ExportResult = CheckedFile | ExportRefusal;
-
-/** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
-
-/** Removes the files of results. */
-export async function discard(...results: readonly ExportResult[]): Promise<void> {
-  for (const result of results) if (result.kind === 'checked') await result.output.discard();
 }
 
 /** How a day was requested. Instants in ms since 1970. */
