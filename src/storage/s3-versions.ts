@@ -59,12 +59,8 @@ export async function eraseVersions(
 }
 
 /** Aborts the unfinished uploads below a prefix that were begun before `until` (ms). */
-export async function abortUploads(
-  { client, bucket, options }: BucketAccess,
-  prefix: string,
-  until: number,
-  denied: Denied,
-): Promise<void> {
+export async function abortUploads(access: BucketAccess, prefix: string, until: number, denied: Denied): Promise<void> {
+  const { client, bucket, options } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
@@ -73,12 +69,30 @@ export async function abortUploads(
   await eachPage(list, async ({ Uploads = [] }) => {
     for (const { Key, UploadId, Initiated } of Uploads) {
       if ((Initiated?.getTime() ?? 0) >= until) continue;
-      await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options).catch((error) => {
-        // Its writer completed it first, or the answer to this very request was lost.
-        if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-      });
+      await abortUpload(access, { Key, UploadId }, denied);
     }
   });
+}
+
+/** Begins an upload and aborts it. Fails as a purge would that meets an unfinished upload. */
+export async function tryAbort(access: BucketAccess, key: string, denied: Denied): Promise<void> {
+  const { client, bucket, options } = access;
+  const { UploadId } = await client.createMultipartUpload({ Bucket: bucket, Key: key }, options);
+  await abortUpload(access, { Key: key, UploadId }, denied);
+}
+
+async function abortUpload(
+  { client, bucket, options }: BucketAccess,
+  upload: { readonly Key: string | undefined; readonly UploadId: string | undefined },
+  denied: Denied,
+): Promise<void> {
+  try {
+    await client.abortMultipartUpload({ Bucket: bucket, ...upload }, options);
+  } catch (error) {
+    if (s3StatusOf(error) === S3_STATUS.forbidden) throw denied('s3:AbortMultipartUpload', error);
+    // Its writer completed it first, or the answer to this very request was lost.
+    if (s3NameOf(error) !== 'NoSuchUpload') throw error;
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
 import { isPassing, S3_STATUS, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
-import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
+import { abortUploads, type Denied, deleteObjects, eraseVersions, tryAbort } from './s3-versions.ts';
 import { type IsKept, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
@@ -147,6 +147,7 @@ class S3Storage implements Storage {
   async tryErase(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
+    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`), this.#cannotErase));
     await this.#erase(folder, () => false, 0, this.#cannotErase);
   }
 

@@ -187,7 +187,8 @@ export class FilesPlace {
   ): Promise<NewFile | undefined> {
     const receipt = table.receipts.get(file.day);
     const rows = file.rows - rowsLost;
-    if (rows === 0 || receipt === undefined) return undefined;
+    if (receipt === undefined) throw new RangeError(`${file.day} has no receipt`);
+    if (rows === 0) return undefined;
     const after = { ...receipt, rows_stored: rows, ...(changedAt !== undefined && { changed_at: changedAt }) };
     const { isUniform } = this.format;
     const local = await this.fetch(file);

@@ -98,7 +98,8 @@ export interface FilesLog {
   hasReplacedFiles(): boolean;
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. Once it
-   * returns, no crash undoes it. If another writer commits first, it throws LostRace, and removes what it stored.
+   * returns, no crash undoes it. If another writer commits to a table first, it throws LostRace. Then it removes the
+   * files of that table; a change of the table before it stays.
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
@@ -150,8 +151,9 @@ export type OpenMode = 'read' | 'rewrite' | 'load';
 export class LostRace extends UserError {
   override readonly name = 'LostRace';
 
-  constructor(place: string) {
-    super('transient', `Another run has committed to ${place} first: nothing of this commit was kept. Run again.`);
+  /** `outcome`: what was kept of the commit. */
+  constructor(address: string, outcome = 'nothing of this commit was kept') {
+    super('transient', `Another run has committed to ${address} first: ${outcome}. Run again.`);
   }
 }
 

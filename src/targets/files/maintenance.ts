@@ -1,4 +1,5 @@
 import type { Day } from '../../base/days.ts';
+import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
@@ -63,7 +64,10 @@ async function checkFile(
 ): Promise<Difference[]> {
   const { path, rows, sha256 } = file;
   const local = await place.fetch(file);
-  const hash = await fingerprint(local).catch(() => undefined);
+  const hash = await fingerprint(local).catch((error) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
   if (place.version.unfinishedDays.has(file.day)) return [];

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import type { Day } from '../../base/days.ts';
+import { type Day, isDay } from '../../base/days.ts';
 import { VERSION } from '../../base/version.ts';
 import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/codec.ts';
 import { identifier, literal, pathLiteral } from '../../cells/types/sql.ts';
@@ -10,7 +10,7 @@ import { castToColumn, type DescribedColumn, describe } from '../../engine/conve
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { typedColumns } from '../../table/tables.ts';
+import { EVENTS, typedColumns } from '../../table/tables.ts';
 
 // A Parquet file of a day: its columns, and how it is written, read, and written anew.
 
@@ -37,7 +37,13 @@ const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
 type Columns = Pick<TableState, 'columns' | 'timezone'>;
 
 /** The folder of a day, from the root of the storage. */
-export const dayFolder = (day: Day): string => `events/${PARTITION_COLUMN}=${day}`;
+export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
+
+/** The day that has this folder; undefined for any other path. */
+export function dayOfFolder(path: string): Day | undefined {
+  const day = path.slice(path.indexOf('=') + 1);
+  return isDay(day) && path === dayFolder(day) ? day : undefined;
+}
 
 /** All columns that a file can have, in their order, with their types. `loadedAt`: the type of `_loaded_at`. */
 export const columnsOfFiles = (

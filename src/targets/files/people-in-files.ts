@@ -62,7 +62,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
   for await (const row of rows) yield `${row}\n`;
 }
 
-/** Runs the steps of a purge but for the last: nothing is changed. */
+/** Runs the steps of a purge before its commit. Like every run, it first finishes what a killed run left. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people, change } = await withoutPeople(place, query, options.signal);

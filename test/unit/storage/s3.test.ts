@@ -265,6 +265,7 @@ describe('what a purge erases', () => {
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
     ['DeleteObject', 's3:DeleteObject'],
+    ['AbortMultipartUpload', 's3:AbortMultipartUpload'],
   ])('needs the permission for %s, which is tried before', async (what, permission) => {
     s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
     await expect(using((storage) => storage.tryErase([]))).rejects.toMatchObject({

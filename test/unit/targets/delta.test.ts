@@ -28,6 +28,7 @@ describe('a Delta table on a disk', () => {
       .map((line) => JSON.parse(line));
   const actions = (version: number, kind: string): Record<string, unknown>[] =>
     entry(version).flatMap((action): Record<string, unknown>[] => (action[kind] === undefined ? [] : [action[kind]]));
+  const inTwoDays = () => ({ ...place.clock, now: () => Date.now() + 2 * DAY_MS });
   const append = (version: number, ...lines: readonly unknown[]) =>
     writeFileSync(entryPath(version), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
@@ -123,6 +124,10 @@ describe('a Delta table on a disk', () => {
       { protocol: { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] } },
     ],
     ['a value that is no action', { add: 5 }],
+    [
+      'a day without its receipt',
+      { domainMetadata: { domain: `dfinery.day.${D1}`, configuration: '{}', removed: true } },
+    ],
   ])('is refused with one sentence for %s, and nothing is changed', async (_, action) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     append(1, action);
@@ -130,6 +135,41 @@ describe('a Delta table on a disk', () => {
     await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
     await expect(place.verify()).rejects.toMatchObject({ exitCode: 2 });
     expect(filesBelow(place.place)).toEqual(before);
+  });
+
+  it('stays refused for a run that was open when another program changed it', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const [{ path }] = actions(0, 'add');
+    const sink = await place.target.open(place.place, place.options({ clock: inTwoDays() }));
+    const protocol = { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] };
+    append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, { protocol });
+    const before = filesBelow(join(place.place, 'events'));
+    for (const id of ['b', 'c']) {
+      const commit = sink.commit([place.of(D2, [{ id }])], place.facts(D1), place.signal);
+      await expect(commit).rejects.toMatchObject({ exitCode: 2 });
+    }
+    await sink.close();
+    expect(filesBelow(join(place.place, 'events'))).toEqual(before);
+  });
+
+  it('says which table a purge has changed that loses the race for the other one', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
+    await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
+    const real = DiskStorage.prototype.create;
+    const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementation(async function (
+      this: DiskStorage,
+      path,
+      text,
+    ) {
+      return path.startsWith('user_profiles/') ? false : real.call(this, path, text);
+    });
+    const purge = place.purge(['m1']);
+    await expect(purge).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('only the change of events'),
+    });
+    create.mockRestore();
+    expect(await place.keys()).toEqual([]);
   });
 
   it('leaves the log of an empty table of somebody else beside it as it is, also in a purge', async () => {
@@ -181,8 +221,7 @@ describe('a Delta table on a disk', () => {
     const parquet = () => filesBelow(place.place).filter((path) => path.endsWith('.parquet')).length;
     await place.load([]);
     expect(parquet()).toBe(3);
-    const { clock } = place;
-    place.clock = { ...clock, now: () => Date.now() + 2 * DAY_MS };
+    place.clock = inTwoDays();
     await place.load([]);
     expect(parquet()).toBe(1);
     expect(await place.keys()).toEqual([`${D1} b`]);
@@ -190,8 +229,7 @@ describe('a Delta table on a disk', () => {
 
   it('keeps a file at the end of a run that another run has committed since it began', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const { clock } = place;
-    const late = { ...clock, now: () => Date.now() + 2 * DAY_MS };
+    const late = inTwoDays();
     const opened: Sink[] = [];
     const create = vi.spyOn(DiskStorage.prototype, 'create');
     // It lists the file of D2, which no entry of the log names yet.

@@ -1,6 +1,7 @@
 import fs, {
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -16,7 +17,7 @@ import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
-import { withCall } from '../../support/system-calls.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -178,16 +179,29 @@ describe('a Parquet folder', () => {
     });
   });
 
+  it('does not call a file missing that cannot be read', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const refuse = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (all[0] === fileOf(D1)) throw systemError('EACCES');
+      return real(...all);
+    };
+    await withCall(fs, 'createReadStream', refuse, async () => {
+      await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('EACCES') });
+    });
+  });
+
   it('names each file of others, and leaves it, also in the folder of a day that goes', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
     const names = [
       `events/event_date=${D1}/.copy.tmp`,
       `events/event_date=${D1}/mine.parquet`,
+      'events/event_date=2026-13-45/data.parquet',
       'events/other.parquet',
       'user_profiles/.copy.tmp',
       'user_profiles/copy.parquet',
     ];
+    mkdirSync(join(place.place, 'events/event_date=2026-13-45'));
     for (const name of names) writeFileSync(join(place.place, name), 'mine');
     const preview = async () =>
       (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
@@ -196,7 +210,8 @@ describe('a Parquet folder', () => {
     expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
     await place.prune(D3, true);
     expect((await preview()).foreign).toEqual(names);
-    expect(readdirSync(join(place.place, 'events')).sort()).toEqual([`event_date=${D1}`, 'other.parquet']);
+    const folders = [`event_date=${D1}`, 'event_date=2026-13-45', 'other.parquet'];
+    expect(readdirSync(join(place.place, 'events')).sort()).toEqual(folders);
   });
 
   it('answers from one version, if its files are replaced while it is read', async () => {

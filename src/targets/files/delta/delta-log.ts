@@ -164,7 +164,7 @@ class DeltaLog implements FilesLog {
       if (await log.createEntry(change)) continue;
       const files = changes.slice(i).flatMap(([, { added }]) => added);
       await this.#storage.remove(files.map(({ path }) => path));
-      throw new LostRace(log.address);
+      throw new LostRace(log.address, i === 0 ? undefined : 'of this commit, only the change of events was kept');
     }
   }
 

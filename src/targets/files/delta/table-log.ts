@@ -161,7 +161,9 @@ export class TableLog {
     for (const add of log.files.values()) {
       if (this.#missing.has(add.path)) continue;
       const file = dayFileOf(add, this.address, this.#table, receiptDay);
-      if (files.has(file.day)) throw damagedError(`${this.address}/${add.path}`, `${file.day} has two files`);
+      const where = `${this.address}/${add.path}`;
+      if (files.has(file.day)) throw damagedError(where, `${file.day} has two files`);
+      if (!state.receipts.has(file.day)) throw damagedError(where, `${file.day} has no receipt`);
       files.set(file.day, file);
     }
     const changedAt = nextChange(state.receipts, this.#options.clock.now());

@@ -29,7 +29,7 @@ import {
 } from '../format.ts';
 import { columnsOfFiles } from '../parquet-file.ts';
 import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
-import { DAY_FILE, dayFile, type FolderFile, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { dayPath, type FolderFile, isDayPath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -39,7 +39,7 @@ export const PARQUET: FilesFormat = {
   isUniform: true,
   columnName: (source) => source,
   columnsOf: (state) => columnsOfFiles(state),
-  pathOf: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayFile(day)),
+  pathOf: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayPath(day)),
   async storageOf({ place }) {
     checkLocalPath(place);
     return new DiskStorage(place);
@@ -116,7 +116,7 @@ class FolderLog implements FilesLog {
       const files = entries.filter((entry) => !entry.isDirectory());
       paths.push(...files.map((file) => relative(this.#root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
     }
-    const isOwn = (path: string) => DAY_FILE.test(path) || (path === PROFILES_FILE && this.#hasProfiles);
+    const isOwn = (path: string) => isDayPath(path) || (path === PROFILES_FILE && this.#hasProfiles);
     return paths.filter((path) => !isOwn(path)).sort();
   }
 

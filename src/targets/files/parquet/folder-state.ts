@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
 import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
@@ -6,7 +7,7 @@ import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { type PlaceState, profilesOf, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import type { DayFile } from '../format.ts';
-import { columnsOfFiles, dayFolder } from '../parquet-file.ts';
+import { columnsOfFiles, dayFolder, dayOfFolder } from '../parquet-file.ts';
 import {
   checked,
   parseJson,
@@ -22,8 +23,12 @@ import {
 export const LOCK_FILE = '_dfinery/lock';
 const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
-export const dayFile = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
-export const DAY_FILE = /^events\/event_date=\d{4}-\d{2}-\d{2}\/data\.parquet$/;
+export const dayPath = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
+/** True for the path that some day's file has. */
+export function isDayPath(path: string): boolean {
+  const day = dayOfFolder(dirname(path));
+  return day !== undefined && path === dayPath(day);
+}
 
 const FORMAT_VERSION = 1;
 
@@ -107,7 +112,7 @@ export function folderFrom(text: string, where: string): FolderState {
 
   const columns = columnNames(columnsOfFiles(state));
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
-    file === undefined ? [] : [[day, fileOf(file, day, dayFile(day), columns)]],
+    file === undefined ? [] : [[day, fileOf(file, day, dayPath(day), columns)]],
   );
   const table = profilesOf(state);
   const { file } = stored.profiles ?? {};

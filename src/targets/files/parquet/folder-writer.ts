@@ -8,7 +8,7 @@ import { receiptsOf } from '../../../table/receipts.ts';
 import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
-import { columnsInFile, dayFile, type FolderFile, folderText, PROFILES_FILE, schemaOf } from './folder-state.ts';
+import { columnsInFile, dayPath, type FolderFile, folderText, PROFILES_FILE, schemaOf } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -129,9 +129,9 @@ export class FolderWriter {
 
   /** Removes the files of days, and their folders unless they hold files of others. */
   async #removeDays(days: readonly Day[]): Promise<void> {
-    await this.#remove(days.map(dayFile));
+    await this.#remove(days.map(dayPath));
     for (const day of days) {
-      await rmdir(dirname(this.#path(dayFile(day)))).catch((error) => {
+      await rmdir(dirname(this.#path(dayPath(day)))).catch((error) => {
         if (!FOLDER_STAYS.has(codeOf(error))) throw error;
       });
     }

@@ -22,14 +22,24 @@ const READ_CONCURRENCY = 16;
 /** A table at one version: what the actions of the log add up to. */
 export class LogVersion {
   /** −1 before the first commit. */
-  number = -1;
+  number: number;
   protocol: Protocol | undefined;
   metaData: MetaData | undefined;
   /** Live files by their path from the table's folder. */
-  readonly files = new Map<string, Add>();
-  /** Files that left the table, by path, until their retention ends. */
-  readonly tombstones = new Map<string, Remove>();
-  readonly domains = new Map<string, string>();
+  readonly files: Map<string, Add>;
+  /** Files that left the table, by path. A checkpoint leaves out those whose retention has ended. */
+  readonly tombstones: Map<string, Remove>;
+  readonly domains: Map<string, string>;
+
+  /** A copy of a version; without one, the table before its first commit. */
+  constructor(before?: LogVersion) {
+    this.number = before?.number ?? -1;
+    this.protocol = before?.protocol;
+    this.metaData = before?.metaData;
+    this.files = new Map(before?.files);
+    this.tombstones = new Map(before?.tombstones);
+    this.domains = new Map(before?.domains);
+  }
 
   /** Makes it the version `number`, by the actions of its entry, or of all entries up to it. */
   apply(number: number, actions: readonly Action[]): void {
@@ -67,16 +77,19 @@ export class LogVersion {
 }
 
 /**
- * Reads the latest version of a table, only what is new since `before`; undefined before the first commit. Throws
- * UserError for a log that is damaged.
+ * Reads the latest version of a table, only what is new since `before`, which stays as it is. Gives undefined before
+ * the first commit. Throws UserError for a log that is damaged.
  */
 export async function readLatest(tableFolder: TableFolder, before?: LogVersion): Promise<LogVersion | undefined> {
   if (before !== undefined) {
     const { checkpoint, entries } = await listLog(tableFolder, before.number + 1);
     if (checkpoint < 0 && entries.length === 0) return before;
-    if (entries.every((version, i) => version === before.number + 1 + i) && checkpoint <= (entries.at(-1) ?? 0)) {
+    if (
+      entries.every((version, i) => version === before.number + 1 + i) &&
+      checkpoint <= (entries.at(-1) ?? before.number)
+    ) {
+      const latest = await applyEntries(tableFolder, before, entries);
       // A purge removes entries: if a listed one is gone, everything is read.
-      const latest = await readEntries(tableFolder, before, entries).catch(() => undefined);
       if (latest !== undefined) return latest;
     }
   }
@@ -110,27 +123,32 @@ async function listLog({ storage }: TableFolder, since = 0): Promise<LogFiles> {
 
 async function readLog(tableFolder: TableFolder, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
   if (checkpoint < 0 && entries.length === 0) return undefined;
-  const latest = new LogVersion();
+  const checkpointed = new LogVersion();
   const { storage } = tableFolder;
-  if (checkpoint >= 0) latest.apply(checkpoint, await readCheckpoint(tableFolder, checkpoint));
+  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(tableFolder, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
     throw damagedError(`${storage.address}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
-  return readEntries(tableFolder, latest, versions);
+  const latest = await applyEntries(tableFolder, checkpointed, versions);
+  if (latest === undefined) throw damagedError(`${storage.address}/${LOG_FOLDER}`, 'an entry is gone');
+  return latest;
 }
 
-/** Applies the entries after a version, in order: all of them, or none if it throws. */
-async function readEntries({ storage }: TableFolder, latest: LogVersion, versions: readonly number[]) {
-  const paths = versions.map(entryPath);
-  const texts = await pLimit(READ_CONCURRENCY).map(paths, (path) => storage.read(path));
-  const entries = texts.map((text, i) => {
-    const where = `${storage.address}/${paths[i]}`;
-    if (text === undefined) throw damagedError(where, 'it is gone');
-    return parseEntry(text.toString('utf8'), where);
-  });
-  for (const [i, actions] of entries.entries()) latest.apply(versions[i], actions);
+/** A copy of a version with the entries after it applied, in order; undefined if an entry is gone. */
+async function applyEntries(
+  { storage }: TableFolder,
+  before: LogVersion,
+  versions: readonly number[],
+): Promise<LogVersion | undefined> {
+  const latest = new LogVersion(before);
+  const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(version)));
+  for (const [i, text] of texts.entries()) {
+    if (text === undefined) return undefined;
+    const where = `${storage.address}/${entryPath(versions[i])}`;
+    latest.apply(versions[i], parseEntry(text.toString('utf8'), where));
+  }
   return latest;
 }
