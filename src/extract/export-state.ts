@@ -117,6 +117,9 @@ export class StateError extends UserError {
 /** The stored state belongs to other filters or columns: the Airbyte source starts again. */
 export class OtherFiltersError extends StateError {}
 
+/** The stored cursor lies in the future, as a wrong clock leaves it: the Airbyte source reads nothing. */
+export class FutureCursorError extends StateError {}
+
 /**
  * Parses a stored state; every key is kept. `undefined`, `null` and an object without keys are no state. Throws a
  * StateError for anything else that is not a state.
@@ -170,7 +173,7 @@ export function checkState(
   }
   const today = latestToday(run.now);
   if (state.from_date > today) {
-    throw new StateError(
+    throw new FutureCursorError(
       `The stored cursor ${state.from_date} lies in the future (today is ${today} at most)`,
       'check the clock of this machine, or load another place',
     );

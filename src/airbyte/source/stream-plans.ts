@@ -2,7 +2,13 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { type ExportState, OtherFiltersError, parseState, StateError } from '../../extract/export-state.ts';
+import {
+  type ExportState,
+  FutureCursorError,
+  OtherFiltersError,
+  parseState,
+  StateError,
+} from '../../extract/export-state.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
@@ -77,6 +83,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
     return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
   } catch (error) {
     if (error instanceof OtherFiltersError) return startAgain(name, error, input);
+    if (error instanceof FutureCursorError) return readNothing(name, state, input);
     throw error;
   }
 }
@@ -93,6 +100,14 @@ function startAgain(name: StreamName, error: OtherFiltersError, input: Stateless
   const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
   return { ...plan, warnings: [{ event: 'state.fresh_start', message }, ...plan.warnings] };
+}
+
+/** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
+function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
+  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
+  const warnings = [{ event: 'state.future', message }];
+  return { ...plan, state: parseState(state), days: [], endDayOn: undefined, warnings };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */

@@ -84,6 +84,16 @@ describe('a saved state', () => {
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
+  it('gives no record and stays unchanged when it lies in the future', async () => {
+    const future = { ...last, from_date: '2099-01-01' };
+    const output = await fixture.read(events, saved(future, 'events'));
+    expect(readProblems(output, events)).toEqual([]);
+    expect(output.of('RECORD')).toEqual([]);
+    expect(output.states('events')).toEqual([future]);
+    expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+    expect(output.logs('state.future')).toHaveLength(1);
+  });
+
   it('never moves back, also after the clock was set back', async () => {
     const output = await fixture.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
@@ -106,7 +116,6 @@ describe('a saved state', () => {
     ['a later version', () => ({ ...last, version: 2 })],
     ['no form we know', () => ({ cursor: 'yesterday' })],
     ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
-    ['a day in the future', () => ({ ...last, from_date: '2099-01-01' })],
   ])('is refused without an export for %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, saved(value(), 'events'));
