@@ -11,7 +11,7 @@ import { readJsonFile } from '../../fs/json-file.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
 import type { Connector, Verb, VerbContext } from './connector.ts';
 import { traceOf } from './messages.ts';
-import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
+import { ClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
 /** Time (ms) that work may take to close after an error that nobody caught. Its requests get a second less. */
 const CLOSING_MS = 4_000;
@@ -145,7 +145,7 @@ async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<voi
 }
 
 async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
-  if (isClosedPipe(error)) return;
+  if (error instanceof ClosedPipe) return;
   if (error instanceof Stopped) {
     io.writer.sink({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
     return;

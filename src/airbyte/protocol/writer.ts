@@ -2,7 +2,7 @@ import { close, constants, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { Clock } from '../../base/clock.ts';
-import { codeOf, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
@@ -81,8 +81,6 @@ export class MessageWriter {
     return this.#closed;
   }
 }
-
-export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
 /**
  * Opens stdout, and closes it once it has no reader any more. Only the next write would show that, and a deletion,

@@ -5,7 +5,7 @@ import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import { cellFits, classify } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
+import { CHECKED, COPY, type Encoding, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
@@ -62,7 +62,7 @@ export class RecordEncoder {
   readonly plan: RecordPlan;
   /** Number of cells that did not fit, by column of the header. */
   readonly rescuedCells: Float64Array;
-  records = 0;
+  recordCount = 0;
   readonly #head: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   readonly #room: number;
@@ -79,25 +79,26 @@ export class RecordEncoder {
     this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Appends the tokenizer's last row. `number` is its number, from 1, among the rows of the day with its key. */
-  write(bytes: Buffer, tokenizer: RowTokenizer, key: RowKey, number: number, lines: Lines): void {
+  /** Appends the tokenizer's last row. `occurrence` counts, from 1, the rows of the day with its key. */
+  write(bytes: Buffer, tokenizer: RowTokenizer, key: RowKey, occurrence: number, lines: Lines): void {
     const plan = this.plan;
     const { cells, used, contentEnd } = tokenizer;
     const length = used === 0 ? 0 : contentEnd - cells[1];
     lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
-    if (plan.hasKey) writeKey(KEY_LABEL, key, number, lines);
+    if (plan.hasKey) writeKey(KEY_LABEL, key, occurrence, lines);
     for (let k = 0; k < used; k += STRIDE) this.#writeCell(bytes, cells, k, lines);
     // A row that names no event is an event of its own: its key replaces the log id.
-    if (key.event === undefined && plan.stream === 'event_logs') writeKey(LOG_ID_LABEL, key, number, lines);
+    if (key.event === undefined && plan.hasLogId && plan.stream === 'event_logs')
+      writeKey(LOG_ID_LABEL, key, occurrence, lines);
     if (plan.hasPosition && key.positionEnd > key.positionStart) writePosition(key, lines);
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
     lines.at = Math.max(lines.at, dataStart + 1);
     if (this.#mismatches.length > 0) this.#writeMismatches(bytes, cells, lines);
     else lines.append(END);
-    this.records++;
+    this.recordCount++;
   }
 
   /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
@@ -154,7 +155,7 @@ export class RecordEncoder {
   }
 }
 
-function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone | undefined, encoding: number) {
+function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone | undefined, encoding: Encoding) {
   if (encoding === CHECKED) return cellFits(type, bytes, start, end, zone);
   if (encoding !== OFFSETS_ONLY) return true;
   const form = classify(bytes, start, end, zone);
@@ -162,12 +163,12 @@ function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone
 }
 
 /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
-function writeKey(label: Uint8Array, { id }: RowKey, number: number, lines: Lines): void {
+function writeKey(label: Uint8Array, { id }: RowKey, occurrence: number, lines: Lines): void {
   lines.append(label);
   lines.at = writeString(id.bytes, id.start, id.end, lines.bytes, lines.at);
-  if (number === 1) return;
+  if (occurrence === 1) return;
   lines.bytes[lines.at - 1] = NUMBER_SIGN;
-  lines.append(Buffer.from(`${number}`));
+  lines.append(Buffer.from(`${occurrence}`));
   lines.bytes[lines.at++] = QUOTE;
 }
 

@@ -1,6 +1,6 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
-import { type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
+import { type HeaderColumn, headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/types.ts';
@@ -8,7 +8,8 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { KEY, propertyNames, RESCUED, type StreamName } from './streams.ts';
+import { configuredNames } from './property-names.ts';
+import { KEY, RESCUED, type StreamName } from './streams.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {
@@ -29,26 +30,26 @@ export const recordStream = (
   keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
 });
 
-/*
- * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the forms of all
- * cells.
- */
+// The ways in which a column's cells are written. One is chosen for a whole file, by the forms of all cells.
+
 /** No cell is written. */
 export const SKIP = 0;
 /** Each cell is a text. */
 export const TEXT = 1;
 /** The bytes of each cell are its JSON. */
 export const COPY = 2;
-/** Other cells that all fit or are absent. */
-const CLEAN = 3;
+/** Cells of any other type that all fit or are absent: written without a check. */
+const FITTING = 3;
 /** Cells of which each must be checked. */
 export const CHECKED = 4;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 5;
 
+export type Encoding = typeof SKIP | typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED | typeof OFFSETS_ONLY;
+
 /** How the cells of one column become a property of the records. */
 interface RecordColumn {
-  readonly encoding: number;
+  readonly encoding: Encoding;
   /** Undefined if no cell can fit. */
   readonly codec: ColumnCodec | undefined;
   /** The zone of datetimes that name none. */
@@ -61,18 +62,31 @@ interface RecordColumn {
   readonly rescuedAs: string;
 }
 
+const SKIPPED: RecordColumn = {
+  encoding: SKIP,
+  codec: undefined,
+  zone: undefined,
+  label: Buffer.of(),
+  field: '',
+  rescuedAs: '',
+};
+
 /** How the rows of one file become records of one stream. */
 export interface RecordPlan {
   readonly stream: StreamName;
   /** By column of the header. */
   readonly columns: readonly RecordColumn[];
-  /** Whether the stream has `_key`, `_rescued` and `item_position`. */
+  /** Whether the records have `_key`, `df_event_log_id`, `_rescued` and `item_position`. */
   readonly hasKey: boolean;
+  readonly hasLogId: boolean;
   readonly hasRescued: boolean;
   readonly hasPosition: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
 }
+
+/** True if the records have the text of cells that did not fit. */
+export const hasRescued = ({ properties }: RecordStream): boolean => Object.hasOwn(properties, RESCUED);
 
 /** Plans the records of one stream for a file. `timezone`: the zone of datetimes that name none. */
 export function planRecords(
@@ -82,16 +96,17 @@ export function planRecords(
 ): RecordPlan {
   const headerNames = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
-  const names = propertyNames(stream.name, headerNames, catalog);
+  const names = configuredNames(stream.name, headerNames, catalog);
   const zone = zoneOf(timezone);
   const recordColumn = ({ name: column, occurrence }: HeaderColumn, i: number): RecordColumn => {
-    const { [i]: name = '' } = names;
+    const { [i]: name } = names;
+    if (name === undefined || !catalog.has(name)) return SKIPPED;
     const field = JSON.stringify(name);
-    const property = catalog.has(name) && names[i] !== undefined ? propertyType(stream.properties[name]) : undefined;
+    const property = propertyType(stream.properties[name]);
     return {
-      encoding: property === undefined ? SKIP : encodingOf(property, columns[i].forms, zone !== undefined),
-      codec: property?.type && TYPES[property.type],
-      zone: property?.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
+      encoding: encodingOf(property, columns[i].forms, zone !== undefined),
+      codec: property.type && TYPES[property.type],
+      zone: property.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
       label: Buffer.from(`,${field}:`),
       field,
       rescuedAs: occurrence === 1 ? JSON.stringify(column) : field,
@@ -101,19 +116,20 @@ export function planRecords(
     stream: stream.name,
     columns: headerNames.map(recordColumn),
     hasKey: stream.name !== 'event_logs' && catalog.has(KEY),
-    hasRescued: Object.hasOwn(stream.properties, RESCUED),
+    hasLogId: catalog.has(LOG_ID),
+    hasRescued: hasRescued(stream),
     hasPosition: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
     unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
   };
 }
 
-function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZone: boolean): number {
+function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZone: boolean): Encoding {
   if (type === undefined) return CHECKED;
   if (type === 'string') return TEXT;
   // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
   if (!fitsWholly(forms, type, asInstants)) return CHECKED;
-  return (forms & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : CLEAN;
+  return (forms & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : FITTING;
 }
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */

@@ -1,6 +1,7 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 // `writeRecords` goes through the files of a day. For each file `record-plan.ts` decides how each column is written,
-// under the names of `streams.ts`. `row-key.ts` reads the ids of a row, `record-encoder.ts` writes its lines.
+// under the names of `property-names.ts`. `row-key.ts` reads the ids of a row, `event-rows.ts`
+// chooses the row that stands for its event, `record-encoder.ts` writes its lines.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
@@ -9,9 +10,10 @@ import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItem } from '../../table/tables.ts';
+import { EventRows } from './event-rows.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
-import { EventRows, RowKey } from './row-key.ts';
+import { RowKey } from './row-key.ts';
 import type { StreamName } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
@@ -27,11 +29,11 @@ interface RecordOptions {
 }
 
 export interface WrittenRecords {
-  readonly records: Map<StreamName, number>;
+  readonly recordCounts: Map<StreamName, number>;
   /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
   readonly rescuedCells: Map<string, number>;
   /** Columns that a stream would have but that its catalog lacks. */
-  readonly unsent: Map<StreamName, readonly string[]>;
+  readonly unsentColumns: Map<StreamName, readonly string[]>;
 }
 
 /**
@@ -45,9 +47,9 @@ export async function writeRecords(
   { timezone, emittedAt, signal, idColumn = DETAIL_LOG_ID }: RecordOptions,
 ): Promise<WrittenRecords> {
   const written: WrittenRecords = {
-    records: new Map(streams.map(({ name }) => [name, 0])),
+    recordCounts: new Map(streams.map(({ name }) => [name, 0])),
     rescuedCells: new Map(),
-    unsent: new Map(streams.map(({ name }) => [name, []])),
+    unsentColumns: new Map(streams.map(({ name }) => [name, []])),
   };
   if (streams.length === 0) return written;
   const rows: RowsOfDay = {
@@ -59,7 +61,7 @@ export async function writeRecords(
   for (const file of day.files) {
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt));
     const writeRow = rowWriter(encoders, headerColumns(file.header), idColumn, rows, lines);
-    await eachRow(file, signal, writeRow, () => write(lines.take()));
+    await forEachRow(file, signal, writeRow, () => write(lines.take()));
     countRecords(written, file.header, encoders);
   }
   return written;
@@ -67,6 +69,7 @@ export async function writeRecords(
 
 /** What follows for a row from the other rows of its day. */
 interface RowsOfDay {
+  /** Undefined if no stream needs it. */
   readonly events: EventRows | undefined;
   /** Number of rows so far by id; undefined if every row has an id of its own. */
   readonly rowsById: Map<string, number> | undefined;
@@ -74,7 +77,7 @@ interface RowsOfDay {
   next: number;
 }
 
-type EachRow = (bytes: Buffer, tokenizer: RowTokenizer) => void;
+type RowHandler = (bytes: Buffer, tokenizer: RowTokenizer) => void;
 
 /** Appends the next row of the day to `lines` for each stream that has it. */
 function rowWriter(
@@ -83,31 +86,32 @@ function rowWriter(
   idColumn: string,
   rows: RowsOfDay,
   lines: Lines,
-): EachRow {
+): RowHandler {
   const key = new RowKey(columns, idColumn);
   const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
   return (bytes, tokenizer) => {
     key.read(bytes, tokenizer);
-    const number = rows.rowsById === undefined ? 1 : nextNumber(rows.rowsById, key.id.latin1);
-    const isEvent = rows.events?.chosen[rows.next++] === 1;
+    const occurrence = rows.rowsById === undefined ? 1 : nextOccurrence(rows.rowsById, key.id.latin1);
+    const isEvent = rows.events?.isChosen(rows.next) === true;
+    rows.next++;
     for (const encoder of encoders) {
       const { stream } = encoder.plan;
       if (stream === 'event_logs' && !isEvent) continue;
       if (stream === 'event_items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
-      encoder.write(bytes, tokenizer, key, number, lines);
+      encoder.write(bytes, tokenizer, key, occurrence, lines);
     }
   };
 }
 
 /** Adds what the encoders of one file have written. */
 function countRecords(
-  { records, rescuedCells, unsent }: WrittenRecords,
+  { recordCounts, rescuedCells, unsentColumns }: WrittenRecords,
   header: readonly string[],
   encoders: readonly RecordEncoder[],
 ): void {
-  for (const { plan, records: count } of encoders) {
-    records.set(plan.stream, (records.get(plan.stream) ?? 0) + count);
-    unsent.set(plan.stream, [...new Set([...(unsent.get(plan.stream) ?? []), ...plan.unsent])]);
+  for (const { plan, recordCount } of encoders) {
+    recordCounts.set(plan.stream, (recordCounts.get(plan.stream) ?? 0) + recordCount);
+    unsentColumns.set(plan.stream, [...new Set([...(unsentColumns.get(plan.stream) ?? []), ...plan.unsent])]);
   }
   for (const [column, name] of header.entries()) {
     const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));
@@ -115,16 +119,19 @@ function countRecords(
   }
 }
 
-/** Calls `each` for every row of a file but its header. Calls `flush` now and then, and at the end. */
-async function eachRow(
+/** Calls `onRow` for every row of a file but its header. Calls `flush` now and then, and at the end. */
+async function forEachRow(
   { path }: SpoolFile,
   signal: AbortSignal,
-  each: EachRow,
+  onRow: RowHandler,
   flush?: () => Promise<void>,
 ): Promise<void> {
   const source = new RowSource();
   const readRows = async () => {
-    if (source.begin()) while (source.next()) if (source.rows > 1) each(source.bytes, source.tokenizer);
+    const hasRows = source.begin();
+    while (hasRows && source.next()) {
+      if (source.rows > 1) onRow(source.bytes, source.tokenizer);
+    }
     await flush?.();
   };
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
@@ -140,7 +147,7 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
   const events = new EventRows(files.reduce((sum, { rows }) => sum + rows, 0));
   for (const file of files) {
     const key = new RowKey(headerColumns(file.header));
-    await eachRow(file, signal, (bytes, tokenizer) => {
+    await forEachRow(file, signal, (bytes, tokenizer) => {
       key.read(bytes, tokenizer);
       events.add(key);
     });
@@ -148,11 +155,11 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
   return events;
 }
 
-/** The number, from 1, of the next row of the day with this id. */
-function nextNumber(numbers: Map<string, number>, id: string): number {
-  const number = (numbers.get(id) ?? 0) + 1;
-  numbers.set(id, number);
-  return number;
+/** Counts the next row of the day with this id: 1 for the first. */
+function nextOccurrence(rowsById: Map<string, number>, id: string): number {
+  const occurrence = (rowsById.get(id) ?? 0) + 1;
+  rowsById.set(id, occurrence);
+  return occurrence;
 }
 
 function hasItem(bytes: Buffer, { cells, used }: RowTokenizer, isItemColumn: Uint8Array): boolean {

@@ -8,7 +8,7 @@ const POSITION_DIGITS = 18;
 
 /** The ids of one row. One object serves all rows of a file. */
 export class RowKey {
-  /** The base of `_key`: the detail log id, or without one `hash:` and a digest. */
+  /** The base of `_key`: the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
   /** The id of the event; undefined for a row without one. */
   event: CellText | undefined;
@@ -17,7 +17,7 @@ export class RowKey {
   positionEnd = 0;
   readonly #idColumn: number;
   readonly #logColumn: number;
-  readonly #log = new CellText();
+  readonly #logText = new CellText();
   readonly #digest: RowDigest;
 
   constructor(header: readonly HeaderColumn[], idColumn: string = DETAIL_LOG_ID) {
@@ -28,18 +28,18 @@ export class RowKey {
   }
 
   read(bytes: Buffer, { cells, used }: RowTokenizer): void {
-    let id = -1;
-    let log = -1;
+    let idCell = -1;
+    let logCell = -1;
     for (let k = 0; k < used; k += STRIDE) {
       const column = cells[k] >> COLUMN_SHIFT;
-      if (column === this.#idColumn) id = k;
-      else if (column === this.#logColumn) log = k;
+      if (column === this.#idColumn) idCell = k;
+      else if (column === this.#logColumn) logCell = k;
     }
-    if (id >= 0) this.id.read(bytes, cells, id);
+    if (idCell >= 0) this.id.read(bytes, cells, idCell);
     else this.id.set(Buffer.from(`hash:${this.#digest.of(bytes, cells, used)}`));
-    if (log >= 0) this.#log.read(bytes, cells, log);
-    this.event = log >= 0 ? this.#log : undefined;
-    this.#readPosition(id >= 0 ? this.event : undefined);
+    if (logCell >= 0) this.#logText.read(bytes, cells, logCell);
+    this.event = logCell >= 0 ? this.#logText : undefined;
+    this.#readPosition(idCell >= 0 ? this.event : undefined);
   }
 
   /** The item position as a number, or -1; beyond 2^53 it is rounded. */
@@ -49,13 +49,13 @@ export class RowKey {
   }
 
   /** The digits of `<log id>:<digits>`. */
-  #readPosition(log: CellText | undefined): void {
+  #readPosition(event: CellText | undefined): void {
     const { bytes, start, end } = this.id;
     this.positionStart = end;
     this.positionEnd = end;
-    if (log === undefined) return;
-    let i = start + log.end - log.start + 1;
-    if (i >= end || bytes[i - 1] !== COLON || !log.text.equals(bytes.subarray(start, i - 1))) return;
+    if (event === undefined) return;
+    let i = start + event.end - event.start + 1;
+    if (i >= end || bytes[i - 1] !== COLON || !event.text.equals(bytes.subarray(start, i - 1))) return;
     for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
     while (i < end - 1 && bytes[i] === ZERO) i++;
     if (end - i <= POSITION_DIGITS) this.positionStart = i;
@@ -88,37 +88,5 @@ class RowDigest {
       hash.update(`${name.length}:`).update(name).update(`${text.length}:`).update(text);
     }
     return hash.digest('hex');
-  }
-}
-
-/** Chooses the row that stands for each event: the first one of the lowest item position. */
-export class EventRows {
-  /** For each row of the day 1 if it stands for its event. */
-  readonly chosen: Uint8Array;
-  readonly #positions: Float64Array;
-  /** The chosen row by event. */
-  readonly #rows = new Map<string, number>();
-  #row = 0;
-
-  /** `rows` is the number of rows of the day. */
-  constructor(rows: number) {
-    this.chosen = new Uint8Array(rows);
-    this.#positions = new Float64Array(rows);
-  }
-
-  /** Adds the next row. One that names no event is an event of its own. */
-  add({ event, position }: RowKey): void {
-    const row = this.#row++;
-    if (event !== undefined) {
-      const id = event.latin1;
-      const before = this.#rows.get(id);
-      if (before !== undefined) {
-        if (position >= this.#positions[before]) return;
-        this.chosen[before] = 0;
-      }
-      this.#rows.set(id, row);
-      this.#positions[row] = position;
-    }
-    this.chosen[row] = 1;
   }
 }

@@ -7,10 +7,11 @@ import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
-import { ITEM_POSITION, UNNAMED } from '../../table/names.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import { EVENT_STREAMS, KEY, PROFILE_STREAM, propertyNames, RESCUED, type StreamName } from '../records/streams.ts';
+import { discoveredNames } from '../records/property-names.ts';
+import { EVENT_STREAMS, KEY, PROFILE_STREAM, RESCUED, type StreamName } from '../records/streams.ts';
 
 /** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
 const MAX_WAIT_MS = 30_000;
@@ -33,7 +34,12 @@ export const discover: DiscoverVerb = async (value, context) => {
   }
 };
 
-const IDS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
+interface TypedColumn {
+  readonly source: string;
+  readonly type: ColumnType;
+}
+
+const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
 
 /**
  * The columns of the export of profiles, with the types of all cells. If the export fails, or takes longer than two
@@ -47,9 +53,13 @@ async function discoverProfileColumns(
   const warn = (why: string) =>
     logger.warn('discover.profiles', `The columns of ${PROFILE_STREAM} but for the ids are not known: ${why}`);
   try {
-    const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (limited) =>
+    const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
       downloadProfiles(ALL_PROPERTIES, {
-        ...{ service, clock, random, logger, signal: limited },
+        service,
+        clock,
+        random,
+        logger,
+        signal: timeLimit,
         open: () => ({ write() {} }),
         scan: { timezone, edits, idColumn: UNIFIED_ID },
       }),
@@ -59,8 +69,8 @@ async function discoverProfileColumns(
         source,
         type: columnTypes.get(nfc(source)) ?? type,
       }));
-      const ids = new Set(IDS.map(({ source }) => source));
-      return [...IDS, ...columns.filter(({ source }) => !ids.has(source))];
+      const ids = new Set(ID_COLUMNS.map(({ source }) => source));
+      return [...ID_COLUMNS, ...columns.filter(({ source }) => !ids.has(source))];
     }
     warn(result.message);
   } catch (error) {
@@ -68,12 +78,7 @@ async function discoverProfileColumns(
     if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;
     warn(error.message);
   }
-  return IDS;
-}
-
-interface TypedColumn {
-  readonly source: string;
-  readonly type: ColumnType;
+  return ID_COLUMNS;
 }
 
 const PRIMARY_KEY = {
@@ -102,10 +107,10 @@ const profileStream = (columns: readonly TypedColumn[], hasZone: boolean): Airby
 });
 
 function streamOf(name: StreamName, columns: readonly TypedColumn[], hasZone: boolean) {
-  const names = propertyNames(name, headerColumns(columns.map((column) => column.source)));
-  const shown = columns.flatMap((column, i) => {
+  const names = discoveredNames(name, headerColumns(columns.map((column) => column.source)));
+  const properties = columns.flatMap((column, i) => {
     const property = names[i];
-    return property === undefined ? [] : [[property, propertyOf(column, property, hasZone)]];
+    return property === undefined ? [] : [[property.name, schemaOf(column, property.isHashed, hasZone)]];
   });
   return {
     name,
@@ -113,17 +118,16 @@ function streamOf(name: StreamName, columns: readonly TypedColumn[], hasZone: bo
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
       additionalProperties: true,
-      properties: Object.fromEntries([...ownProperties(name), ...shown]),
+      properties: Object.fromEntries([...ownProperties(name), ...properties]),
     },
     source_defined_primary_key: [[PRIMARY_KEY[name]]],
   };
 }
 
 /** The schema of a property. If its name got a hash, a description names the column of the export. */
-function propertyOf({ source, type }: TypedColumn, property: string, hasZone: boolean): object {
+function schemaOf({ source, type }: TypedColumn, isHashed: boolean, hasZone: boolean): object {
   const schema = TYPES[type].jsonSchema(hasZone);
-  // A name is that of the column, or its end without the prefix of an item, or has a hash.
-  if (source.endsWith(property) || property === UNNAMED) return schema;
+  if (!isHashed) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };
 }
@@ -138,7 +142,8 @@ function ownProperties(stream: StreamName): [string, object][] {
     },
   ];
   if (stream === 'event_logs') return [rescued];
-  const description = 'Key of the row: its detail log id, numbered where that repeats.';
+  const id = stream === PROFILE_STREAM ? 'unified id' : 'detail log id';
+  const description = `Key of the row: its ${id}, numbered where that repeats.`;
   const key: [string, object] = [KEY, { ...TYPES.string.jsonSchema(false), description }];
   if (stream === 'events' || stream === PROFILE_STREAM) return [key, rescued];
   const position = 'Position of the item in its event, as exported.';

@@ -24,7 +24,7 @@ export class EventStream {
   readonly #days: ReadonlySet<Day>;
   readonly #outcome: DaysOutcome;
   /** Columns that were named as missing from the catalog. */
-  readonly #unsent = new Set<string>();
+  readonly #loggedColumns = new Set<string>();
   /** Keys of a full refresh. */
   #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
   #state: ExportState | undefined;
@@ -72,13 +72,17 @@ export class EventStream {
   }
 
   /** Writes the state that goes with the records of a day just written. */
-  async advance(receipt: Receipt, behaviour: ServiceBehaviour, { records, unsent }: WrittenRecords): Promise<void> {
-    this.#logUnsent(unsent.get(this.name) ?? []);
+  async advance(
+    receipt: Receipt,
+    behaviour: ServiceBehaviour,
+    { recordCounts, unsentColumns }: WrittenRecords,
+  ): Promise<void> {
+    this.#logUnsent(unsentColumns.get(this.name) ?? []);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
     const state = stateAfter(this.#state, receipts, this.#outcome.progress(behaviour, this.#deps.clock.now()));
     this.#state = { ...state, days: Object.fromEntries(receipts), ...this.#refresh };
-    await this.output.state(this.#state, records.get(this.name) ?? 0);
+    await this.output.state(this.#state, recordCounts.get(this.name) ?? 0);
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
@@ -94,10 +98,10 @@ export class EventStream {
 
   /** Logs the columns that are not sent, once each. */
   #logUnsent(columns: readonly string[]): void {
-    const fresh = columns.filter((name) => !this.#unsent.has(name));
-    if (fresh.length === 0) return;
-    for (const name of fresh) this.#unsent.add(name);
-    const message = `${this.name}: not in the configured catalog and so not sent: ${fresh.join(', ')}.`;
+    const newColumns = columns.filter((name) => !this.#loggedColumns.has(name));
+    if (newColumns.length === 0) return;
+    for (const name of newColumns) this.#loggedColumns.add(name);
+    const message = `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
     this.#deps.logger.info('columns.unsent', message);
   }
 

@@ -3,8 +3,8 @@ import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts'
 import { Downloads, logPlan } from '../../extract/extract.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
+import { hasRescued } from '../records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
-import { RESCUED } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import type { ReadDeps, StreamOutput } from './stream-output.ts';
 import { downloadPlan, planStream } from './stream-plans.ts';
@@ -71,8 +71,8 @@ async function takeDay(
       (bytes) => writer.writeBytes(bytes),
       { timezone: config.timezone, emittedAt: clock.now(), signal },
     );
-    const cells = rescuedText(written, takers);
-    if (cells !== undefined) logger.warn('cells.rescued', `${day}: ${cells}`);
+    const warning = rescuedWarning(written, takers);
+    if (warning !== undefined) logger.warn('cells.rescued', `${day}: ${warning}`);
     for (const stream of takers) await stream.advance(download.receipt, behaviour, written);
     await removeFiles(download.files);
   }
@@ -80,15 +80,15 @@ async function takeDay(
 }
 
 /** Which cells did not fit, and where their text is; undefined if all did. */
-function rescuedText({ rescuedCells }: WrittenRecords, streams: readonly EventStream[]): string | undefined {
+function rescuedWarning({ rescuedCells }: WrittenRecords, streams: readonly EventStream[]): string | undefined {
   if (rescuedCells.size === 0) return undefined;
-  const cells = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
-  const without = streams.filter(({ records }) => !Object.hasOwn(records.properties, RESCUED));
-  const text =
-    without.length === 0
+  const counts = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
+  const streamsWithout = streams.filter(({ records }) => !hasRescued(records));
+  const whereTextIs =
+    streamsWithout.length === 0
       ? 'their text is in _rescued'
-      : `their text is not sent, as the catalog lacks _rescued of ${without.map(({ name }) => name).join(', ')}`;
-  return `cells that do not fit the configured types are null, ${text}: ${cells}.`;
+      : `their text is not sent, as the catalog lacks _rescued of ${streamsWithout.map(({ name }) => name).join(', ')}`;
+  return `cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
 }
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */

@@ -16,9 +16,9 @@ export async function readProfiles(output: StreamOutput, deps: ReadDeps): Promis
     await output.status('RUNNING');
     const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
     const streams = [recordStream(PROFILE_STREAM, output.configured)];
-    const { records } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
+    const { recordCounts } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
     const { requested_at, filters } = snapshot.receipt;
-    await output.state({ version: 1, requested_at, filters }, records.get(PROFILE_STREAM) ?? 0);
+    await output.state({ version: 1, requested_at, filters }, recordCounts.get(PROFILE_STREAM) ?? 0);
   };
   await output.status('STARTED');
   try {

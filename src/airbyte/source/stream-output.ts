@@ -46,9 +46,10 @@ export class StreamOutput {
 
   /** Gives the platform a sign of life: the status and the last state again. */
   async beat(waitingUntil: number | undefined): Promise<void> {
-    const state = this.#lastState;
     await this.status('RUNNING', waitingUntil);
-    if (state === undefined) return;
+    // The reader may have been slow, and a later state may have been written meanwhile.
+    const state = this.#lastState;
+    if (state === undefined || !this.isRunning) return;
     const waiting = waitingUntil === undefined ? {} : { [WAITING_UNTIL]: new Date(waitingUntil).toISOString() };
     await this.#context.writer.write(streamState(this.configured.descriptor, { ...state, ...waiting }, 0));
   }

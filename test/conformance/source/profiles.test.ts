@@ -49,7 +49,13 @@ describe('the stream user_profiles', () => {
     expect(streams.find(({ name }) => name === 'user_profiles')).toMatchObject({
       supported_sync_modes: ['full_refresh'],
       source_defined_primary_key: [['df_unified_id']],
-      json_schema: { properties: { df_external_id: { type: ['string', 'null'] }, df_birth: { format: 'date' } } },
+      json_schema: {
+        properties: {
+          _key: { description: expect.stringContaining('unified id') },
+          df_external_id: { type: ['string', 'null'] },
+          df_birth: { format: 'date' },
+        },
+      },
     });
   });
 

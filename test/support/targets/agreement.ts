@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { discoveredNames } from '../../../src/airbyte/records/property-names.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
-import { propertyNames } from '../../../src/airbyte/records/streams.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { headerColumns } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
@@ -120,7 +120,7 @@ export class AgreementFixture extends DuckDbFixture {
   /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
   async inRecords(day: DayDownload, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = day.files;
-    const names = propertyNames('events', headerColumns(header)).map(String);
+    const names = discoveredNames('events', headerColumns(header)).map((column) => String(column?.name));
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
     const properties: Record<string, unknown> = Object.create(null);
     for (const { name, type } of typed) properties[name] = TYPES[type ?? 'string'].jsonSchema(timezone !== undefined);

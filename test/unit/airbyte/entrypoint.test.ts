@@ -101,6 +101,14 @@ describe('the process of a connector', () => {
     expect([ended.code, isClosed]).toEqual([1, true]);
   });
 
+  it('reports a failure whose cause is a pipe other than its output', async () => {
+    const cause = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const failed = await check(async () => {
+      throw new Error('the socket broke', { cause });
+    });
+    expect(failed).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
+  });
+
   it('fails when its answer could not be written', async () => {
     expect(await check(async () => 'done', undefined, { isGone: true })).toMatchObject({ code: 1, text: '' });
   });

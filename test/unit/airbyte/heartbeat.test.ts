@@ -1,5 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { Message } from '../../../src/airbyte/protocol/messages.ts';
 import { Heartbeat } from '../../../src/airbyte/source/heartbeat.ts';
+import { StreamOutput } from '../../../src/airbyte/source/stream-output.ts';
 import { FakeClock } from '../../support/extract/extraction.ts';
 
 function fixture() {
@@ -46,5 +48,35 @@ describe('the heartbeat while a day is waited for', () => {
     end('day');
     await waiting;
     expect(signs).toEqual([40, undefined]);
+  });
+});
+
+describe('the sign of life of a stream', () => {
+  /** A stream whose reader takes the first beat only when `take` is called. */
+  function slowStream() {
+    const written: Message[] = [];
+    let take = () => {};
+    const isTaken = new Promise<void>((resolve) => {
+      take = resolve;
+    });
+    const write = async (message: Message) => {
+      written.push(message);
+      if (message.type === 'TRACE') await isTaken;
+    };
+    const context = { writer: { write }, clock: new FakeClock(0) } as never;
+    const output = new StreamOutput({ descriptor: { name: 'events' } } as never, context);
+    const states = () =>
+      written.flatMap((message) => (message.type === 'STATE' ? message.state.stream.stream_state : []));
+    return { output, take, states };
+  }
+
+  it('repeats the state that was written last, also behind a slow reader', async () => {
+    const { output, take, states } = slowStream();
+    await output.state({ from_date: '2026-01-01' }, 0);
+    const beat = output.beat(undefined);
+    await output.state({ from_date: '2026-01-02' }, 1);
+    take();
+    await beat;
+    expect(states().map((state) => Object.values(state)[0])).toEqual(['2026-01-01', '2026-01-02', '2026-01-02']);
   });
 });

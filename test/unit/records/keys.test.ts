@@ -65,6 +65,15 @@ describe('the row that represents an event', () => {
     expect(await chosen(['a', ''], ['b', ''], ['e:1', 'e'], ['a', ''])).toEqual([0, 1, 2, 3]);
   });
 
+  it('has its key as the id of its event if it has none, where the catalog has the property', async () => {
+    const written = async (properties: Parameters<typeof streamOf>[1]) =>
+      (await fixture.write(csvOf([ID, LOG, 'v'], [['a', '', '1']]), [streamOf('event_logs', properties)])).data(
+        'event_logs',
+      );
+    expect(await written({ v: 'string', [LOG]: 'string' })).toEqual([{ v: '1', [LOG]: 'a' }]);
+    expect(await written({ v: 'string' })).toEqual([{ v: '1' }]);
+  });
+
   it('is found for events of every id', async () => {
     const rows = Array.from({ length: 4_000 }, (_, i): [string, string] => [`e${i % 2_000}:${i}`, `e${i % 2_000}`]);
     expect(await chosen(...rows)).toEqual(Array.from({ length: 2_000 }, (_, i) => i));

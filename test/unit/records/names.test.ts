@@ -83,8 +83,8 @@ describe('a record', () => {
     ]);
     const both = streamOf('events', { color: 'string', [withHash('color')]: 'string' });
     expect((await fixture.write(row('color'), [both])).data('events')).toEqual([{ color: 'value' }]);
-    const unsent = (await fixture.write(row('color'), [streamOf('events', { other: 'string' })])).unsent.get('events');
-    expect(unsent).toEqual([...KEYS, 'color']);
+    const { unsentColumns } = await fixture.write(row('color'), [streamOf('events', { other: 'string' })]);
+    expect(unsentColumns.get('events')).toEqual([...KEYS, 'color']);
   });
 
   it('names a column as its catalog does when another of the same name came or went later', async () => {
@@ -101,6 +101,20 @@ describe('a record', () => {
     expect(await write('a,a', withHash('a'))).toEqual([{ [withHash('a')]: 'two' }]);
   });
 
+  it('never has one property twice, nor two columns swapped', async () => {
+    const write = async (header: string, ...names: string[]) => {
+      const properties = Object.fromEntries(names.map((name) => [name, 'string' as const]));
+      return (await fixture.write(`${header}\none,two,three\n`, [streamOf('events', properties)])).text;
+    };
+    const hashed = withHash('Grade');
+    expect(await write('grade,Grade,Grade', 'Grade')).toContain('"data":{"Grade":"two"}');
+    expect(await write('grade,Grade,Grade', 'Grade', hashed)).toContain(`"data":{"Grade":"two","${hashed}":"three"}`);
+    const discovered = ['grade', hashed, `${hashed}_${hashed.slice(-6)}`];
+    const whole = `"data":{"grade":"one","${hashed}":"two","${discovered[2]}":"three"}`;
+    expect(await write('grade,Grade,Grade', ...discovered)).toContain(whole);
+    expect(await write('a,b,_key', '_key', 'a')).toMatch(/"data":\{"_key":"hash:\w+","a":"one"\}/);
+  });
+
   it('has the rescued cells of two columns of one name under the names of their properties', async () => {
     const properties = { a: 'long', [withHash('a')]: 'long', _rescued: 'object' } as const;
     const { data } = await fixture.write(`${KEYS},a,a\nx:0,x,one,two\n`, [streamOf('events', properties)]);
@@ -110,15 +124,15 @@ describe('a record', () => {
   });
 
   it('lacks no column that its stream has', async () => {
-    const { unsent, records } = await fixture.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
+    const { unsentColumns, recordCounts } = await fixture.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
       streamOf('event_items', { df_event_log_id: 'string' }),
       streamOf('event_logs', { df_event_log_id: 'string', two: 'string' }),
     ]);
-    expect([...unsent]).toEqual([
+    expect([...unsentColumns]).toEqual([
       ['event_items', ['df_event_detail_log_id', 'a']],
       ['event_logs', ['df_event_detail_log_id', 'one']],
     ]);
-    expect([...records]).toEqual([
+    expect([...recordCounts]).toEqual([
       ['event_items', 0],
       ['event_logs', 1],
     ]);

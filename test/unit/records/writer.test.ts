@@ -11,15 +11,15 @@ const events = (properties: Parameters<typeof streamOf>[1]) => [streamOf('events
 
 describe('a record', () => {
   it('is one line with stream, time and the configured properties alone', async () => {
-    const { text, records, unsent } = await fixture.write(
+    const { text, recordCounts, unsentColumns } = await fixture.write(
       `${KEYS},a,b\nx:1,x,1,2\n`,
       events({ _key: 'string', a: 'long' }),
     );
     expect(text).toBe(
       `{"type":"RECORD","record":{"stream":"events","emitted_at":${EMITTED_AT},"data":{"_key":"x:1","a":1}}}\n`,
     );
-    expect(records).toEqual(new Map([['events', 1]]));
-    expect(unsent.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
+    expect(recordCounts).toEqual(new Map([['events', 1]]));
+    expect(unsentColumns.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
   });
 
   it('has each type as the protocol requires', async () => {
