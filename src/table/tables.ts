@@ -32,6 +32,10 @@ export function typedColumns<C extends StoredColumn>(columns: readonly C[]): Typ
   return columns.filter(isTyped);
 }
 
+/** The first column of a name in the export. */
+export const findColumn = <C extends StoredColumn>(columns: readonly C[], source: string): C | undefined =>
+  columns.find((column) => column.source === source && column.occurrence === 1);
+
 /** A column before its first cell. */
 export const newColumn = (
   source: string,

@@ -1,14 +1,11 @@
 import type { Day } from '../../base/days.ts';
-import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
-import { asText } from '../../cells/types/sql.ts';
 import { type PlannedBatch, rescuesNothing } from '../../table/batch-plan.ts';
 import type { KeyFaults } from '../../table/differences.ts';
-import type { StoredColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnOfSource } from '../views.ts';
 
-// Counts of rows. `from` is a relation with rows of `events`, and perhaps a condition.
+// Counts of rows. `from` is SQL after FROM that gives rows of `events`, or of a file with their columns.
 
+/** Counts rows by day. `from` may end with a condition. */
 export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, number>> {
   const rows = await engine.rows(`
     SELECT CAST(event_date AS VARCHAR) AS day, count(*) AS n
@@ -17,10 +14,6 @@ export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, 
     ORDER BY 1`);
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));
 }
-
-/** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
-export const identity = (columns: readonly StoredColumn[]): string =>
-  `coalesce(${asText(columnOfSource(columns, DETAIL_LOG_ID))}, _key)`;
 
 /** Counts faults of keys. Keys that may occur twice are found by their hashes, which take less memory than texts. */
 export async function countKeyFaults(engine: Engine, from: string): Promise<KeyFaults> {
@@ -39,17 +32,17 @@ export async function countKeyFaults(engine: Engine, from: string): Promise<KeyF
   return { absent: Number(absent), repeated: Number(repeated), shared: Number(shared) };
 }
 
-/** Counts the cells that a batch put into `_rescued`, by source column; `from` has its rows. */
-export async function countRescued(
+/** Counts the cells that a batch put into `_rescued`, by their key there; `from` has its rows. */
+export async function countRescuedOfBatch(
   engine: Engine,
   batch: PlannedBatch,
   from: string,
 ): Promise<ReadonlyMap<string, number>> {
-  return rescuesNothing(batch) ? new Map() : rescuedCells(engine, from);
+  return rescuesNothing(batch) ? new Map() : countRescuedByKey(engine, from);
 }
 
-/** Counts cells in `_rescued` by source column. */
-export async function rescuedCells(engine: Engine, from: string): Promise<Map<string, number>> {
+/** Counts cells in `_rescued` by their key: the source of the column, or its name if that source repeats. */
+export async function countRescuedByKey(engine: Engine, from: string): Promise<Map<string, number>> {
   const rows = await engine.rows(`
     SELECT name, count(*) AS n
     FROM (

@@ -3,9 +3,10 @@ import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.
 import { identifier } from '../../cells/types/sql.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { localTime, occurredAt, valueSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnOfSource, localTime, occurredAt } from '../views.ts';
-import { rescuedCells } from './counts.ts';
+import { countRescuedByKey } from './counts.ts';
+import { rescueKey } from './csv-sql.ts';
 
 /** Events of one day; `name` is null for the events that are not among the most frequent. */
 interface ReportedEvents {
@@ -52,31 +53,33 @@ export async function countForReport(
     return { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0), columns: nothing };
   }
   const tableColumns = typedColumns(columns);
-  const columnOf = (name: string) => columnOfSource(tableColumns, name);
-  const { rows, last } = await engine.row(`
-    SELECT count(*) AS rows, CAST(${localTime(`max(${columnOf(SERVER_DATETIME)})`, zone)} AS VARCHAR) AS last
+  const eventName = valueSql(tableColumns, EVENT_NAME, 'string', zone);
+  const logId = valueSql(tableColumns, LOG_ID, 'string', zone);
+  const arrivedAt = valueSql(tableColumns, SERVER_DATETIME, 'datetime', zone);
+  const { rows, last_event_at: lastEventAt } = await engine.row(`
+    SELECT count(*) AS rows, CAST(${localTime(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${events}`);
   // A row an event. Hashes take less memory than ids, and a least time less than the row of the lowest position.
-  const logs = `(
+  const eventsSql = `(
     SELECT
-      event_date AS day, ${columnOf(EVENT_NAME)} AS name, hash(coalesce(${columnOf(LOG_ID)}, _key)) AS event,
-      min(${occurredAt(columnOf)}) AS occurred
+      event_date AS day, ${eventName} AS name, hash(coalesce(${logId}, _key)) AS event,
+      min(${occurredAt(tableColumns, zone)}) AS occurred
     FROM ${events}
     GROUP BY ALL
   )`;
   return {
     rows: Number(rows),
-    lastEventAt: typeof last === 'string' ? last : null,
-    events: await eventsByDay(engine, logs),
-    hours: await eventsByHour(engine, logs, zone),
+    lastEventAt: typeof lastEventAt === 'string' ? lastEventAt : null,
+    events: await eventsByDay(engine, eventsSql),
+    hours: await eventsByHour(engine, eventsSql, zone),
     columns: await countColumns(engine, events, columns),
   };
 }
 
 /** Events of each `event_date`, the most frequent names separately. */
-async function eventsByDay(engine: Engine, logs: string): Promise<ReportedEvents[]> {
+async function eventsByDay(engine: Engine, eventsSql: string): Promise<ReportedEvents[]> {
   const rows = await engine.rows(`
-    WITH counted AS MATERIALIZED (SELECT day, name, count(*) AS n FROM ${logs} GROUP BY ALL),
+    WITH counted AS MATERIALIZED (SELECT day, name, count(*) AS n FROM ${eventsSql} GROUP BY ALL),
     frequent AS (
       SELECT name
       FROM counted
@@ -99,10 +102,10 @@ async function eventsByDay(engine: Engine, logs: string): Promise<ReportedEvents
   }));
 }
 
-async function eventsByHour(engine: Engine, logs: string, zone: Zone | undefined): Promise<number[]> {
+async function eventsByHour(engine: Engine, eventsSql: string, zone: Zone | undefined): Promise<number[]> {
   const rows = await engine.rows(`
     SELECT date_part('hour', ${localTime('occurred', zone)}) AS hour, count(*) AS events
-    FROM ${logs}
+    FROM ${eventsSql}
     WHERE occurred IS NOT NULL
     GROUP BY hour`);
   const hours = new Map(rows.map(({ hour, events }) => [Number(hour), Number(events)]));
@@ -118,17 +121,17 @@ async function countColumns(
   const filled = new Map<string, number>();
   const tableColumns = typedColumns(columns);
   for (let i = 0; i < tableColumns.length; i += COUNTED_AT_ONCE) {
-    const part = tableColumns.slice(i, i + COUNTED_AT_ONCE);
-    const counts = part.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
+    const chunk = tableColumns.slice(i, i + COUNTED_AT_ONCE);
+    const counts = chunk.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
     const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
-    part.forEach(({ name }, n) => {
+    chunk.forEach(({ name }, n) => {
       filled.set(name, Number(row[`c${n}`]));
     });
   }
-  const rescued = await rescuedCells(engine, events);
+  const rescued = await countRescuedByKey(engine, events);
   return columns.map((column) => ({
     ...column,
     filled: filled.get(column.name) ?? 0,
-    rescued: rescued.get(column.source) ?? 0,
+    rescued: rescued.get(rescueKey(column)) ?? 0,
   }));
 }

@@ -7,7 +7,7 @@ import { groupBy } from '../../base/group.ts';
 import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
@@ -35,14 +35,17 @@ const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { ro
 /** Rows that the files of these days have. */
 export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
 
-/** Throws unless as many rows came as the files of these days have. `place` is where they were to be stored. */
-export function checkRowCount(days: readonly PlannedDay[], came: number, place: string): void {
+/** Throws unless as many rows were stored as the files of these days have. `place` is where they were to be stored. */
+export function checkRowCount(days: readonly PlannedDay[], stored: number, place: string): void {
   const rows = rowsIn(days);
-  if (came === rows) return;
-  const named = days.map(({ download }) => download.receipt.day);
-  throw new MisreadFile(`${rows} rows of ${named.join(', ')} came to ${came}: nothing was kept. Please report it.`, {
-    where: { file: place },
-  });
+  if (stored === rows) return;
+  const dayNames = days.map(({ download }) => download.receipt.day);
+  throw new MisreadFile(
+    `${rows} rows of ${dayNames.join(', ')} came to ${stored}: nothing was kept. Please report it.`,
+    {
+      where: { file: place },
+    },
+  );
 }
 
 /**
@@ -55,12 +58,12 @@ export async function withTypedRows(
   days: readonly PlannedDay[],
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
-  const filled = days.filter((day) => rowsIn([day]) > 0);
+  const daysWithRows = days.filter((day) => rowsIn([day]) > 0);
   const needsNumbers = ({ download }: PlannedDay) => hasDuplicateOrMissingIds(download);
-  const files = filled.filter((day) => !needsNumbers(day)).flatMap(filesOf);
+  const files = daysWithRows.filter((day) => !needsNumbers(day)).flatMap(filesOf);
   const queries = groupAlike(batch, files).map((alike) => filesQuery(batch, alike));
   if (queries.length > 0) await store(unionOf(queries));
-  for (const day of filled.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
+  for (const day of daysWithRows.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
@@ -71,7 +74,7 @@ export function selectRows(
 ): string {
   const zone = zoneOf(batch.timezone);
   const sqlOf: Readonly<Record<string, string>> = { ...ownSql, _rescued: asText(ownSql._rescued) };
-  const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
+  const valueByKey = new Map(columns.map((column, i) => [column.key, values[i]]));
   const select = [
     ...ownColumns.map(({ name, type }) => {
       // A TIMESTAMP in UTC where the place has instants.
@@ -79,7 +82,7 @@ export function selectRows(
       return `${value} AS ${name}`;
     }),
     ...typedColumns(batch.columns).map((column) => {
-      const value = castToColumn(byKey.get(column.key) ?? 'NULL', column.type, zone);
+      const value = castToColumn(valueByKey.get(column.key) ?? 'NULL', column.type, zone);
       return `${value} AS ${identifier(column.name)}`;
     }),
   ];
@@ -95,22 +98,24 @@ const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) 
 
 /** Groups of files with one header and one reading of each text column: one query reads a group. */
 function groupAlike(batch: PlannedBatch, files: readonly FileOfDay[]): FileOfDay[][] {
-  const texts = batch.columns.filter(isText).map(({ key }) => key);
+  const keys = batch.columns.filter(isReadAlike).map(({ key }) => key);
   const readingsOf = ({ readings }: PlannedDay) =>
-    texts.map((key) => [readings.get(key)?.readAs, readings.get(key)?.isNullText]);
+    keys.map((key) => [readings.get(key)?.readAs, readings.get(key)?.isNullText]);
   return [...groupBy(files, ({ file, day }) => JSON.stringify([file.header, readingsOf(day)])).values()];
 }
 
-const isText = ({ type }: PlannedColumn): boolean => type === 'string' || type === 'string[]';
+/** True for a column whose cells one query reads in one way: their texts are kept in the table, or in `_rescued`. */
+const isReadAlike = ({ type, isRefused }: PlannedColumn): boolean =>
+  type === 'string' || type === 'string[]' || isRefused;
 
 /** The typed rows of several queries as those of one. */
 function unionOf(queries: readonly TypedRows[]): TypedRows {
   if (queries.length === 1) return queries[0];
   const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
   const selects = queries.map((rows) => {
-    const named = rows.columns.map(({ name }, i) => `${rows.values[i]} AS ${identifier(name)}`);
+    const valueColumns = rows.columns.map(({ name }, i) => `${rows.values[i]} AS ${identifier(name)}`);
     const ownColumns = OWN_COLUMNS.map((name) => `${rows.ownSql[name]} AS ${name}`);
-    return `SELECT ${[...ownColumns, ...named].join(', ')} FROM ${rows.from}`;
+    return `SELECT ${[...ownColumns, ...valueColumns].join(', ')} FROM ${rows.from}`;
   });
   return {
     from: `(${selects.join(' UNION ALL BY NAME ')})`,
@@ -121,40 +126,44 @@ function unionOf(queries: readonly TypedRows[]): TypedRows {
   };
 }
 
-/** A column of files with one header; `filled` counts the cells of all files. */
+/** A column of files with one header. */
 interface FileColumn {
   readonly key: string;
   readonly source: string;
   readonly index: number;
-  readonly filled: number;
+  /** The column of the batch; undefined if no cell of it is stored. */
+  readonly planned: PlannedColumn | undefined;
+  /** Number of its filled cells in all files. */
+  readonly filledCells: number;
 }
 
 /** The SQL that reads alike files in one pass. The key of a row is its id, or without one its hash. */
 function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows {
-  const spooled = files.map(({ file }) => file);
-  const fileColumns = headerColumns(spooled[0].header).map(({ key, source }, index): FileColumn => {
-    return { key, source, index, filled: spooled.reduce((sum, { columns }) => sum + columns[index].filled, 0) };
+  const spoolFiles = files.map(({ file }) => file);
+  const columnsByKey = new Map(batch.columns.map((column) => [column.key, column]));
+  const fileColumns = headerColumns(spoolFiles[0].header).map(({ key, source }, index): FileColumn => {
+    const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filled, 0);
+    return { key, source, index, filledCells, planned: filledCells === 0 ? undefined : columnsByKey.get(key) };
   });
-  const planned = new Map(batch.columns.map((column) => [column.key, column]));
   const idKey = columnKey(batch.table.idColumn, 1);
   const id = fileColumns.find(({ key }) => key === idKey);
-  const everyRowHasId = id?.filled === sumRows(spooled);
+  const everyRowHasId = id?.filledCells === sumRows(spoolFiles);
   const zone = zoneOf(batch.timezone);
-  const cells = fileColumns.map((fileColumn) => {
-    const column = planned.get(fileColumn.key);
-    if (column === undefined || fileColumn.filled === 0) return undefined;
-    const reading = readingOfFiles(files, column, zone !== undefined);
-    // Hashes, and the key, are made of texts.
-    const wantsText = !everyRowHasId || fileColumn === id;
-    return cellSql(column, reading, cellName(fileColumn.index), { zone, wantsText });
-  });
+  // Hashes, and the key, are made of texts.
+  const wantsText = (column: FileColumn) => !everyRowHasId || column === id;
+  const cells = fileColumns.map((column) => cellsOf(files, column, { zone, wantsText: wantsText(column) }));
   const storedCells = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const readerTypes = cells.map((c) => c?.readerType ?? 'VARCHAR');
-  const keys = [...(id === undefined ? [] : [cellName(id.index)]), ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)])];
+  const keyParts = [
+    ...(id === undefined ? [] : [cellName(id.index)]),
+    ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)]),
+  ];
   return {
-    from: readCsv(spooled, readerTypes),
+    from: readCsv(
+      spoolFiles,
+      cells.map((c) => c?.readerType ?? 'VARCHAR'),
+    ),
     ownSql: {
-      _key: keys.length === 1 ? keys[0] : `coalesce(${keys.join(', ')})`,
+      _key: keyParts.length === 1 ? keyParts[0] : `coalesce(${keyParts.join(', ')})`,
       event_date: byFile(files, (day) => dateSql(day.download.receipt.day)),
       _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
       _loaded_at: byFile(files, requestedAtSql),
@@ -163,6 +172,24 @@ function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows
     values: storedCells.map((c) => c.value),
     days: [...new Set(files.map(({ day }) => day))],
   };
+}
+
+/** The SQL of the cells of a column of alike files; undefined if none of them is stored. */
+function cellsOf(
+  files: readonly FileOfDay[],
+  { planned, index }: FileColumn,
+  options: { readonly zone: Zone | undefined; readonly wantsText: boolean },
+): CellSql | undefined {
+  if (planned === undefined) return undefined;
+  return cellSql(planned, readingOfFiles(files, planned, options.zone !== undefined), cellName(index), options);
+}
+
+/** The reading of a column in alike files. A text has the same in all; else it follows from the forms of all. */
+function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): CellReading {
+  const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
+  const forms = readings.reduce((union, reading) => union | reading.forms, 0);
+  if (!isReadAlike(column)) return readingOf(column, forms, asInstants, false);
+  return { ...readings[0], forms, isClean: readings.every(({ isClean }) => isClean) };
 }
 
 /**
@@ -189,18 +216,20 @@ function byFile(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string)
   return `CASE ${PATH_COLUMN} ${files.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
 }
 
-/** The reading of a column in alike files. A text has the same in all; else it follows from the forms of all. */
-function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): CellReading {
-  const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
-  const forms = readings.reduce((union, reading) => union | reading.forms, 0);
-  const text = readings.find(({ readAs }) => readAs !== null);
-  if (text === undefined || !isText(column)) return readingOf(column, forms, asInstants, false);
-  return { ...text, forms, isClean: readings.every(({ isClean }) => isClean) };
-}
-
-/** Temporary table: the rows of a day in their order, `base` a, `rescued`, and typed values `t0`, `t1`… by position. */
+/**
+ * Temporary table: the rows of a day in their order. `base` is the id, `t0`, `t1`… are the typed values by position.
+ *
+ *     rowid  base  rescued  t0
+ *     7      a     NULL     5
+ *     23     a     NULL     6
+ */
 const STAGE = '_dfinery_stage';
-/** Temporary table: the keys of rows whose base id an earlier row has. `ref`, the `rowid` there, 23, `key` a#2. */
+/**
+ * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
+ *
+ *     ref  key
+ *     23   a#2
+ */
 const KEYS = '_dfinery_keys';
 
 /** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
@@ -216,8 +245,8 @@ async function withNumberedRows(
   const stageColumns = ['base VARCHAR', 'rescued VARCHAR', ...types].join(', ');
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} (${stageColumns})`);
   for (const file of filesOf(day)) {
-    const { ownSql, columns: filled, values, from } = filesQuery(batch, [file]);
-    const into = ['base', 'rescued', ...filled.map(({ position }) => `t${position}`)].join(', ');
+    const { ownSql, columns: fileColumns, values, from } = filesQuery(batch, [file]);
+    const into = ['base', 'rescued', ...fileColumns.map(({ position }) => `t${position}`)].join(', ');
     await engine.run(`
       INSERT INTO ${STAGE} (${into})
       SELECT ${[ownSql._key, ownSql._rescued, ...values].join(', ')}

@@ -1,7 +1,9 @@
 import { openAsBlob } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../cells/types/sql.ts';
-import { countRescued, identity } from '../../engine/rows/counts.ts';
+import { sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
 import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
@@ -101,16 +103,17 @@ export class TypedFiles {
       const [written] = await Promise.all([copy(selectRows(rows, batch, OWN_IN_ARROW), path), loadDecoder()]);
       checkRowCount(batch.days, written, PLACE);
     });
-    const same = identity(batch.columns);
+    const rowId = sharedRowIdSql(batch.columns);
     if (this.#mayShareRows) {
       const allRows = path;
       path = this.#newPath();
-      await copy(`SELECT * FROM ${readFile(allRows)} WHERE ${same} NOT IN (FROM ${SENT})`, path);
+      await copy(`SELECT * FROM ${readFile(allRows)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
+      await rm(allRows);
     }
     if (mayShareRows) {
-      await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${same} AS same FROM ${readFile(path)}`);
+      await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS same FROM ${readFile(path)}`);
     }
-    const rescued = await countRescued(engine, batch, readFile(path));
+    const rescued = await countRescuedOfBatch(engine, batch, readFile(path));
     return { path, batchRows, rescued };
   }
 

@@ -5,10 +5,10 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, dateSql, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { eventItems, eventLogs } from '../../engine/views.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
+import { eventItems, eventLogs } from './event-views.ts';
 
 // The tables with the rows of an export, `events` and `user_profiles`: their columns and comments, and the views over
 // them.

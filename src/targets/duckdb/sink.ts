@@ -10,7 +10,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
-import { countRescued, identity, rowsByDay } from '../../engine/rows/counts.ts';
+import { sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
@@ -124,7 +125,7 @@ class DuckDbSink implements Sink {
       if (isLater(profiles, snapshot)) return undefined;
       const planned = planSnapshot(profiles, snapshot, this.#options);
       this.#state = await engine.transaction(() => storeSnapshot(engine, before, planned, hashing), signal);
-      logChanges(this.#options.logger, planned.columns, await countRescued(engine, planned, USER_PROFILES.name));
+      logChanges(this.#options.logger, planned.columns, await countRescuedOfBatch(engine, planned, USER_PROFILES.name));
       return this.#state.profiles?.receipt.rows_stored;
     });
   }
@@ -191,7 +192,7 @@ async function storeBatch(
     unchanged,
     widenedDays,
     rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescued(engine, planned, `(FROM ${inDays(days)})`),
+    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${inDays(days)})`),
     progress,
     changedAt: nextChange(state.receipts, engine.options.clock.now()),
   });
@@ -212,12 +213,12 @@ async function daysToWiden(engine: Engine, columns: readonly PlannedColumn[]): P
  * One that is stored under the day before is taken from it. Returns the number of removed rows.
  */
 async function separateNeighbours(engine: Engine, day: Day, columns: readonly PlannedColumn[]): Promise<number> {
-  const same = identity(columns);
+  const rowId = sharedRowIdSql(columns);
   const removeShared = (from: Day, neighbour: Day) =>
     engine.run(`
       DELETE FROM events
       WHERE event_date = ${dateSql(from)}
-        AND ${same} IN (SELECT ${same} FROM events WHERE event_date = ${dateSql(neighbour)})`);
+        AND ${rowId} IN (SELECT ${rowId} FROM events WHERE event_date = ${dateSql(neighbour)})`);
   return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
 }
 

@@ -1,12 +1,14 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
-import { countRescued, identity, rowsByDay } from '../../engine/rows/counts.ts';
+import { sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
 import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
+import { findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { DayFile, NewFile, ReplacedFiles } from './format.ts';
 import { readParquet } from './parquet-file.ts';
@@ -101,13 +103,13 @@ export class BatchFiles {
   /** The columns by which neighbouring days are compared. */
   get #idColumns(): string[] {
     const { columns } = this.#planned;
-    const id = columns.find(({ source, occurrence }) => source === DETAIL_LOG_ID && occurrence === 1);
+    const id = findColumn(columns, DETAIL_LOG_ID);
     return ['_key', ...(id === undefined ? [] : [id.name])];
   }
 
   /** SQL that is TRUE for a row which another file also has, else FALSE. */
   #isAlsoIn(path: string): string {
-    const id = identity(this.#planned.columns);
+    const id = sharedRowIdSql(this.#planned.columns);
     return `coalesce(${id} IN (SELECT ${id} FROM ${readParquet([path])}), false)`;
   }
 
@@ -123,7 +125,7 @@ export class BatchFiles {
   async #countRescued(files: ReadonlyMap<Day, NewFile | undefined>): Promise<ReadonlyMap<string, number>> {
     const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
     if (paths.length === 0) return new Map();
-    return countRescued(this.#place.engine, this.#planned, readParquet(paths));
+    return countRescuedOfBatch(this.#place.engine, this.#planned, readParquet(paths));
   }
 
   /**

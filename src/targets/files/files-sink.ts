@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { countRescued } from '../../engine/rows/counts.ts';
+import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
@@ -124,7 +124,9 @@ class FilesSink implements Sink {
     const files = new BatchFiles(this.#place, planned, changedAt);
     const file = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
     const rescued =
-      file === undefined ? new Map<string, number>() : await countRescued(engine, planned, readParquet([file.local]));
+      file === undefined
+        ? new Map<string, number>()
+        : await countRescuedOfBatch(engine, planned, readParquet([file.local]));
     const stored = log.version?.profiles;
     const replaced = { removed: stored === undefined ? [] : [stored], added: file === undefined ? [] : [file] };
     const change: Change = { kind: 'load', state: { ...before, profiles }, profiles: replaced };

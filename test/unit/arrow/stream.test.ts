@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
+import { filesBelow } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 
@@ -62,6 +63,18 @@ describe('an Arrow stream', () => {
     const [a, b, c] = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
     await fixture.write([fixture.shared(D1, [a, b]), fixture.shared(D2, [b, c]), fixture.shared(D3, [c])]);
     expect(keys()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps no rows of sent days on disk, also of days that may share rows', async () => {
+    const counts: number[] = [];
+    const days = (async function* () {
+      for (let i = 1; i < 9; i++) {
+        yield fixture.shared(`2026-01-0${i}`, [{ id: `a${i}` }]);
+        counts.push(filesBelow(fixture.dir).filter((path) => path.endsWith('.parquet')).length);
+      }
+    })();
+    await fixture.write(days, { pinned: new Map() });
+    expect(Math.max(...counts)).toBeLessThan(4);
   });
 
   it('leaves no file if a day fails', async () => {

@@ -306,6 +306,16 @@ describe('the models of a file', () => {
     expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
+  it('leave a name to a view of somebody else that has taken it since, and days are still loaded', async () => {
+    await loadDay([of('1', '10:00')]);
+    await models();
+    await fixture.query('DROP VIEW analytics.users');
+    await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
+    await loadDay([{ ...of('2', '10:00', 'df_purchase'), df_total_purchase_amount: '3' }], '2026-01-06');
+    expect(await fixture.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await fixture.query('SELECT amount FROM analytics.purchases')).toEqual([{ amount: 3 }]);
+  });
+
   it('replace no foreign view or table, and change nothing then', async () => {
     await loadDay([of('1', '10:00')]);
     await fixture.query('CREATE SCHEMA analytics');

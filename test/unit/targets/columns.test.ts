@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { TYPES } from '../../../src/cells/types/types.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';
 
@@ -119,6 +120,32 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       { n: null, r: expect.stringContaining('"m":"new"') },
     ]);
     expect((await place.state())?.columns.find(({ source }) => source === 'm')?.type).toBeNull();
+  });
+
+  it('that are new under freeze have the text null in _rescued where they are declared as text', async () => {
+    const cell = { df_payment_method: 'null' };
+    await place.load([[place.of(D1, [{ id: 'a' }])], [place.of(D2, [{ id: 'b', ...cell }])]], { schemaMode: 'freeze' });
+    expect(await cells('_rescued::VARCHAR AS r')).toEqual([{ r: null }, { r: '{"df_payment_method":"null"}' }]);
+  });
+
+  it('that are times may be text by configuration, and are reported all the same', async () => {
+    const columnTypes = new Map<string, ColumnType>([
+      ['df_server_datetime', 'string'],
+      ['df_correction_datetime', 'string'],
+    ]);
+    const time = '2026-01-01 10:00:00.000';
+    await place.load([[place.of(D1, [{ id: 'a', df_correction_datetime: time }])]], { columnTypes });
+    expect((await place.report()).hours[10]).toBe(1);
+  });
+
+  it('of one name are reported with the rescued cells of each', async () => {
+    const csv = csvOf([{ id: 'a', m: '5', n: 'x' }]).replace('df_unified_id,m,n', 'df_unified_id,n,n');
+    await place.load([[place.ofCsv(D1, [csv])]], { columnTypes: new Map([['n', 'long']]) });
+    const columns = (await place.report()).columns.filter(({ source }) => source === 'n');
+    expect(columns.map(({ filled, rescued }) => [filled, rescued])).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
   });
 
   it('are recorded with the day that changed them', async () => {

@@ -2,13 +2,12 @@ import { configError } from '../../../base/errors.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/columns/groups.ts';
 import type { ColumnType } from '../../../cells/types/codec.ts';
 import { identifier, literal } from '../../../cells/types/sql.ts';
-import { TYPES } from '../../../cells/types/types.ts';
-import { zoneOf } from '../../../cells/types/zone.ts';
+import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
+import { localTime, occurredAt, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import { localTime, occurredAt } from '../../../engine/views.ts';
 import { foldName } from '../../../table/names.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
-import { isItem, type StoredColumn, type Typed, typedColumns } from '../../../table/tables.ts';
+import { isItem, type StoredColumn, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
 import { withLoadedFile } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
@@ -26,36 +25,53 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
  * for any other file, and if something else has one of the names.
  */
 export async function writeModels(file: string, options: PlaceOptions): Promise<string[]> {
-  await withLoadedFile({ ...options, file }, (engine, state) => engine.transaction(() => createModels(engine, state)));
+  await withLoadedFile({ ...options, file }, (engine, state) =>
+    engine.transaction(async () => {
+      const foreign = await foreignNames(engine);
+      if (foreign.size > 0) {
+        throw configError(
+          `${engine.file} has ${[...foreign].map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
+            'rename it, or drop it, and run models again.',
+        );
+      }
+      await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
+      await createModels(engine, state, MODELS);
+    }),
+  );
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
-async function createModels(engine: Engine, { columns, timezone, profiles }: PlaceState): Promise<void> {
-  await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
+/**
+ * Recreates the models of a file that has them, after a change of the columns that they read. Where somebody else has
+ * taken a name, that model is left out.
+ */
+export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
+  const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
+  if (models === 0) return;
   const foreign = await foreignNames(engine);
-  if (foreign.length > 0) {
-    throw configError(
-      `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
-        'rename it, or drop it, and run models again.',
-    );
-  }
-  const relations = relationsOf(columns, timezone);
-  for (const model of MODELS) {
+  await createModels(
+    engine,
+    state,
+    MODELS.filter(({ name }) => !foreign.has(name)),
+  );
+}
+
+async function createModels(
+  engine: Engine,
+  { columns, timezone, profiles }: PlaceState,
+  models: readonly Model[],
+): Promise<void> {
+  const relations = relationsOf(columns, zoneOf(timezone));
+  for (const model of models) {
     // Any other name in braces is a parameter, which a macro names as it is.
     const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
-    const select = model.name === 'users' && profiles !== undefined ? withAttributes(sql, model, profiles) : sql;
+    const select = model.joinsProfiles && profiles !== undefined ? withAttributes(sql, model, profiles) : sql;
     for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
 }
 
-/** Recreates the models of a file that has them, after a change of the columns that they read. */
-export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
-  const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
-  if (models > 0) await createModels(engine, state);
-}
-
 /** Names of models that a table has in the schema, or a view or macro of somebody else. */
-async function foreignNames(engine: Engine): Promise<string[]> {
+async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
   const rows = await engine.rows(`
     SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
     UNION
@@ -63,12 +79,12 @@ async function foreignNames(engine: Engine): Promise<string[]> {
     UNION
     SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
   const taken = new Set(rows.map(({ name }) => String(name)));
-  return MODELS.map(({ name }) => name).filter((name) => taken.has(name));
+  return new Set(MODELS.map(({ name }) => name).filter((name) => taken.has(name)));
 }
 
 /**
  * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles
- * of a person the first counts.
+ * of a person the first counts: the `_key` of the second ends with `#2`.
  */
 function withAttributes(sql: string, model: Model, { columns }: StoredProfiles): string {
   const taken = new Set(Object.keys(model.columns).map(foldName));
@@ -97,29 +113,35 @@ function statementsOf({ name: model, grain, columns, parameters }: Model, select
   ];
 }
 
-/** A value of an event or an item: its name in the relations, its column in the export, its type. */
-type ModelValue = readonly [name: string, source: string, type: ColumnType];
+/** A value of an event or an item: its name in the relations, its column in the export, its type there. */
+interface ModelValue {
+  readonly name: string;
+  readonly source: string;
+  readonly type: ColumnType;
+}
 
-const COMMON: readonly ModelValue[] = [
-  ['person', UNIFIED_ID, 'string'],
-  ['log_id', LOG_ID, 'string'],
-  ['name', EVENT_NAME, 'string'],
+const COMMON_VALUES: readonly ModelValue[] = [
+  { name: 'person', source: UNIFIED_ID, type: 'string' },
+  { name: 'log_id', source: LOG_ID, type: 'string' },
+  { name: 'name', source: EVENT_NAME, type: 'string' },
 ];
-const OF_EVENTS: readonly ModelValue[] = [
-  ['order_id', 'df_order_id', 'string'],
-  ['total_purchase_amount', 'df_total_purchase_amount', 'double'],
-  ['discount', 'df_discount', 'double'],
-  ['delivery_charge', 'df_delivery_charge', 'double'],
-  ['payment_method', 'df_payment_method', 'string'],
+const EVENT_VALUES: readonly ModelValue[] = [
+  { name: 'order_id', source: 'df_order_id', type: 'string' },
+  { name: 'total_purchase_amount', source: 'df_total_purchase_amount', type: 'double' },
+  { name: 'discount', source: 'df_discount', type: 'double' },
+  { name: 'delivery_charge', source: 'df_delivery_charge', type: 'double' },
+  { name: 'payment_method', source: 'df_payment_method', type: 'string' },
 ];
-const OF_ITEMS: readonly ModelValue[] = [
-  ['detail_log_id', DETAIL_LOG_ID, 'string'],
-  ['item_id', 'df_items_df_item_id', 'string'],
-  ['item_name', 'df_items_df_item_name', 'string'],
-  ...[1, 2, 3, 4, 5].map((level): ModelValue => [`category${level}`, `df_items_df_category${level}`, 'string']),
-  ['price', 'df_items_df_price', 'double'],
-  ['quantity', 'df_items_df_quantity', 'long'],
-  ['discount', 'df_items_df_discount', 'double'],
+const ITEM_VALUES: readonly ModelValue[] = [
+  { name: 'detail_log_id', source: DETAIL_LOG_ID, type: 'string' },
+  { name: 'item_id', source: 'df_items_df_item_id', type: 'string' },
+  { name: 'item_name', source: 'df_items_df_item_name', type: 'string' },
+  ...[1, 2, 3, 4, 5].map((level): ModelValue => {
+    return { name: `category${level}`, source: `df_items_df_category${level}`, type: 'string' };
+  }),
+  { name: 'price', source: 'df_items_df_price', type: 'double' },
+  { name: 'quantity', source: 'df_items_df_quantity', type: 'long' },
+  { name: 'discount', source: 'df_items_df_discount', type: 'double' },
 ];
 
 /**
@@ -130,41 +152,34 @@ const OF_ITEMS: readonly ModelValue[] = [
  *     items()       person, log_id, name, detail_log_id…, discount, event_at, day, item_position
  *     properties()  name df_login, properties [channel, device]
  */
-function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
-  const ofLogs = typedColumns(columns);
-  const ofItems = ofLogs.map((column) => ({ ...column, name: column.itemName ?? column.name }));
-  const eventName = valueSql(ofLogs, EVENT_NAME, 'string', timezone);
-  const properties = filledNames(ofLogs.filter(isProperty).map(({ name }) => name));
+function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): ReadonlyMap<string, string> {
+  const logColumns = typedColumns(columns);
+  const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
+  const eventName = valueSql(logColumns, EVENT_NAME, 'string', zone);
+  const properties = filledNames(logColumns.filter(isProperty).map(({ name }) => name));
+  const events = valuesSql(logColumns, EVENT_VALUES, zone);
+  const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), 'item_position'];
   return new Map([
-    ['events()', relationOf('main.event_logs', ofLogs, OF_EVENTS, timezone)],
-    ['items()', relationOf('main.event_items', ofItems, OF_ITEMS, timezone, ['item_position'])],
+    ['events()', `(SELECT ${events.join(', ')} FROM main.event_logs)`],
+    ['items()', `(SELECT ${items.join(', ')} FROM main.event_items)`],
     ['properties()', `(SELECT ${eventName} AS name, ${properties} AS properties FROM main.event_logs GROUP BY 1)`],
   ]);
 }
 
-/** A view with these columns as a relation of values, with time and day, and more columns of the view. */
-function relationOf(
-  view: string,
-  columns: readonly Typed[],
+/** SQL of the values of events, or of items, over a view with these columns; also of their time and day. */
+function valuesSql(
+  columns: readonly StoredColumn[],
   values: readonly ModelValue[],
-  timezone: string | null,
-  more: readonly string[] = [],
-): string {
-  const at = occurredAt((source) => valueSql(columns, source, 'datetime', timezone));
-  const day = `CAST(${localTime(at, zoneOf(timezone))} AS DATE)`;
-  const select = [...COMMON, ...values].map(
-    ([name, source, type]) => `${valueSql(columns, source, type, timezone)} AS ${name}`,
-  );
-  return `(SELECT ${[...select, `${at} AS event_at`, `${day} AS day`, ...more].join(', ')} FROM ${view})`;
-}
-
-/** SQL of a value in a type. It is NULL without its column, and where what is stored does not fit. */
-function valueSql(columns: readonly Typed[], source: string, type: ColumnType, timezone: string | null): string {
-  const sqlType = TYPES[type].duckdb(timezone !== null);
-  const column = columns.find((stored) => stored.source === source && stored.occurrence === 1);
-  if (column === undefined) return `CAST(NULL AS ${sqlType})`;
-  const name = identifier(column.name);
-  return column.type === type ? name : `TRY_CAST(${name} AS ${sqlType})`;
+  zone: Zone | undefined,
+): readonly string[] {
+  const eventAt = occurredAt(columns, zone);
+  return [
+    ...[...COMMON_VALUES, ...values].map(
+      ({ name, source, type }) => `${valueSql(columns, source, type, zone)} AS ${name}`,
+    ),
+    `${eventAt} AS event_at`,
+    `CAST(${localTime(eventAt, zone)} AS DATE) AS day`,
+  ];
 }
 
 const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
@@ -172,6 +187,6 @@ const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group
 /** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
 function filledNames(names: readonly string[]): string {
   if (names.length === 0) return 'CAST([] AS VARCHAR[])';
-  const filled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
-  return `list_filter([${filled.join(', ')}], lambda name: name IS NOT NULL)`;
+  const nameIfFilled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
+  return `list_filter([${nameIfFilled.join(', ')}], lambda name: name IS NOT NULL)`;
 }

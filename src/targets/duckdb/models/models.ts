@@ -18,6 +18,8 @@ export interface Model {
   /** Description by column: all columns, in their order. */
   readonly columns: Readonly<Record<string, string>>;
   readonly parameters?: readonly string[];
+  /** True if its rows are joined with the profiles of their people. */
+  readonly joinsProfiles?: true;
   /** One SELECT. In double braces: its parameters, and the relations `events()`, `items()` and `properties()`. */
   readonly sql: string;
 }
@@ -56,6 +58,7 @@ export const MODELS: readonly Model[] = [
   },
   {
     name: 'users',
+    joinsProfiles: true,
     grain: 'One row a person who has a unified id.',
     columns: {
       df_unified_id: 'Unified ID of the person.',

@@ -1,11 +1,9 @@
-// This folder: DuckDB, as all targets use it. `session/` opens files and runs statements. `rows/` reads the CSV of days
-// as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: views, and conversions of
-// stored columns.
+import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/columns/groups.ts';
+import { anyOf, asText, identifier, literal } from '../../cells/types/sql.ts';
+import { columnOfSource } from '../../engine/column-sql.ts';
+import { isItem, type StoredColumn } from '../../table/tables.ts';
 
-import { CORRECTION_DATETIME, DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
-import { anyOf, asText, identifier, literal } from '../cells/types/sql.ts';
-import { sqlWall, type Zone } from '../cells/types/zone.ts';
-import { isItem, type StoredColumn } from '../table/tables.ts';
+// The queries of the views `event_logs` and `event_items`.
 
 /** A query of the row of lowest position of each event, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[]): string {
@@ -56,18 +54,3 @@ function itemPosition(columns: readonly StoredColumn[]): string {
   const suffix = `substr(${detail}, length(${log}) + 2)`;
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${suffix}, '^[0-9]+$') AS BIGINT) END`;
 }
-
-export function columnOfSource(columns: readonly StoredColumn[], source: string): string {
-  return identifier(columns.find((c) => c.source === source && c.occurrence === 1)?.name ?? source);
-}
-
-/** SQL of a column, by its name in the export. */
-type ColumnSql = (source: string) => string;
-
-/** When the event occurred, or if that is unknown when it arrived: hours in `report`, times and days in `models`. */
-export const occurredAt = (column: ColumnSql): string =>
-  `coalesce(${column(CORRECTION_DATETIME)}, ${column(SERVER_DATETIME)})`;
-
-/** The time that a clock of the place's zone shows at a stored time. Without a zone it is stored as it was written. */
-export const localTime = (time: string, zone: Zone | undefined): string =>
-  zone === undefined ? time : sqlWall(time, zone);
