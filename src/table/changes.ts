@@ -1,6 +1,5 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import { NULL_TEXT } from '../cells/types/forms.ts';
 import type { PlannedBatch, PlannedDay } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
 import type { ColumnChange } from './place-state.ts';
@@ -20,7 +19,7 @@ export function changeRecords(
 ): ColumnChange[] {
   const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
   return columns.flatMap((column): ColumnChange[] => {
-    const { source, key, storedType, type, shape, firstShape } = column;
+    const { source, key, storedType, type, misfit, firstShape } = column;
     const having = days.filter(({ incoming }) => incoming.has(key));
     const record = (day: PlannedDay, change: Pick<ColumnChange, 'change' | 'fromType' | 'toType' | 'shape'>) => [
       { changedAt, sourceName: source, day: day.download.receipt.day, ...change },
@@ -29,10 +28,9 @@ export function changeRecords(
       return record(having[0] ?? days[0], { change: 'added', fromType: null, toType: type, shape: firstShape });
     }
     if (isWidened(column)) {
-      const isCause = ({ incoming }: PlannedDay) =>
-        incoming.get(key)?.seen.some((cell) => cell.shape === shape && (cell.forms & ~NULL_TEXT) !== 0);
-      const cause = having.find(isCause) ?? having[0] ?? days[0];
-      return record(cause, { change: 'widened', fromType: storedType, toType: type, shape: shape ?? null });
+      const cause = misfit && having.find(({ incoming }) => incoming.get(key)?.seen.includes(misfit));
+      const shape = misfit?.shape ?? null;
+      return record(cause ?? having[0] ?? days[0], { change: 'widened', fromType: storedType, toType: type, shape });
     }
     const lacking = days.find(({ incoming }) => incoming.size > 0 && !incoming.has(key));
     if (type === null || lacking === undefined || missed.has(source)) return [];
@@ -52,7 +50,8 @@ export function columnChanges({ columns, isFirst }: Pick<PlannedBatch, 'columns'
 
 /** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
 export function logChanges(logger: Logger, columns: readonly PlannedColumn[], rescued: ReadonlyMap<string, number>) {
-  for (const { source, storedType, type, shape = null } of columns.filter(isWidened)) {
+  for (const { source, storedType, type, misfit } of columns.filter(isWidened)) {
+    const shape = misfit?.shape ?? null;
     const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
     const message = `column ${source} changes from ${storedType} to ${type}${because}`;
     logger.info('schema.changed', message, { column: source, from: storedType, to: type, shape });

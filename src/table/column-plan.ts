@@ -45,8 +45,8 @@ export interface PlannedColumn extends StoredColumn {
   readonly fixedType: ColumnType | undefined;
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
-  /** Shape of the first cell of the batch that does not fit the stored type. */
-  readonly shape: string | undefined;
+  /** The first cell of the batch that does not fit the stored type. */
+  readonly misfit: FirstSeen | undefined;
 }
 
 type WidenedColumn = PlannedColumn & { readonly storedType: ColumnType; readonly type: ColumnType };
@@ -92,11 +92,15 @@ export function planColumns(
   rules: ColumnRules,
   isFirst: boolean,
 ): PlannedColumn[] {
-  const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
+  const modeRules = isFirst && rules.pinned === undefined ? { ...rules, schemaMode: 'evolve' as const } : rules;
   const columns = [...storedColumns, ...newColumns(storedColumns, incoming, rules)];
+  // A setting for `event_name` is one for the event name, unless that is a column beside it.
+  const isBeside = columns.some(({ source }) => source === EVENT_NAME_ALTERNATIVE);
+  const eventNames = isBeside ? [EVENT_NAME] : [EVENT_NAME, EVENT_NAME_ALTERNATIVE];
   return columns.map((column) => {
     const key = columnKey(column.source, column.occurrence);
-    return planColumn(column, key, incoming.get(key), { ...rules, schemaMode });
+    const settingNames = column.source === EVENT_NAME ? eventNames : [column.source];
+    return planColumn(column, key, incoming.get(key), typeBySettings(column, settingNames, rules), modeRules);
   });
 }
 
@@ -137,12 +141,12 @@ function planColumn(
   column: StoredColumn,
   key: string,
   incoming: IncomingColumn | undefined,
+  settingType: ColumnType | undefined,
   rules: ColumnRules,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
   const { type: storedType, forms: storedForms } = column;
   const forms = storedForms | (incoming?.forms ?? 0);
-  const settingType = typeBySettings(column, rules);
   if (settingType !== undefined) checkFits(column, settingType, asInstants);
   const fixedType = settingType ?? typeByGroup(column, incoming, rules);
   const hasValue = hasValues(incoming?.forms ?? 0, (fixedType ?? storedType) === 'string');
@@ -160,7 +164,7 @@ function planColumn(
     forms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
     isRefused: isClosed && hasValue,
-    shape: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0)?.shape,
+    misfit: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0),
   };
 }
 
@@ -168,20 +172,25 @@ function planColumn(
 export const typeByCells = (storedType: ColumnType | null, forms: CellForms, asInstants: boolean) =>
   storedType === null ? typeOf(forms, asInstants) : widenedType(storedType, forms, asInstants);
 
-/** The type that `column_types` or a pinned schema gives the column. */
-function typeBySettings(column: StoredColumn, rules: ColumnRules): ColumnType | undefined {
-  const names = column.source === EVENT_NAME ? [EVENT_NAME, EVENT_NAME_ALTERNATIVE] : [column.source];
+/** The type that `column_types` or a pinned schema gives the column under one of these names. */
+function typeBySettings(
+  { occurrence }: StoredColumn,
+  names: readonly string[],
+  rules: ColumnRules,
+): ColumnType | undefined {
   const configured = names.flatMap((name) => rules.columnTypes.get(nfc(name)) ?? []);
-  const pinned = column.occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
+  const pinned = occurrence === 1 ? names.flatMap((name) => rules.pinned?.get(name) ?? []) : [];
   return [...configured, ...pinned].at(0);
 }
 
 /** Throws a configuration failure if stored values may not fit into the type that a setting names. */
 function checkFits({ source, type, forms }: StoredColumn, settingType: ColumnType, asInstants: boolean): void {
   if (type === null || canWiden(type, settingType, forms, asInstants)) return;
+  const isSoEverywhere = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
+  const advice = isSoEverywhere ? 'which is the same in every place' : 'or load into another place';
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${settingType}, which the settings name: ` +
-      'keep its type, or load into another place.',
+      `keep its type, ${advice}.`,
     { where: { column: source } },
   );
 }

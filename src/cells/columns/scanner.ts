@@ -2,7 +2,7 @@
 // are dropped or hashed. `scanner.ts` does it while the export arrives.
 
 import { configError } from '../../base/errors.ts';
-import { otherEncoding, UnusableCsv } from '../csv/malformed.ts';
+import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
@@ -79,7 +79,7 @@ interface Header {
   readonly names: readonly string[];
   /** For each of them 1 if every export has the column. */
   readonly isSystem: Uint8Array;
-  /** Index of `df_unified_id` among them; -1 if it is missing. */
+  /** Index of `df_unified_id` among them; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
   readonly edited: EditedHeader;
   /** The columns that are kept. */
@@ -123,7 +123,7 @@ export class Scanner {
     const tail = this.#readRows().map((part) => Buffer.from(part));
     const rows = Math.max(0, this.#source.rows - 1) - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
-      throw otherEncoding();
+      throw otherEncodingError();
     const { columns, edited } = this.#header ?? {};
     return {
       header: edited?.kept ?? [],
@@ -163,7 +163,7 @@ export class Scanner {
     const { bytes, tokenizer } = this.#source;
     if (repeatsHeader(bytes, tokenizer, header)) {
       // The body holds several exports, and nothing tells whether their rows are the same.
-      throw this.#source.malformed('header_again', 'an event', 'the header once more');
+      throw this.#source.malformedRow('header_again', 'an event', 'the header once more');
     }
     if (this.#isSuppressed(bytes, tokenizer, header)) {
       this.#suppressed++;
@@ -177,19 +177,24 @@ export class Scanner {
   /** Reads the current row as the header; opens the writer. */
   #open(isRepaired: boolean): Header {
     const { bytes, tokenizer } = this.#source;
-    const { requireSystem, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
+    const { requireSystem, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = readNames(bytes, tokenizer);
     if (names.every((name) => name === '')) {
-      throw this.#source.malformed('no_header', 'column names', 'empty cells');
+      throw this.#source.malformedRow('no_header', 'column names', 'empty cells');
     }
-    if (isRepaired) throw otherEncoding();
+    if (isRepaired) throw otherEncodingError();
     if (requireSystem) this.#checkSystem(names);
+    const personColumn = names.indexOf(UNIFIED_ID);
+    // Without the column nobody would be left out.
+    if (suppression !== undefined && personColumn < 0) {
+      throw this.#source.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
+    }
     const edited = editHeader(names, edits);
     if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
     this.#writer.open(edited.actions);
     const columns = new ColumnScans(edited, idColumn, zoneOf(timezone));
     const isSystem = Uint8Array.from(names, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    return { names, isSystem, personColumn: names.indexOf(UNIFIED_ID), edited, columns };
+    return { names, isSystem, personColumn, edited, columns };
   }
 
   /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */
@@ -202,7 +207,7 @@ export class Scanner {
     if ((source.tokenizer.flags & BARE_CR) !== 0)
       throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
-      throw source.malformed('missing_columns', missing.join(', '), `${names.length} other columns`);
+      throw source.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
     }
   }
 

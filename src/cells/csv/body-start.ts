@@ -1,4 +1,4 @@
-import { COMMA, isSpace, LF } from '../../base/ascii.ts';
+import { COMMA, isSpace, LF, OPEN_BRACE } from '../../base/ascii.ts';
 import { UNIFIED_ID } from '../columns/groups.ts';
 
 /** A byte order mark. */
@@ -10,9 +10,11 @@ export interface OtherFormat {
   readonly found: string;
 }
 
+export const JSON_OBJECT: OtherFormat = { kind: 'json', found: 'text that starts with {, as a JSON message does' };
+
 /** Other formats by their first byte. */
 const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
-  [0x7b, { kind: 'json', found: 'text that starts with {, as a JSON message does' }],
+  [OPEN_BRACE, JSON_OBJECT],
   [0x5b, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
   [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
   [0x00, { kind: 'binary', found: 'binary data' }],
@@ -26,8 +28,8 @@ const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
   text.every((byte, i) => bytes[at + i] === byte);
 
 /**
- * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
- * there. `isAll`: no more bytes will come.
+ * The index at which the text begins, behind a BOM. The format if it is no CSV; undefined while too few bytes are there.
+ * `isAll`: no more bytes will come.
  */
 export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherFormat | undefined {
   if (bytes.length < BOM.length && !isAll && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
@@ -43,18 +45,18 @@ export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherForm
 }
 
 /** A column that every header has. */
-const EVERY_HEADER_HAS = Buffer.from(UNIFIED_ID);
-/** Maximum length of a header that is looked through for a line end (bytes). */
-const LONGEST_HEADER = 1024 * 1024;
+const REQUIRED_NAME = Buffer.from(UNIFIED_ID);
+/** Length of an incomplete header from which it is no longer searched at each chunk (bytes). */
+export const MAX_SEARCHED_BYTES = 1024 * 1024;
 
 /**
- * True if the first line is a header although it begins like another format: a customer's own key may begin with a
- * bracket. Undefined while the line is incomplete.
+ * True if a first line that begins like another format is a header: a customer's own key may begin with a bracket.
+ * Undefined while the line is incomplete.
  */
 function holdsHeader(bytes: Uint8Array, start: number, isAll: boolean): boolean | undefined {
   for (let i = start; i < bytes.length; i++) {
     if (bytes[i] === LF) return false;
-    if (bytes[i] === COMMA && standsAt(bytes, i + 1, EVERY_HEADER_HAS)) return true;
+    if (bytes[i] === COMMA && standsAt(bytes, i + 1, REQUIRED_NAME)) return true;
   }
-  return isAll || bytes.length - start > LONGEST_HEADER ? false : undefined;
+  return isAll || bytes.length - start > MAX_SEARCHED_BYTES ? false : undefined;
 }

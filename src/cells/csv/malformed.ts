@@ -11,8 +11,8 @@ interface MalformedDetails {
   readonly found: string;
 }
 
-/** What is said of a broken row. */
-const WHAT = {
+/** What the sentence says of the row: `Row 3 of the export … has too few cells`. */
+const PREDICATES = {
   short_row: 'has too few cells',
   long_row: 'has too many cells',
   quote_in_cell: 'has a quote inside a cell that does not start with one',
@@ -29,12 +29,12 @@ const WHAT = {
   not_csv: 'is not CSV',
 } as const;
 
-export type MalformedReason = keyof typeof WHAT;
+export type MalformedReason = keyof typeof PREDICATES;
 
 export const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 
 /** For messages: the expected and the found text at the place where the tokenizer stops. */
-export const BROKEN_ROW = {
+export const EXPECTED_AND_FOUND = {
   quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
   after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },
   cut_in_quote: { expected: 'a closing quote', found: 'the end of the body' },
@@ -51,7 +51,7 @@ export class MalformedCsv extends UserError {
   readonly sentence: string;
 
   constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
-    const sentence = `Row ${row} of the export (byte ${byte}) ${WHAT[reason]}: expected ${expected}, found ${found}`;
+    const sentence = `Row ${row} of the export (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
     const message = `${sentence}; nothing of it was used, try again later.`;
     super('transient', message, { where: { row, byte }, internal: `malformed csv: ${reason}` });
     this.sentence = sentence;
@@ -80,4 +80,4 @@ export class UnusableCsv extends UserError {
   }
 }
 
-export const otherEncoding = () => new UnusableCsv('text in another encoding', 'UTF-8');
+export const otherEncodingError = (): UnusableCsv => new UnusableCsv('text in another encoding', 'UTF-8');

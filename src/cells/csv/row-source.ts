@@ -3,7 +3,7 @@
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
 //   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row, and replaces invalid UTF-8
-//   row     RowSource      asks for one row after the other, and checks its width
+//   row     RowSource      asks RowTokenizer for one row after the other, and checks its width
 //   row     RowTokenizer   lists the filled cells of a row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //   row     RowWriter      the kept rows with LF: ranges of the array, or edited in an array of its own
@@ -20,8 +20,14 @@
 // body are in `spec/vectors/documents.json`. Measure with `npm run bench` before and after.
 
 import { LF, OPEN_BRACE } from '../../base/ascii.ts';
-import { bodyStart } from './body-start.ts';
-import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason, otherEncoding } from './malformed.ts';
+import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
+import {
+  AT_MOST_COLUMNS,
+  EXPECTED_AND_FOUND,
+  MalformedCsv,
+  type MalformedReason,
+  otherEncodingError,
+} from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
@@ -57,14 +63,15 @@ export class RowSource {
   #isStarted = false;
   #isFinished = false;
   /** True once all rows were read. */
-  #isRead = false;
-  /** Index behind the last whole character, and the byte that stood there before the sentinel. */
+  #isDone = false;
+  /** Index behind the last whole character, where the sentinel stands while rows are read. */
   #end = 0;
-  #behind = 0;
+  /** The byte of the body at `#end`, which comes back when reading pauses. */
+  #byteUnderSentinel = 0;
   /** Number of bytes with which reading begins again. */
-  #need = 0;
+  #bytesToResume = 0;
   /** The failure that the first blank line is, unless only blank lines follow. */
-  #blank: MalformedCsv | undefined;
+  #blankLineFault: MalformedCsv | undefined;
 
   constructor(limits: RowLimits = {}) {
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
@@ -88,10 +95,10 @@ export class RowSource {
   /** True if there may be rows to read. Throws MalformedCsv, UnusableCsv. */
   begin(): boolean {
     const buffer = this.#buffer;
-    if (this.#isRead || (buffer.length < this.#need && !this.#isFinished)) return false;
-    if (!this.#isStarted && !this.#readsStart()) return false;
+    if (this.#isDone || (buffer.length < this.#bytesToResume && !this.#isFinished)) return false;
+    if (!this.#isStarted && !this.#passBodyStart()) return false;
     this.#end = buffer.check(this.#isFinished);
-    this.#behind = buffer.bytes[this.#end];
+    this.#byteUnderSentinel = buffer.bytes[this.#end];
     buffer.bytes[this.#end] = SENTINEL;
     return true;
   }
@@ -115,17 +122,17 @@ export class RowSource {
         return true;
       }
     }
-    if (!this.#isFinished) bytes[this.#end] = this.#behind;
+    if (!this.#isFinished) bytes[this.#end] = this.#byteUnderSentinel;
     this.#pause();
     return false;
   }
 
-  /** A failure of the current row. */
-  malformed(reason: MalformedReason, expected: string, found: string): MalformedCsv {
+  /** A failure of the current row, which `next` has counted. */
+  malformedRow(reason: MalformedReason, expected: string, found: string): MalformedCsv {
     return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.start), expected, found });
   }
 
-  /** The indices of the current row at which U+FFFD replaces invalid UTF-8; asked once for each row that is kept. */
+  /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. Asked once for each row, in their order. */
   takeRepairs(): readonly number[] {
     return this.#buffer.takeRepairs(this.tokenizer.contentEnd);
   }
@@ -134,22 +141,24 @@ export class RowSource {
   #pause(): void {
     const buffer = this.#buffer;
     this.#checkLength(buffer.start, buffer.end);
-    this.#isRead = this.#isFinished;
+    this.#isDone = this.#isFinished;
     if (this.#isFinished && this.rows === 0) {
       const isEmpty = buffer.offsetOf(buffer.end) === 0;
-      throw this.#broken(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
+      throw this.#malformedNext(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
     }
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
-    if (this.rows > 0) this.#need = Math.max(this.#gatheredBytes, Math.min(buffer.length * 2, this.#maxRowBytes + 1));
+    if (this.rows > 0 || buffer.length > MAX_SEARCHED_BYTES) {
+      this.#bytesToResume = Math.max(this.#gatheredBytes, Math.min(buffer.length * 2, this.#maxRowBytes + 1));
+    }
   }
 
   /** Checks the first bytes; false if there are too few of them. */
-  #readsStart(): boolean {
+  #passBodyStart(): boolean {
     const { bytes, start, end } = this.#buffer;
     const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (begin === undefined) return false;
-    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncoding();
-    if (typeof begin === 'object') throw this.#broken('not_csv', start, 'a header line', begin.found);
+    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncodingError();
+    if (typeof begin === 'object') throw this.#malformedNext('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = start + begin;
     this.#isStarted = true;
     return true;
@@ -157,10 +166,10 @@ export class RowSource {
 
   #checkRow(bytes: Buffer, start: number, next: number): void {
     const { contentEnd, width } = this.tokenizer;
-    if (this.#blank !== undefined) throw this.#blank;
+    if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
     if (this.rows === 0) {
-      if (width > MAX_COLUMNS) throw this.#broken('too_many_columns', next, AT_MOST_COLUMNS, `${width}`);
+      if (width > MAX_COLUMNS) throw this.#malformedNext('too_many_columns', start, AT_MOST_COLUMNS, `${width}`);
       this.#width = width;
     } else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
     this.#checkLength(start, next);
@@ -168,13 +177,13 @@ export class RowSource {
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
-    if (this.rows === 0) throw this.#broken('no_header', start, 'column names', 'a blank line');
-    this.#blank ??= this.#broken('blank_line', start, `${this.#width} cells`, 'a blank line');
+    if (this.rows === 0) throw this.#malformedNext('no_header', start, 'column names', 'a blank line');
+    this.#blankLineFault ??= this.#malformedNext('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
     if (to - from <= this.#maxRowBytes) return;
-    throw this.#broken('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
+    throw this.#malformedNext('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
   /** The failure of a row at `start` of another width than the header. */
@@ -183,25 +192,24 @@ export class RowSource {
     if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
     const cutReason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
     const reason = width > this.#width ? 'long_row' : cutReason;
-    return this.#broken(reason, start, `${this.#width} cells`, `${width} cells`);
+    return this.#malformedNext(reason, start, `${this.#width} cells`, `${width} cells`);
   }
 
   /** The failure of a row at `start` that is no CSV. */
   #notCsv(bytes: Uint8Array, start: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
     if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
-    const { expected, found } = BROKEN_ROW[reason];
-    return this.#broken(reason, brokenAt, expected, found);
+    const { expected, found } = EXPECTED_AND_FOUND[reason];
+    return this.#malformedNext(reason, brokenAt, expected, found);
   }
 
   /** A malformed row that starts with a brace is a message of the service about a failed export. */
   #jsonMessage(start: number): MalformedCsv {
-    const found = 'text that starts with {, as a JSON message does';
-    return this.#broken('not_csv', start, `${this.#width} cells`, found);
+    return this.#malformedNext('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
-  /** A failure at byte `index`, in the row behind the current one. */
-  #broken(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+  /** A failure at byte `index` of the row that comes next, which is not counted yet. */
+  #malformedNext(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
     return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#buffer.offsetOf(index), expected, found });
   }
 }

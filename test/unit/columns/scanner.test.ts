@@ -125,6 +125,11 @@ describe('a scan', () => {
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
+  it('with a suppression list refuses a header without the column of people', () => {
+    const error = malformedOf(() => scan('a,b\n1,2\n', { suppression: { has: () => true } }));
+    expect(error.message).toContain('expected df_unified_id');
+  });
+
   it('refuses a header without the columns of every export, and names them', () => {
     const error = malformedOf(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');

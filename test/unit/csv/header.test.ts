@@ -17,6 +17,16 @@ describe('a header', () => {
     for (const byte of Buffer.from('"a\n""b",df_unified_id')) expect(reads(byte)).toBe(false);
     expect(reads(10)).toBe(true);
   });
+
+  it('of more than 1 MiB is read again when it is twice as long, and not at each chunk', () => {
+    const source = new RowSource();
+    source.push(Buffer.from(`"${'a'.repeat(2 * MIB)}`));
+    expect(source.begin() && source.next()).toBe(false);
+    source.push(Buffer.from('a'));
+    expect(source.begin()).toBe(false);
+    source.push(Buffer.from(`${'a'.repeat(2 * MIB)}"\n`));
+    expect(source.begin() && source.next()).toBe(true);
+  });
 });
 
 describe('a header with too many columns', () => {

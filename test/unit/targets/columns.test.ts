@@ -111,6 +111,22 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await place.keys()).toEqual([`${D1} a`]);
   });
 
+  it('refuse another type of a column that every place has, and send nobody to another place', async () => {
+    const columnTypes = new Map<string, ColumnType>([['df_api_version', 'double']]);
+    const loading = place.load([[place.of(D1, [{ id: 'a' }])]], { columnTypes });
+    await expect(loading).rejects.toThrow(/column df_api_version is stored as string.* the same in every place/);
+  });
+
+  it('take a setting for event_name beside df_event_name as their own', async () => {
+    const columnTypes = new Map<string, ColumnType>([['event_name', 'long']]);
+    const rows = (value: string) => [{ id: 'a', df_event_name: 'order', event_name: value }];
+    await place.load([[place.of(D1, rows('5'))], [place.of(D2, rows('6'))]], { columnTypes });
+    expect(await cells('df_event_name, event_name::VARCHAR AS n')).toEqual([
+      { df_event_name: 'order', n: '5' },
+      { df_event_name: 'order', n: '6' },
+    ]);
+  });
+
   it('stay as the first commit made them under freeze', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '5' }])], [place.of(D2, [{ id: 'b', n: 'x', m: 'new' }])]], {
       schemaMode: 'freeze',
@@ -146,6 +162,13 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       [1, 0],
       [0, 1],
     ]);
+  });
+
+  it('are recorded with the day of the cell that widened them, though an earlier cell has its shape', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', b: 'FALSE' }])]]);
+    await place.load([[place.of(D2, [{ id: 'b', b: 'true' }]), place.of(D3, [{ id: 'c', b: 'gold' }])]]);
+    const changes = (await place.state())?.changes.filter(({ change }) => change === 'widened');
+    expect(changes).toMatchObject([{ sourceName: 'b', toType: 'string', day: D3, shape: 'aaaa' }]);
   });
 
   it('are recorded with the day that changed them', async () => {
