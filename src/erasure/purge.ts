@@ -2,7 +2,7 @@ import { configError, defectText, EXIT, internalError, transientError, UserError
 import { count, grouped } from '../base/quantities.ts';
 import type { RunIo } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
-import { serviceHash } from '../extract/export-request.ts';
+import { serviceFingerprint } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/contract.ts';
@@ -62,7 +62,7 @@ export class Purge {
     const purge = new Purge(request, ids, listed, suppression);
     for (const [i, place] of ways.places.entries()) {
       io.logger.info('purge.plan', `Looking into ${placeName(place)} (${i + 1} of ${ways.places.length}) …`);
-      await purge.#preview(place, serviceHash(service));
+      await purge.#preview(place, serviceFingerprint(service));
     }
     purge.#warn();
     return purge;

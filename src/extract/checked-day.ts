@@ -9,10 +9,7 @@ export type FileScan = Pick<
   'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'listed'
 >;
 
-/**
- * One file of a day: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM, every row as wide as
- * the header).
- */
+/** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface SpoolFile extends FileScan {
   readonly path: string;
 }
@@ -22,10 +19,7 @@ export interface DayDownload {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
   readonly files: readonly SpoolFile[];
-  /**
-   * True if the neighbouring days may have rows of this one, and this one of theirs: an export may contain its
-   * `to_date`.
-   */
+  /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
   readonly mayShareRows: boolean;
 }
 
@@ -69,6 +63,6 @@ function hashOf(files: readonly CheckedFile[]): string {
     .digest('hex');
 }
 
-/** True if some rows of the day may not have their id as key. Else the order of rows does not matter. */
-export const hasDuplicateOrMissingIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
+/** True if rows of the day may have no id, or one that occurs twice. Else the order of rows does not matter. */
+export const mayHaveDuplicateIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
   files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);

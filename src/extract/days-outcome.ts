@@ -2,19 +2,19 @@ import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from './checked-day.ts';
+import { type ImplausibleDay, implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { type ImplausibleDay, implausible } from './plan/doubtful-days.ts';
-import type { Plan } from './plan/which-days.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
+import type { Plan } from './which-days.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
 type OutcomeDeps = Pick<ExtractDeps, 'logger' | 'unseenColumns'>;
 
-/** What the days of one plan come to, for a place or for a stream: its warnings, its failure and its next state. */
+/** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, PriorReceipt>;
@@ -50,7 +50,7 @@ export class DaysOutcome {
     const { day } = result;
     const { logger } = this.#deps;
     switch (result.kind) {
-      case 'loaded':
+      case 'downloaded':
         return this.#loaded(result.download);
       case 'empty': {
         if (!exportsDays) {
@@ -64,7 +64,7 @@ export class DaysOutcome {
       case 'gone':
         this.#gone(day);
         return undefined;
-      case 'open': {
+      case 'not_over': {
         const message = `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
         logger.warn('day.open', message, { day });
         this.#openError ??= result.error;
@@ -105,7 +105,7 @@ export class DaysOutcome {
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: PriorReceipt | undefined): void {
-    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.hashes) || rows <= before.rows) return;
+    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';
@@ -125,12 +125,22 @@ export class DaysOutcome {
   }
 
   /** What is to be stored with the days that were loaded so far. */
-  progress({ toDateInclusive, finalNewline }: ServiceBehaviour, now: number): RunProgress {
-    const { hashes, hashing, appends, rewrites } = this.#plan;
+  progress({ includesEnd, finalNewline }: ServiceBehaviour, now: number): RunProgress {
+    const { fingerprints, hashedColumns, appends, rewrites } = this.#plan;
     const gaps = this.#failsAtGap ? [] : this.gaps;
     // What the plan knew comes from the state, or from the configuration, and is not to be stored.
-    const proved = this.#plan.toDateInclusive === undefined ? toDateInclusive : undefined;
-    return { now, start: this.#start, hashes, hashing, appends, rewrites, gaps, toDateInclusive: proved, finalNewline };
+    const proved = this.#plan.includesEnd === undefined ? includesEnd : undefined;
+    return {
+      now,
+      start: this.#start,
+      fingerprints,
+      hashedColumns,
+      appends,
+      rewrites,
+      gaps,
+      includesEnd: proved,
+      finalNewline,
+    };
   }
 
   get #failsAtGap(): boolean {
@@ -152,10 +162,10 @@ export class DaysOutcome {
     );
   }
 
-  /** Logs the days that failed, but for the error with which the run ends: the caller reports that one. */
-  logFailures(end: unknown): void {
+  /** Logs the days that failed, but for the error that the caller reports. */
+  logFailures(reported: unknown): void {
     for (const failure of this.#failures) {
-      if (failure !== end) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
+      if (failure !== reported) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
     }
   }
 

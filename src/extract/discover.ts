@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt } from '../base/days.ts';
+import { addDays, type Day } from '../base/days.ts';
 import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import {
@@ -14,12 +14,12 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { downloadChecked } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
+import { firstToday, lastDayOver, oldestDay } from './calendar.ts';
 import { refusalError } from './download/export-result.ts';
-import { filtersOf } from './export-request.ts';
+import { filtersOf, isFilter } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { lastDayOver, oldestDay } from './plan/calendar.ts';
 
-/** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
+/** One column of the history. The pinned schema of the command line is a list of these. */
 interface DiscoveredColumn {
   /** The name as the export writes it; the event name's is `df_event_name` always. */
   readonly source: string;
@@ -28,16 +28,16 @@ interface DiscoveredColumn {
 }
 
 /**
- * Every column of the history with its type, in the byte order of the names. Costs two exports: the header of all days
- * that can be exported, and every cell of the last three days that are over. A custom column that is empty in these is
- * text; `column_types` overrides. Throws a UserError.
+ * Every column of the history with its type, in the byte order of the names. It exports the header of all days, and
+ * every cell of the last three days that are over, or of fewer if the service refuses these. A custom column that is
+ * empty in the sample is text; `column_types` overrides. Throws a UserError.
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
   const sample = sampleOf(config, now);
   const sampledDays = `${sample.starts[0]} to ${sample.last}`;
   // The first day that every service still exports, and the last that has begun everywhere.
-  const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), dayAt(now, -12)];
+  const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), firstToday(now)];
   deps.logger.info(
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
@@ -59,10 +59,10 @@ function joinColumns(
   config: SourceConfig,
   edits: ColumnEdits | undefined,
 ): DiscoveredColumn[] {
-  const kept = edits === undefined ? header : editHeader(header, edits).kept;
+  const keptHeader = edits === undefined ? header : editHeader(header, edits).kept;
   const sampled = headerColumns(scans.map((scan) => scan.source));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const columns = [...headerColumns(kept), ...sampled, ...headerColumns(standardNames(config))];
+  const columns = [...headerColumns(keptHeader), ...sampled, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
   return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
@@ -79,7 +79,7 @@ function joinColumns(
 function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
   const listed = new Set(properties);
   const isLetThrough = (name: string) =>
-    condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
+    !isFilter(properties, condition) || listed.has(name) === (condition === 'include');
   return [...KNOWN_COLUMNS.values()]
     .filter(
       (column) =>
@@ -95,7 +95,7 @@ const SAMPLED_DAYS = 3;
 
 /** The days whose cells show the types. */
 interface Sample {
-  /** The first day; behind it those of shorter samples, for a service that cannot export so many days at once. */
+  /** First days, from the longest sample to the shortest: a service may not export so many days at once. */
   readonly starts: readonly Day[];
   readonly last: Day;
   readonly to: Day;
@@ -104,8 +104,8 @@ interface Sample {
 /** The last days that are over. One more is asked for while it is not known whether the last one is included. */
 function sampleOf({ toDateInclusive }: SourceConfig, now: number): Sample {
   const last = lastDayOver(now);
-  const spare = toDateInclusive === 'auto' ? 1 : 0;
-  const starts = new Set([SAMPLED_DAYS - 1 + spare, spare, 0].map((days) => addDays(last, -days)));
+  const extraDays = toDateInclusive === 'auto' ? 1 : 0;
+  const starts = new Set([SAMPLED_DAYS - 1 + extraDays, extraDays, 0].map((days) => addDays(last, -days)));
   return { starts: [...starts], last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
 }
 

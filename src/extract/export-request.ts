@@ -1,21 +1,21 @@
 import { addDays, type Day } from '../base/days.ts';
 import { sha256 } from '../base/json.ts';
-import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { Filters } from '../service/export/protocol.ts';
+import { type HashSettings, hashedColumnsOf } from './column-hashing.ts';
 
 /** The settings that decide what is requested from which service, and what happens to the columns. */
 export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'serviceId' | 'columnsDrop'>;
 
-/** Hashes of an export request without its days (hex SHA-256), under the keys of the state. */
-export interface RequestHashes {
+/** SHA-256 (hex) of what an export request says beside its days, under the keys of the state. */
+export interface RequestFingerprints {
   readonly service: string;
   /** Of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
   readonly filters: string;
 }
 
-export function hashesOf(source: RequestSettings): RequestHashes {
-  const { columns, key_check } = hashedColumns(source);
+export function fingerprintsOf(source: RequestSettings): RequestFingerprints {
+  const { columns, key_check } = hashedColumnsOf(source);
   const filters = [
     selection(source.events, source.eventsCondition),
     selection(source.properties, source.propertiesCondition),
@@ -23,15 +23,20 @@ export function hashesOf(source: RequestSettings): RequestHashes {
     columns,
     key_check,
   ];
-  return { service: serviceHash(source), filters: sha256(filters) };
+  return { service: serviceFingerprint(source), filters: sha256(filters) };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */
-export const serviceHash = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string => sha256(['dfinery', serviceId]);
+export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string =>
+  sha256(['dfinery', serviceId]);
+
+/** True if a list filters anything: one without names does not, whatever its condition. */
+export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>
+  condition !== 'all' && names.length > 0;
 
 /** A form that is equal for filters with equal meaning: order, repetitions and names without effect do not count. */
 function selection(names: readonly string[], condition: NameCondition): unknown {
-  if (condition === 'all' || names.length === 0) return ['all'];
+  if (!isFilter(names, condition)) return ['all'];
   return [condition, [...new Set(names)].sort()];
 }
 
@@ -44,36 +49,5 @@ export function filtersOf(source: Filters): Filters {
  * The `to_date` with which a day is requested. While it is not known whether an export includes its end, rows may come
  * with two days. A target keeps each once.
  */
-export const toDateOf = (day: Day, isEndIncluded: boolean | undefined): Day =>
-  isEndIncluded === true ? day : addDays(day, 1);
-
-/** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
-export interface HashedColumns {
-  /** Names in the export, sorted. */
-  readonly columns: readonly string[];
-  /** Check value of the key; null if nothing is hashed. */
-  readonly key_check: string | null;
-}
-
-type HashSettings = Pick<SourceConfig, 'columnsHash' | 'hashKey'>;
-
-const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
-
-/** The columns that a configuration hashes. */
-export function hashedColumns({ columnsHash, hashKey }: HashSettings): HashedColumns {
-  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
-  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
-}
-
-/** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
-export function hashedAfter(
-  state: { readonly hashed?: readonly HashedColumns[] } | undefined,
-  now: HashedColumns,
-): readonly HashedColumns[] | undefined {
-  const before = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
-  const hashings = [...before.filter((hashing) => !isSame(hashing, now)), now];
-  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
-}
-
-const isSame = (a: HashedColumns, b: HashedColumns): boolean =>
-  a.key_check === b.key_check && a.columns.join('\0') === b.columns.join('\0');
+export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
+  includesEnd === true ? day : addDays(day, 1);

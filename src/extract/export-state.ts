@@ -4,9 +4,10 @@ import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type HashedColumns, hashedAfter, type RequestHashes } from './export-request.ts';
-import { latestToday } from './plan/calendar.ts';
-import { doubtfulDays } from './plan/doubtful-days.ts';
+import { latestToday } from './calendar.ts';
+import { type HashedColumns, hashedAfter } from './column-hashing.ts';
+import { doubtfulDays } from './doubtful-days.ts';
+import type { RequestFingerprints } from './export-request.ts';
 import type { PriorReceipts } from './receipt.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
@@ -39,13 +40,13 @@ export interface RunProgress {
   readonly now: number;
   /** The start, if the place has none yet. */
   readonly start: Day;
-  readonly hashes: RequestHashes;
+  readonly fingerprints: RequestFingerprints;
   /** What the configuration hashes. */
-  readonly hashing: HashedColumns;
+  readonly hashedColumns: HashedColumns;
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
-  readonly toDateInclusive: boolean | undefined;
+  readonly includesEnd: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
   readonly finalNewline: boolean | undefined;
   /** Days found to be lost in this run, under `on_gap: warn`. */
@@ -63,39 +64,36 @@ export function stateAfter(
   receipts: PriorReceipts,
   progress: RunProgress,
 ): ExportState {
-  const { to_date_inclusive, final_newline, gaps: recorded = [], ...kept } = before ?? {};
+  const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = before ?? {};
   const start = before?.start_date ?? progress.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
-  const gaps = new Set([...recorded, ...progress.gaps].filter((day) => !isLoaded(day)));
+  const gaps = new Set([...recordedGaps, ...progress.gaps].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, progress.hashing);
-  const inclusive = progress.toDateInclusive ?? to_date_inclusive;
-  const endsWithoutLine = (progress.finalNewline ?? final_newline) === false;
+  const hashedColumns = hashedAfter(before, progress.hashedColumns);
+  const includesEnd = progress.includesEnd ?? to_date_inclusive;
+  const lacksFinalNewline = (progress.finalNewline ?? final_newline) === false;
   return {
-    ...kept,
+    ...otherKeys,
     version: 1,
     from_date: cursor,
     start_date: start,
-    service: progress.hashes.service,
-    filters: progress.hashes.filters,
-    ...(hashed !== undefined && { hashed }),
-    ...(inclusive !== undefined && { to_date_inclusive: inclusive }),
-    ...(endsWithoutLine && { final_newline: false }),
+    service: progress.fingerprints.service,
+    filters: progress.fingerprints.filters,
+    ...(hashedColumns !== undefined && { hashed: hashedColumns }),
+    ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
+    ...(lacksFinalNewline && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
     read_again: doubtfulDays(receipts, progress),
   };
 }
-
-/** The state of an Airbyte stream before its first day. */
-export const unreadState = (from_date: Day) => ({ version: 1, from_date, days: {} }) as const;
 
 /** True for a state with which nothing was read yet. */
 export const isUnread = ({ start_date, days }: ExportState): boolean =>
   start_date === undefined && isObject(days) && Object.keys(days).length === 0;
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
-export const isEndIncluded = (
+export const includesEndOf = (
   { toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
   state: ExportState | undefined,
 ): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
@@ -157,14 +155,14 @@ const malformedError = (why: string) =>
  */
 export function checkState(
   state: ExportState | undefined,
-  hashes: RequestHashes,
+  fingerprints: RequestFingerprints,
   run: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   if (state === undefined) return;
-  if (state.service !== undefined && state.service !== hashes.service) {
+  if (state.service !== undefined && state.service !== fingerprints.service) {
     throw new StateError('The place holds the data of another service', 'use another place for this one');
   }
-  const isChanged = state.filters !== undefined && state.filters !== hashes.filters;
+  const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
   if (isChanged && !run.fullRefresh) {
     throw new OtherFiltersError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',

@@ -8,7 +8,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
-import type { ImplausibleDay } from './plan/doubtful-days.ts';
+import type { ImplausibleDay } from './doubtful-days.ts';
 
 /** The client of the service, with its quota, for one run. */
 export function openExportClient(
@@ -27,7 +27,7 @@ export interface ExtractDeps extends RunIo, Pick<SourceConfig, 'maxConcurrentExp
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
-  /** Columns to drop or hash that no export of this run has had so far: at the end the run warns of them. */
+  /** Columns to drop or hash that no export of this run has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
   readonly counts: ExtractCounts;
 }
@@ -39,11 +39,17 @@ export function extractDeps(
   suppression?: Suppression,
 ): ExtractDeps {
   const { spoolDir = defaultSpoolDir(), timezone, maxConcurrentExports } = config;
-  const runtime = { clock, random, logger, signal };
-  const exporting = { service, spoolDir, timezone, maxConcurrentExports, suppression, edits: editsOf(config) };
   return {
-    ...runtime,
-    ...exporting,
+    clock,
+    random,
+    logger,
+    signal,
+    service,
+    spoolDir,
+    timezone,
+    maxConcurrentExports,
+    suppression,
+    edits: editsOf(config),
     unseenColumns: new Set([...config.columnsDrop, ...config.columnsHash]),
     counts: newExtractCounts(),
   };
@@ -64,7 +70,7 @@ export const newExtractCounts = () => ({
   bytes: 0,
   clockWarnings: 0,
   /** Whether an export contains its `to_date`, if that is known. */
-  toDateInclusive: undefined as boolean | undefined,
+  includesEnd: undefined as boolean | undefined,
   /** Days that are lost at the service, in order. */
   gaps: [] as readonly Day[],
   /** Days that the caller named, and that were not over when they were loaded. */

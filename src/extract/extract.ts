@@ -1,32 +1,32 @@
-// This folder: from a state to checked days, and to the next state. `plan/` decides which days to read, and `download/`
-// exports one day until there is a checked answer. This file runs several days at once, and delivers them in batches.
-// `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
-// `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is the
-// folder on disk. Beside days: `profile-snapshot.ts` loads user profiles, `file-day.ts` checks a day that comes from a
-// file, `discover.ts` finds types for `discover`.
+// This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
+// `download/` exports one day until there is a checked answer. This file runs several days at once, and delivers them in
+// batches. `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what
+// goes in, `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is
+// the folder on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file.
+// `discover.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
+import { lastDayOver } from './calendar.ts';
 import type { DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
-import type { RequestHashes } from './export-request.ts';
+import type { RequestFingerprints } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { lastDayOver } from './plan/calendar.ts';
-import type { DownloadPlan, Plan } from './plan/which-days.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { RunFolder, removeFiles, sweepRunFolders } from './spool.ts';
+import type { DownloadPlan, Plan } from './which-days.ts';
 
-/** Days that are committed together, in order; one day if it may share rows with its neighbours. */
+/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
 export interface DayBatch {
   readonly days: readonly DayDownload[];
   readonly progress: RunProgress;
 }
 
-/** The end of a batch: the day that reaches one of these numbers, or the time after its first day was ready. */
+/** A batch ends with the day that reaches one of these numbers, or so long after its first day was ready. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
@@ -56,7 +56,7 @@ export async function* extractDays(
     }
   } finally {
     const { gaps, openDays, implausibleDays } = outcome;
-    Object.assign(deps.counts, { gaps, openDays, implausibleDays, toDateInclusive: behaviour.toDateInclusive });
+    Object.assign(deps.counts, { gaps, openDays, implausibleDays, includesEnd: behaviour.includesEnd });
     await downloads.close();
   }
 }
@@ -67,16 +67,16 @@ export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGener
 }
 
 export function logPlan(
-  { warnings, readAgain, receipts, hashes }: Plan,
+  { warnings, readAgain, receipts, fingerprints }: Plan,
   { logger }: Pick<ExtractDeps, 'logger'>,
 ): void {
   for (const { event, message } of warnings) logger.warn(event, message);
-  for (const [why, days] of groupBy(readAgain, (day) => whyAgain(receipts.get(day), hashes)))
+  for (const [why, days] of groupBy(readAgain, (day) => whyAgain(receipts.get(day), fingerprints)))
     logger.info('plan.read_again', `Read again, since ${why}: ${nameDays(days)}.`);
 }
 
-function whyAgain(stored: PriorReceipt | undefined, hashes: RequestHashes): string {
-  if (hasOtherFilters(stored, hashes)) return 'they were loaded with other filters or columns';
+function whyAgain(stored: PriorReceipt | undefined, fingerprints: RequestFingerprints): string {
+  if (hasOtherFilters(stored, fingerprints)) return 'they were loaded with other filters or columns';
   return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
 }
 
@@ -113,7 +113,7 @@ export class Downloads {
     await this.#sendFirst();
     this.#startFrom(0);
     for (const [i, day] of plan.days.entries()) {
-      const result = await this.#resultOf(day);
+      const result = await this.#download(day);
       signal.throwIfAborted();
       this.#started.delete(day);
       this.#startFrom(i + 1);
@@ -123,7 +123,7 @@ export class Downloads {
 
   #startFrom(i: number): void {
     const { plan, maxConcurrentExports } = this.#deps;
-    for (const day of plan.days.slice(i, i + maxConcurrentExports)) this.#resultOf(day);
+    for (const day of plan.days.slice(i, i + maxConcurrentExports)) this.#download(day);
   }
 
   /** Ends all downloads and removes their files. */
@@ -141,7 +141,7 @@ export class Downloads {
   async #sendFirst(): Promise<void> {
     const { plan, clock } = this.#deps;
     const over = plan.days.filter((day) => day <= lastDayOver(clock.now()));
-    if (plan.endDayOn !== undefined) await this.#resultAlone(plan.endDayOn);
+    if (plan.findEndDayOn !== undefined) await this.#resultAlone(plan.findEndDayOn);
     await this.#proveExports(over.slice(-MAX_PROOFS));
     const lost = plan.days.findLast((day) => day < plan.oldest);
     if (lost !== undefined) await this.#resultAlone(lost);
@@ -162,13 +162,13 @@ export class Downloads {
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
   async #resultAlone(day: Day): Promise<DayResult> {
-    const result = await this.#resultOf(day);
+    const result = await this.#download(day);
     if (result.kind === 'failed' && this.#deps.counts.exports === 0) throw result.error;
     return result;
   }
 
   /** The result of a day, whose download begins unless it has. */
-  #resultOf(day: Day): Promise<DayResult> {
+  #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
     const result = downloadDay(day, this.#deps);

@@ -9,18 +9,18 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/download.ts';
+import { lastDayOver, oldestDay } from './calendar.ts';
 import { dayDownload } from './checked-day.ts';
+import { hashedColumnsOf } from './column-hashing.ts';
 import type { CheckedFile } from './download/export-result.ts';
-import { hashedColumns, hashesOf, type RequestSettings, toDateOf } from './export-request.ts';
-import { checkState, type ExportState, isEndIncluded, type RunProgress } from './export-state.ts';
+import { fingerprintsOf, type RequestSettings, toDateOf } from './export-request.ts';
+import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
 import { editsOf } from './extract-deps.ts';
-import { lastDayOver, oldestDay } from './plan/calendar.ts';
 import type { PriorReceipt } from './receipt.ts';
 import { RunFolder } from './spool.ts';
 
-// A day whose export lies in a file: the provider sent it, or an earlier download left it. The checks are those of a
-// download.
+// The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
 
 const READ_BYTES = 1 << 20;
 
@@ -47,18 +47,18 @@ export async function loadFileDay<T>(
 ): Promise<T> {
   const { file, day, settings, state, stored } = fileDay;
   const now = clock.now();
-  const hashes = hashesOf(settings);
-  checkState(state, hashes, { now, fullRefresh: false });
+  const fingerprints = fingerprintsOf(settings);
+  checkState(state, fingerprints, { now, fullRefresh: false });
   checkNeedsFile(fileDay, now);
   const requestedAt = await requestedAtOf(fileDay, now);
   const folder = await RunFolder.open(settings.spoolDir, clock, 'spool');
   try {
     const download = dayDownload([await copyChecked(fileDay, folder, signal)], {
       day,
-      to_date: toDateOf(day, isEndIncluded(settings, state)),
+      to_date: toDateOf(day, includesEndOf(settings, state)),
       requestedAt,
       is_over: true,
-      filters: hashes.filters,
+      filters: fingerprints.filters,
       exports: 0,
       verifiedAt: clock.now(),
       source: 'file',
@@ -73,12 +73,12 @@ export async function loadFileDay<T>(
     const progress: RunProgress = {
       now,
       start: state?.start_date ?? day,
-      hashes,
-      hashing: hashedColumns(settings),
+      fingerprints,
+      hashedColumns: hashedColumnsOf(settings),
       appends: false,
       rewrites: true,
       gaps: [],
-      toDateInclusive: undefined,
+      includesEnd: undefined,
       finalNewline: undefined,
     };
     return await store({ days: [download], progress });

@@ -6,7 +6,8 @@ import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
 import { type DayDownload, dayDownload, rowCount } from './checked-day.ts';
-import { hashedColumns, type RequestSettings } from './export-request.ts';
+import { hashedColumnsOf } from './column-hashing.ts';
+import type { RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import type { Receipt } from './receipt.ts';
 import { RunFolder } from './spool.ts';
@@ -24,7 +25,7 @@ export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
 
 /** Hash of what decides the columns of a snapshot. */
 export function profileFilters(settings: ProfileSettings): string {
-  const { columns, key_check } = hashedColumns(settings);
+  const { columns, key_check } = hashedColumnsOf(settings);
   return sha256([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
 }
 
@@ -35,8 +36,8 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, filters: strin
 }
 
 /**
- * Downloads all profiles into a file, and calls `store` with it. Its unit is the day of the request. Returns why
- * nothing was stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
+ * Downloads all profiles into a file, and calls `store` with it, as the day of the request. Returns why nothing was
+ * stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
  * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
@@ -45,7 +46,8 @@ export async function loadSnapshot(
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
   const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
-  const [exportsBefore, began] = [counts.exports, clock.now()];
+  const exportsBefore = counts.exports;
+  const began = clock.now();
   const folder = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { RequestHashes } from './export-request.ts';
+import type { RequestFingerprints } from './export-request.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
@@ -12,7 +12,7 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
-  /** Hash of the filters with which it was requested, as the state has it (`RequestHashes.filters`). */
+  /** Hash of the filters with which it was requested, as the state has it (`RequestFingerprints.filters`). */
   readonly filters: string;
   /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
@@ -44,7 +44,7 @@ export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
 export const hasOtherFilters = (
   stored: Pick<PriorReceipt, 'filters'> | undefined,
-  { filters }: Pick<RequestHashes, 'filters'>,
+  { filters }: Pick<RequestFingerprints, 'filters'>,
 ): boolean => stored?.filters !== undefined && stored.filters !== filters;
 
 /** The receipts of a place, by day. */

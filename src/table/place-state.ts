@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import type { HashedColumns } from '../extract/export-request.ts';
+import type { HashedColumns } from '../extract/column-hashing.ts';
 import type { ExportState } from '../extract/export-state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';

@@ -8,7 +8,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
-import type { HashedColumns } from '../extract/export-request.ts';
+import type { HashedColumns } from '../extract/column-hashing.ts';
 
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';

@@ -2,11 +2,11 @@ import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
-import { hashedColumns } from '../extract/export-request.ts';
+import { hashedColumnsOf } from '../extract/column-hashing.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ExtractCounts, ExtractDeps } from '../extract/extract-deps.ts';
-import type { Plan } from '../extract/plan/which-days.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
+import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { storedRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -64,7 +64,7 @@ export class Load {
       return undefined;
     }
     const store = async (snapshot: DayDownload) => {
-      const rows = await sink.replaceProfiles(snapshot, hashedColumns(settings), signal);
+      const rows = await sink.replaceProfiles(snapshot, hashedColumnsOf(settings), signal);
       this.#loaded = { ...this.#loaded, profiles: rows };
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };

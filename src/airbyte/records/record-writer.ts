@@ -8,7 +8,7 @@ import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, type HeaderColumn, headerColumns } from '../../cells/columns/groups.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import { type DayDownload, hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
+import { type DayDownload, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItem } from '../../table/tables.ts';
 import { EventRows } from './event-rows.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
@@ -54,7 +54,7 @@ export async function writeRecords(
   if (streams.length === 0) return written;
   const rows: RowsOfDay = {
     events: streams.some(({ name }) => name === 'event_logs') ? await eventRows(day, signal) : undefined,
-    rowsById: hasDuplicateOrMissingIds(day) ? new Map() : undefined,
+    rowsById: mayHaveDuplicateIds(day) ? new Map() : undefined,
     next: 0,
   };
   const lines = new Lines();

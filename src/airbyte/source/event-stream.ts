@@ -2,9 +2,9 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
-import { type ExportState, stateAfter, unreadState } from '../../extract/export-state.ts';
-import type { Plan } from '../../extract/plan/which-days.ts';
+import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { Receipt } from '../../extract/receipt.ts';
+import type { Plan } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { WrittenRecords } from '../records/record-writer.ts';
 import type { StreamName } from '../records/streams.ts';
@@ -46,7 +46,7 @@ export class EventStream {
   async start(): Promise<void> {
     await this.output.status('STARTED');
     // Before the first day of a first run the state has the cursor alone: nothing was read under any filters.
-    await this.output.state(this.#state ?? { ...unreadState(this.plan.cursor), ...this.#refresh }, 0);
+    await this.output.state(this.#state ?? { version: 1, from_date: this.plan.cursor, days: {}, ...this.#refresh }, 0);
     await this.output.status('RUNNING');
     if (this.plan.days.length === 0) await this.output.status('COMPLETE');
   }
@@ -58,7 +58,7 @@ export class EventStream {
   /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async take(result: DayResult, behaviour: ServiceBehaviour): Promise<boolean> {
     try {
-      const isRead = result.kind === 'loaded' || result.kind === 'empty';
+      const isRead = result.kind === 'downloaded' || result.kind === 'empty';
       if (isRead && keepsEveryRecord(this.output.configured)) this.#requireEndDay(behaviour);
       const download = this.#outcome.add(result, behaviour);
       // A lost day fails the stream once a day after it is there: then all that are lost are known.
@@ -106,8 +106,8 @@ export class EventStream {
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
-  #requireEndDay({ toDateInclusive }: ServiceBehaviour): void {
-    if (toDateInclusive !== undefined) return;
+  #requireEndDay({ includesEnd }: ServiceBehaviour): void {
+    if (includesEnd !== undefined) return;
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +

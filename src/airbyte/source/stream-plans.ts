@@ -9,8 +9,8 @@ import {
   parseState,
   StateError,
 } from '../../extract/export-state.ts';
-import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/plan/which-days.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
+import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, isEventStream, type StreamName } from '../records/streams.ts';
 import { WAITING_UNTIL } from './stream-output.ts';
@@ -107,7 +107,7 @@ function readNothing(name: StreamName, state: JsonObject | undefined, input: Sta
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
   const warnings = [{ event: 'state.future', message }];
-  return { ...plan, state: parseState(state), days: [], endDayOn: undefined, warnings };
+  return { ...plan, state: parseState(state), days: [], findEndDayOn: undefined, warnings };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */
@@ -125,12 +125,12 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
 function stateOfJob(
   syncId: number | undefined,
   saved: JsonObject | undefined,
-  { hashes }: Plan,
+  { fingerprints }: Plan,
 ): ExportState | undefined {
   if (syncId === undefined || saved?.[SYNC_ID] !== syncId) return undefined;
   try {
     const state = parseState(saved);
-    return state?.filters === hashes.filters && state.service === hashes.service ? state : undefined;
+    return state?.filters === fingerprints.filters && state.service === fingerprints.service ? state : undefined;
   } catch (error) {
     if (error instanceof StateError) return undefined;
     throw error;
@@ -146,9 +146,9 @@ const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
  * ends its bodies, and whether an export includes its `to_date`: that holds for all streams.
  */
 export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
-  const [{ filters, hashes, oldest }] = plans;
-  const toDateInclusive = plans.find((plan) => plan.toDateInclusive !== undefined)?.toDateInclusive;
-  const endDays = plans.flatMap(({ endDayOn }) => endDayOn ?? []).sort();
+  const [{ filters, fingerprints, oldest }] = plans;
+  const includesEnd = plans.find((plan) => plan.includesEnd !== undefined)?.includesEnd;
+  const endDays = plans.flatMap(({ findEndDayOn }) => findEndDayOn ?? []).sort();
   const receipts = new Map<Day, PriorReceipt>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
     const other = receipts.get(day);
@@ -156,12 +156,12 @@ export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
   }
   return {
     filters,
-    hashes,
+    fingerprints,
     oldest,
     state: plans.find(({ state }) => state !== undefined)?.state,
     receipts,
     days: [...new Set(plans.flatMap(({ days }) => days))].sort(),
-    toDateInclusive,
-    endDayOn: toDateInclusive === undefined ? endDays.at(-1) : undefined,
+    includesEnd,
+    findEndDayOn: includesEnd === undefined ? endDays.at(-1) : undefined,
   };
 }

@@ -1,8 +1,8 @@
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
-import { type Plan, planRun } from '../../extract/plan/which-days.ts';
 import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
+import { type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';
@@ -52,14 +52,14 @@ export async function planSync(
     to_date: planned.days.at(-1) ?? null,
     days: planned.days.map((day) => ({
       from_date: day,
-      to_date: toDateOf(day, planned.toDateInclusive),
+      to_date: toDateOf(day, planned.includesEnd),
       read_again: planned.receipts.has(day),
     })),
     exports_least: forecast.least,
     exports_most: forecast.most,
     exports_startable_now: forecast.startableNow,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
-    to_date_inclusive: planned.toDateInclusive ?? null,
+    to_date_inclusive: planned.includesEnd ?? null,
     gaps: planned.state?.gaps ?? [],
     cursor: planned.cursor,
   };
@@ -67,10 +67,10 @@ export async function planSync(
 }
 
 /** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
-export function forecastOf({ days, endDayOn }: Plan, atOnce: number, now: number, beside = 0) {
+export function forecastOf({ days, findEndDayOn }: Plan, atOnce: number, now: number, beside = 0) {
   const least = days.length + beside;
   // To find out the end of an export takes two more.
-  const most = least + (endDayOn === undefined ? 0 : 2);
+  const most = least + (findEndDayOn === undefined ? 0 : 2);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   const startableNow = Math.min(most, EXPORTS_PER_HOUR, atOnce);
   // `earliestEnd`: the instant (ms since 1970) at which the last export may start.

@@ -1,8 +1,8 @@
 import { dayAt, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count, grouped } from '../../base/quantities.ts';
-import { daysLeftOf } from '../../extract/plan/calendar.ts';
-import { implausible } from '../../extract/plan/doubtful-days.ts';
+import { daysLeftOf } from '../../extract/calendar.ts';
+import { implausible } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
 import { storedRows } from '../../table/receipts.ts';

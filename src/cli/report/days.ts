@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
-import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
+import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';

@@ -7,7 +7,7 @@ import { retry } from '../../base/retry.ts';
 import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { daysLeftOf, SOON_DAYS } from '../../extract/plan/calendar.ts';
+import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../service/http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';

@@ -6,7 +6,7 @@ import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { planRun } from '../../extract/plan/which-days.ts';
+import { planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';

@@ -1,7 +1,7 @@
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
-import type { Plan } from '../../extract/plan/which-days.ts';
+import type { Plan } from '../../extract/which-days.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
@@ -18,7 +18,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     seconds,
     from_date: plan.days[0] ?? null,
     next_from_date: counts.nextFromDate ?? plan.cursor,
-    to_date_inclusive: counts.toDateInclusive ?? plan.toDateInclusive ?? null,
+    to_date_inclusive: counts.includesEnd ?? plan.includesEnd ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,
     rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),

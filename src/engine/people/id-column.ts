@@ -4,7 +4,7 @@ import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key
 import { anyOf, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import type { HashedColumns } from '../../extract/export-request.ts';
+import type { HashedColumns } from '../../extract/column-hashing.ts';
 import { hashedIn } from '../../extract/export-state.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { isTyped, type Table, type Typed } from '../../table/tables.ts';

@@ -8,7 +8,7 @@ import { columnKey, compareBytes, headerColumns } from '../../cells/columns/grou
 import { asText, identifier, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import { hasDuplicateOrMissingIds, type SpoolFile } from '../../extract/checked-day.ts';
+import { mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
@@ -59,7 +59,7 @@ export async function withTypedRows(
   store: (rows: TypedRows) => Promise<void>,
 ): Promise<void> {
   const daysWithRows = days.filter((day) => rowsIn([day]) > 0);
-  const needsNumbers = ({ download }: PlannedDay) => hasDuplicateOrMissingIds(download);
+  const needsNumbers = ({ download }: PlannedDay) => mayHaveDuplicateIds(download);
   const files = daysWithRows.filter((day) => !needsNumbers(day)).flatMap(filesOf);
   const queries = groupAlike(batch, files).map((alike) => filesQuery(batch, alike));
   if (queries.length > 0) await store(unionOf(queries));

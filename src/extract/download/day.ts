@@ -6,35 +6,35 @@ import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { downloadChecked } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
+import { lastDayOver } from '../calendar.ts';
 import { type DayDownload, dayDownload } from '../checked-day.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { lastDayOver } from '../plan/calendar.ts';
-import type { DownloadPlan } from '../plan/which-days.ts';
 import { hasOtherFilters } from '../receipt.ts';
 import { type RunFolder, removeFiles } from '../spool.ts';
+import type { DownloadPlan } from '../which-days.ts';
 import { findEndDay } from './end-day.ts';
 import { type CheckedFile, type ExportResult, refusalError, type SendExport } from './export-result.ts';
 import { fetchParts, withoutDay } from './parts.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
-  | { readonly kind: 'loaded'; readonly day: Day; readonly download: DayDownload }
+  | { readonly kind: 'downloaded'; readonly day: Day; readonly download: DayDownload }
   /** It is over and was answered without data, twice: a day without rows, if the service exports other days. */
   | { readonly kind: 'empty'; readonly day: Day; readonly download: DayDownload; readonly answeredWith: string }
   /** The service no longer exports it. */
   | { readonly kind: 'gone'; readonly day: Day }
   /** It is not over, and was not loaded: the next run reads it. */
-  | { readonly kind: 'open'; readonly day: Day; readonly error: UserError }
+  | { readonly kind: 'not_over'; readonly day: Day; readonly error: UserError }
   /** It is over and cannot be loaded; other days may. */
   | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
 
-type LoadedDay = Extract<DayResult, { readonly kind: 'loaded' }>;
+type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
 
-/** How the service behaves, as far as the answers so far have shown: the first export of a run tells the others. */
+/** How the service behaves, as far as its answers have shown. The first export of a run tells the others. */
 export class ServiceBehaviour {
   /** Whether an export includes its `to_date`; undefined while it is not known. */
-  toDateInclusive: boolean | undefined;
+  includesEnd: boolean | undefined;
   /** False if files end without a line end; undefined while it is not known. */
   finalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
@@ -44,8 +44,8 @@ export class ServiceBehaviour {
   /** Event names of all downloads. */
   readonly eventNames = new Set<string>();
 
-  constructor({ state, receipts, toDateInclusive }: DownloadPlan) {
-    this.toDateInclusive = toDateInclusive;
+  constructor({ state, receipts, includesEnd }: DownloadPlan) {
+    this.includesEnd = includesEnd;
     this.finalNewline = state?.final_newline;
     this.exportsDays = receipts.size > 0;
   }
@@ -73,6 +73,8 @@ class DayExport {
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
+  /** The `to_date` of its requests: as the answer in hand was requested. */
+  #to: Day;
   /** Requests that were sent. */
   #exports = 0;
 
@@ -81,18 +83,19 @@ class DayExport {
     this.#deps = deps;
     this.#began = deps.clock.now();
     this.#isOver = day <= lastDayOver(this.#began);
+    this.#to = toDateOf(day, deps.behaviour.includesEnd);
   }
 
   async download(): Promise<DayResult> {
-    const findsEnd = this.#day === this.#deps.plan.endDayOn;
-    const result = await this.#resultOf(await (findsEnd ? this.#findEndDay() : this.#export()));
-    return result.kind === 'loaded' ? this.#unlessFewer(result) : result;
+    const findsEnd = this.#day === this.#deps.plan.findEndDayOn;
+    const result = await this.#meaningOf(await (findsEnd ? this.#findEndDay() : this.#export()));
+    return result.kind === 'downloaded' ? this.#unlessFewer(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
     const { service, timezone, suppression, edits, folder, plan, behaviour } = this.#deps;
-    const request = { ...plan.filters, from: this.#day, to: this.#toDate, ...changes };
+    const request = { ...plan.filters, from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
       label: request.from,
@@ -113,20 +116,16 @@ class DayExport {
     return result;
   };
 
-  /** The `to_date` with which the day is requested. */
-  get #toDate(): Day {
-    return toDateOf(this.#day, this.#deps.behaviour.toDateInclusive);
-  }
-
   /** Exports the day, and finds out whether an export includes its end. */
   async #findEndDay(): Promise<ExportResult> {
     const { behaviour, logger, edits } = this.#deps;
     const day = this.#day;
-    const { answer, isEndIncluded } = await findEndDay(day, this.#export, edits);
-    if (isEndIncluded === undefined) return answer;
-    behaviour.toDateInclusive = isEndIncluded;
-    const message = `The export of ${day} proves that to_date is ${isEndIncluded ? 'included' : 'not included'}.`;
-    logger.info('end_day.proved', message, { day, to_date_inclusive: isEndIncluded });
+    const { answer, includesEnd } = await findEndDay(day, this.#export, edits);
+    this.#to = toDateOf(day, includesEnd);
+    if (includesEnd === undefined) return answer;
+    behaviour.includesEnd = includesEnd;
+    const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
+    logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
     return answer;
   }
 
@@ -142,10 +141,10 @@ class DayExport {
    *   unreadable                 failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #resultOf(answer: ExportResult): Promise<DayResult> {
+  async #meaningOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
-    if (answer.kind === 'checked') return this.#loaded([answer]);
-    if (!this.#isOver) return { kind: 'open', day, error: refusalError(day, answer) };
+    if (answer.kind === 'checked') return this.#downloaded([answer]);
+    if (!this.#isOver) return { kind: 'not_over', day, error: refusalError(day, answer) };
     if (answer.emptyAs !== undefined) return this.#confirmEmpty(answer.emptyAs);
     switch (answer.kind) {
       case 'gone':
@@ -171,7 +170,7 @@ class DayExport {
   async #confirmEmpty(answeredWith: string): Promise<DayResult> {
     const day = this.#day;
     const second = await this.#export();
-    if (second.kind === 'checked' || second.emptyAs === undefined) return this.#resultOf(second);
+    if (second.kind === 'checked' || second.emptyAs === undefined) return this.#meaningOf(second);
     if (second.emptyAs !== answeredWith) {
       return this.#failed(
         transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`, { where: { day } }),
@@ -190,19 +189,19 @@ class DayExport {
     this.#deps.logger.warn('day.parts', message, { day });
     const { plan, behaviour } = this.#deps;
     const parts = await fetchParts(day, plan.filters, behaviour.eventNames, this.#export);
-    return parts instanceof UserError ? this.#failed(parts) : this.#loaded(parts);
+    return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
   }
 
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
-  async #unlessFewer(first: LoadedDay): Promise<DayResult> {
+  async #unlessFewer(first: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
     const stored = this.#storedRows();
     const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);
     const { rows } = first.download.receipt;
     if (isEnough(rows)) return first;
-    const second = await this.#resultOf(await this.#export());
+    const second = await this.#meaningOf(await this.#export());
     await removeFiles(first.download.files);
-    if (second.kind !== 'loaded') return second;
+    if (second.kind !== 'downloaded') return second;
     const { rows: rowsAgain } = second.download.receipt;
     if (isEnough(rowsAgain)) return second;
     if (rowsAgain === rows) {
@@ -215,36 +214,36 @@ class DayExport {
       `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
     const error = transientError(message, { where: { day } });
-    return this.#isOver ? this.#failed(error) : { kind: 'open', day, error };
+    return this.#isOver ? this.#failed(error) : { kind: 'not_over', day, error };
   }
 
   /**
    * The rows that the day had: as counted by the same request, else those of the place. A request with another
-   * `to_date` may have counted rows of the next day: it says only whether the day has any. Counts under other filters do
-   * not compare.
+   * `to_date` may have counted rows of the next day. It says only whether the day has any. Counts under other filters
+   * do not compare.
    */
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
     const { plan } = this.#deps;
     const stored = plan.receipts.get(this.#day);
-    if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, plan.hashes)) {
+    if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, plan.fingerprints)) {
       return { rows: 0, isSameRequest: false };
     }
-    const isSameRequest = stored.to_date === this.#toDate;
+    const isSameRequest = stored.to_date === this.#to;
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
-  #loaded(files: readonly CheckedFile[]): LoadedDay {
-    return { kind: 'loaded', day: this.#day, download: this.#downloadOf(files) };
+  #downloaded(files: readonly CheckedFile[]): DownloadedDay {
+    return { kind: 'downloaded', day: this.#day, download: this.#downloadOf(files) };
   }
 
   #downloadOf(files: readonly CheckedFile[]): DayDownload {
     const { plan, clock } = this.#deps;
     return dayDownload(files, {
       day: this.#day,
-      to_date: this.#toDate,
+      to_date: this.#to,
       requestedAt: this.#began,
       is_over: this.#isOver,
-      filters: plan.hashes.filters,
+      filters: plan.fingerprints.filters,
       exports: this.#exports,
       verifiedAt: clock.now(),
     });

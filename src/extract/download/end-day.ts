@@ -21,24 +21,24 @@ export async function findEndDay(
   day: Day,
   sendExport: SendExport,
   edits: ColumnEdits | undefined,
-): Promise<{ readonly answer: ExportResult; readonly isEndIncluded: boolean | undefined }> {
+): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
-  const single = await sendExport({ to: day });
-  if (isFailure(single)) return { answer: single, isEndIncluded: undefined };
+  const answerOfDay = await sendExport({ to: day });
+  if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
   // The service may select by this column, the only one of them that can be dropped.
   const canProve = edits?.drop.has(EVENT_DATETIME) !== true;
-  if (single.kind === 'checked' && canProve && spansAnHour(single.scan.columns)) {
-    return { answer: single, isEndIncluded: true };
+  if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
+    return { answer: answerOfDay, includesEnd: true };
   }
-  const both = await sendExport({ to: next });
+  const answerWithNext = await sendExport({ to: next });
   let isExcluded = false;
-  if (hasNoRows(single) && both.kind === 'checked' && rowCount([both]) > 0) {
+  if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     isExcluded = hasNoRows(nextAlone);
     await discard(nextAlone);
   }
-  await discard(single);
-  return { answer: both, isEndIncluded: isExcluded ? false : undefined };
+  await discard(answerOfDay);
+  return { answer: answerWithNext, includesEnd: isExcluded ? false : undefined };
 }
 
 /** True for a refusal that another `to_date` would not change. */
@@ -50,8 +50,8 @@ const hasNoRows = (answer: ExportResult): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
 
 /**
- * True if the datetime system columns with values, one at least, all have rows an hour apart. One column is not enough:
- * a service that compares one of them with midnight returns only the rows of that instant.
+ * True if at least one datetime system column has values, and each that has some spans an hour. One column is not
+ * enough: a service may compare it with midnight, and then returns only the rows of that instant.
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
   const filled = columns.filter(({ source, type }) => DATETIME_COLUMNS.has(source) && type !== undefined);

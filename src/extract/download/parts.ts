@@ -1,6 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
+import { isFilter } from '../export-request.ts';
 import { type CheckedFile, discard, type SendExport } from './export-result.ts';
 
 /** Event names that the service is known to write. */
@@ -25,8 +26,8 @@ const KNOWN_NAMES: readonly string[] = [
 ];
 
 /**
- * Exports a day that is too large in parts: each known event name with `include`, the rest with `exclude`, within the
- * user's own filter. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
+ * Exports a day that is too large in parts, within the user's own filter: each known event name with `include`, the
+ * rest with `exclude`. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
  */
 export async function fetchParts(
   day: Day,
@@ -53,7 +54,7 @@ export async function fetchParts(
     else if (part.emptyAs === undefined) return fail(`named ${name}`, part);
     included.push(name);
   }
-  if (eventsCondition === 'include' && events.length > 0) {
+  if (isFilter(events, eventsCondition) && eventsCondition === 'include') {
     // A filter of which the service knows no name says nothing about the rows of the day.
     return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
   }
@@ -65,7 +66,7 @@ export async function fetchParts(
 
 /** The names that parts may request within the user's filter. */
 function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
-  if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
+  if (isFilter(events, eventsCondition) && eventsCondition === 'include') return [...new Set(events)];
   const excluded = new Set(eventsCondition === 'exclude' ? events : []);
   return [...new Set(names)].filter((name) => !excluded.has(name));
 }

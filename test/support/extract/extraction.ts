@@ -10,8 +10,8 @@ import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/extract-deps.ts';
-import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
 import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
+import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 

@@ -68,10 +68,10 @@ export class Days {
     return {
       now: this.clock.now(),
       start,
-      hashes: { service: HASH, filters: HASH },
-      hashing: { columns: [], key_check: null },
+      fingerprints: { service: HASH, filters: HASH },
+      hashedColumns: { columns: [], key_check: null },
       rewrites: false,
-      toDateInclusive: true,
+      includesEnd: true,
       finalNewline: true,
       gaps: [],
       appends: false,

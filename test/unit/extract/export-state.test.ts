@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { hashesOf } from '../../../src/extract/export-request.ts';
+import { implausible } from '../../../src/extract/doubtful-days.ts';
+import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import { type ExportState, parseState, type RunProgress, stateAfter } from '../../../src/extract/export-state.ts';
-import { implausible } from '../../../src/extract/plan/doubtful-days.ts';
 import type { PriorReceipt } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
@@ -20,10 +20,10 @@ const receipts = (days: readonly Day[], more: Partial<PriorReceipt> = {}) =>
 const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
-  hashes: hashesOf({ ...SETTINGS }),
-  hashing: { columns: [], key_check: null },
+  fingerprints: fingerprintsOf({ ...SETTINGS }),
+  hashedColumns: { columns: [], key_check: null },
   rewrites: false,
-  toDateInclusive: undefined,
+  includesEnd: undefined,
   finalNewline: undefined,
   gaps: [],
   appends: false,
@@ -82,7 +82,7 @@ describe('the cursor after a commit', () => {
 describe('the state after a commit', () => {
   it('is a state by its schema, and keeps unknown keys', () => {
     const before = { version: 1, from_date: '2026-01-10', start_date: '2026-01-10', new_key: { a: 1 } } as const;
-    const state = stateAfter(before, receipts(['2026-01-10']), facts({ toDateInclusive: false, finalNewline: false }));
+    const state = stateAfter(before, receipts(['2026-01-10']), facts({ includesEnd: false, finalNewline: false }));
     expect(parseState(JSON.parse(JSON.stringify(state)))).toMatchObject({
       from_date: '2026-01-11',
       to_date_inclusive: false,
@@ -92,10 +92,10 @@ describe('the state after a commit', () => {
   });
 
   it('keeps what was proved until the contrary is', () => {
-    const first = stateAfter(undefined, receipts([]), facts({ toDateInclusive: true, finalNewline: false }));
+    const first = stateAfter(undefined, receipts([]), facts({ includesEnd: true, finalNewline: false }));
     const second = stateAfter(first, receipts([]), facts());
     expect(second).toMatchObject({ to_date_inclusive: true, final_newline: false });
-    const third = stateAfter(second, receipts([]), facts({ toDateInclusive: false, finalNewline: true }));
+    const third = stateAfter(second, receipts([]), facts({ includesEnd: false, finalNewline: true }));
     expect(third.to_date_inclusive).toBe(false);
     expect(third).not.toHaveProperty('final_newline');
   });
@@ -109,7 +109,7 @@ describe('the state after a commit', () => {
     const hashing = { columns: ['phone'], key_check: '0123456789abcdef' };
     const plain = stateAfter(undefined, receipts([]), facts());
     expect(plain).not.toHaveProperty('hashed');
-    expect(stateAfter(plain, receipts([]), facts({ hashing })).hashed).toEqual([
+    expect(stateAfter(plain, receipts([]), facts({ hashedColumns: hashing })).hashed).toEqual([
       { columns: [], key_check: null },
       hashing,
     ]);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/commands/plan.ts';
-import { hashesOf } from '../../../src/extract/export-request.ts';
+import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
-import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/which-days.ts';
 import type { PriorLoads, PriorReceipt } from '../../../src/extract/receipt.ts';
+import { type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
-const HASHES = hashesOf({ ...SETTINGS });
+const FINGERPRINTS = fingerprintsOf({ ...SETTINGS });
 
 type Stored = Partial<PriorReceipt>;
 
@@ -26,7 +26,7 @@ const state = (more: Partial<ExportState>): ExportState => ({
   version: 1,
   from_date: '2026-01-19',
   start_date: '2026-01-10',
-  ...HASHES,
+  ...FINGERPRINTS,
   to_date_inclusive: true,
   ...more,
 });
@@ -73,8 +73,8 @@ describe('the days of a first run', () => {
   });
 
   it('find out the end of an export on the newest day that is over, unless it is configured', () => {
-    expect(plan().endDayOn).toBe('2026-01-19');
-    expect(plan({}, { toDateInclusive: 'false' })).toMatchObject({ endDayOn: undefined, toDateInclusive: false });
+    expect(plan().findEndDayOn).toBe('2026-01-19');
+    expect(plan({}, { toDateInclusive: 'false' })).toMatchObject({ findEndDayOn: undefined, includesEnd: false });
   });
 });
 
@@ -225,7 +225,7 @@ describe('a stored state', () => {
   ])('goes on with the same filters alone: %s', (_, more, isSame) => {
     const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
     const prior = {
-      state: state({ ...hashesOf({ ...SETTINGS, ...settings }) }),
+      state: state({ ...fingerprintsOf({ ...SETTINGS, ...settings }) }),
       receipts: receipts('2026-01-10', '2026-01-18'),
     };
     const run = () => plan(prior, { ...settings, ...more });

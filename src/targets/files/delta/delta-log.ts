@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Day } from '../../../base/days.ts';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
-import type { HashedColumns } from '../../../extract/export-request.ts';
+import { NOTHING_HASHED } from '../../../extract/column-hashing.ts';
 import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Storage } from '../../../storage/storage.ts';
@@ -36,7 +36,6 @@ const LAST_RUN = '_dfinery/last-run.json';
 /** A table has no half-written files: a commit is one step. */
 const NO_FAULTS = { damagedDays: new Map(), unfinishedDays: new Set<Day>() };
 const NO_FILES = { removed: [], added: [] };
-const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
 export const DELTA: FilesFormat = {
   isUniform: false,

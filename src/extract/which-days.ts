@@ -1,21 +1,15 @@
-// This folder: which days a run reads. Pure functions of state, receipts, configuration and time.
+// Which days a run reads. Pure functions of state, receipts, configuration and time.
 
-import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../../base/days.ts';
-import { configError } from '../../base/errors.ts';
-import type { SourceConfig } from '../../config/source.ts';
-import type { Filters } from '../../service/export/protocol.ts';
-import {
-  filtersOf,
-  type HashedColumns,
-  hashedColumns,
-  hashesOf,
-  type RequestHashes,
-  type RequestSettings,
-} from '../export-request.ts';
-import { checkState, type ExportState, isComplete, isEndIncluded, isUnread, parseState } from '../export-state.ts';
-import { hasOtherFilters, type PriorLoads, type PriorReceipts } from '../receipt.ts';
+import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../base/days.ts';
+import { configError } from '../base/errors.ts';
+import type { SourceConfig } from '../config/source.ts';
+import type { Filters } from '../service/export/protocol.ts';
 import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
+import { type HashedColumns, hashedColumnsOf } from './column-hashing.ts';
 import { doubtfulDays } from './doubtful-days.ts';
+import { filtersOf, fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
+import { checkState, type ExportState, includesEndOf, isComplete, isUnread, parseState } from './export-state.ts';
+import { hasOtherFilters, type PriorLoads, type PriorReceipts } from './receipt.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
@@ -47,8 +41,8 @@ interface PlanWarning {
 /** The decisions of a run, made before the first request. */
 export interface Plan extends Pick<PlanSettings, 'onGap'> {
   readonly filters: Filters;
-  readonly hashes: RequestHashes;
-  readonly hashing: HashedColumns;
+  readonly fingerprints: RequestFingerprints;
+  readonly hashedColumns: HashedColumns;
   readonly appends: boolean;
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
@@ -72,16 +66,16 @@ export interface Plan extends Pick<PlanSettings, 'onGap'> {
   readonly start: Day;
   readonly cursor: Day;
   /** Whether an export includes its `to_date`; undefined: not known. */
-  readonly toDateInclusive: boolean | undefined;
+  readonly includesEnd: boolean | undefined;
   /** The day on which the run finds that out; undefined: it does not. */
-  readonly endDayOn: Day | undefined;
+  readonly findEndDayOn: Day | undefined;
   readonly warnings: readonly PlanWarning[];
 }
 
 /** The part of a plan that the downloads need. */
 export type DownloadPlan = Pick<
   Plan,
-  'filters' | 'hashes' | 'oldest' | 'state' | 'receipts' | 'days' | 'toDateInclusive' | 'endDayOn'
+  'filters' | 'fingerprints' | 'oldest' | 'state' | 'receipts' | 'days' | 'includesEnd' | 'findEndDayOn'
 >;
 
 /**
@@ -96,9 +90,9 @@ export type DownloadPlan = Pick<
  */
 export function planRun(input: PlanInput): Plan {
   const { settings, prior, now, from, to, appends = false, fullRefresh = false } = input;
-  const hashes = hashesOf(settings);
+  const fingerprints = fingerprintsOf(settings);
   const state = parseState(prior.state);
-  checkState(state, hashes, { now, fullRefresh });
+  checkState(state, fingerprints, { now, fullRefresh });
   const isNamed = from !== undefined;
   if (fullRefresh && (isNamed || to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
@@ -107,31 +101,33 @@ export function planRun(input: PlanInput): Plan {
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const cursor = state?.from_date ?? start;
-  const basis = { ...input, appends, state, hashes, start, cursor, oldest, last: lastDayOf(input) };
-  const choice = isNamed ? namedDays(from, basis) : fullRefresh ? refreshDays(basis) : incrementalDays(basis);
-  const toDateInclusive = isEndIncluded(settings, state);
-  const newestOver = choice.days.findLast((day) => day <= lastDayOver(now));
+  const basis = { ...input, appends, state, fingerprints, start, cursor, oldest, last: lastDayOf(input) };
+  const chosenDays = isNamed ? namedDays(from, basis) : fullRefresh ? refreshDays(basis) : incrementalDays(basis);
+  const includesEnd = includesEndOf(settings, state);
+  const newestOver = chosenDays.days.findLast((day) => day <= lastDayOver(now));
   return {
     filters: filtersOf(settings),
-    hashes,
-    hashing: hashedColumns(settings),
+    fingerprints,
+    hashedColumns: hashedColumnsOf(settings),
     oldest,
     onGap: settings.onGap,
     appends,
     state,
     receipts: prior.receipts,
-    readAgain: [],
-    lookedBackTo: undefined,
-    ...choice,
+    ...chosenDays,
     rewrites: fullRefresh || isNamed,
     isNamed,
-    gapFrom: state === undefined || isUnread(state) || fullRefresh || isNamed ? undefined : state.from_date,
+    gapFrom: fullRefresh || isNamed ? undefined : gapFromOf(state),
     start,
     cursor,
-    toDateInclusive,
-    endDayOn: toDateInclusive === undefined ? newestOver : undefined,
+    includesEnd,
+    findEndDayOn: includesEnd === undefined ? newestOver : undefined,
   };
 }
+
+/** Gaps begin at the cursor of an earlier run. */
+const gapFromOf = (state: ExportState | undefined): Day | undefined =>
+  state === undefined || isUnread(state) ? undefined : state.from_date;
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
 function checkBegun(name: string, day: Day | undefined, now: number): void {
@@ -157,32 +153,39 @@ function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
 }
 
 /** What the days are chosen from. */
-interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'hashes' | 'start' | 'cursor' | 'oldest'> {
+interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'fingerprints' | 'start' | 'cursor' | 'oldest'> {
   readonly appends: boolean;
   /** The last day that may be read. */
   readonly last: Day;
 }
 
-type ChosenDays = Pick<Plan, 'days' | 'warnings'> & Partial<Pick<Plan, 'readAgain' | 'lookedBackTo'>>;
+type ChosenDays = Pick<Plan, 'days' | 'readAgain' | 'lookedBackTo' | 'warnings'>;
+
+const NO_OTHER_REASON = { readAgain: [], lookedBackTo: undefined };
 
 function namedDays(from: Day, { settings, to, last, now }: PlanBasis): ChosenDays {
   if (from > last) throw configError(`--from ${from} is after ${last}, today in ${settings.timezone ?? 'UTC'}.`);
   const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
   const isOpen = to !== undefined && last > lastDayOver(now);
-  return { days: daysOf(from, last), warnings: isOpen ? [{ event: 'plan.open_day', message }] : [] };
+  return {
+    ...NO_OTHER_REASON,
+    days: daysOf(from, last),
+    warnings: isOpen ? [{ event: 'plan.open_day', message }] : [],
+  };
 }
 
-function refreshDays({ prior: { receipts }, start, oldest, state, hashes, last }: PlanBasis): ChosenDays {
+function refreshDays({ prior: { receipts }, start, oldest, state, fingerprints, last }: PlanBasis): ChosenDays {
   const first = laterOf(start, oldest);
   const older = [...receipts.keys()].filter((day) => day < first).sort();
-  const isOther = (day: Day) => hasOtherFilters(receipts.get(day), hashes);
+  const isOther = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints);
   const sameFilters = older.filter((day) => !isOther(day));
   const otherFilters = older.filter(isOther);
   const withOthers = ', with other filters: columns_drop and columns_hash do not change them';
   return {
+    ...NO_OTHER_REASON,
     days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true),
     warnings: [
-      ...(start < first && state === undefined ? [shortened(start, first)] : []),
+      ...(start < first && state === undefined ? [shortenedWarning(start, first)] : []),
       ...(sameFilters.length > 0 ? [olderDays(first, sameFilters, '')] : []),
       ...(otherFilters.length > 0 ? [olderDays(first, otherFilters, withOthers)] : []),
     ],
@@ -197,26 +200,29 @@ const olderDays = (first: Day, days: readonly Day[], how: string): PlanWarning =
 function incrementalDays(basis: PlanBasis): ChosenDays {
   const { settings, prior, appends, state, start, cursor, oldest, last } = basis;
   const gaps = new Set(state?.gaps);
-  const needed = daysOf(cursor, last).filter((day) => !isComplete(day, prior.receipts, gaps));
-  const [next] = needed;
+  const incompleteDays = daysOf(cursor, last).filter((day) => !isComplete(day, prior.receipts, gaps));
+  const [firstIncomplete] = incompleteDays;
   const readAgain = daysReadAgain(basis);
   const warnings = incrementalWarnings(basis);
-  if (appends || next === undefined) return { days: union(readAgain, needed), readAgain, warnings };
-  const back = addDays(next, -settings.lookbackDays);
-  const lookback = daysOf(laterOf(back, laterOf(start, oldest)), addDays(next, -1)).filter((day) =>
+  if (appends || firstIncomplete === undefined) {
+    return { days: union(readAgain, incompleteDays), readAgain, lookedBackTo: undefined, warnings };
+  }
+  const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
+  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldest)), addDays(firstIncomplete, -1)).filter((day) =>
     mayBeReadAgain(day, basis),
   );
-  const lookedBackTo = lookback.find((day) => day === back && !readAgain.includes(day));
-  return { days: union(lookback, readAgain, needed), readAgain, lookedBackTo, warnings };
+  const isWhole = lookback[0] === lookbackStart && !readAgain.includes(lookbackStart);
+  const lookedBackTo = isWhole ? lookbackStart : undefined;
+  return { days: union(lookback, readAgain, incompleteDays), readAgain, lookedBackTo, warnings };
 }
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 
 /** The days that are empty, implausible, or of other filters. */
 function daysReadAgain(basis: PlanBasis): Day[] {
-  const { prior, appends, now, hashes, start, oldest, last } = basis;
+  const { prior, appends, now, fingerprints, start, oldest, last } = basis;
   const { receipts } = prior;
-  const otherFilters = [...receipts.keys()].filter((day) => hasOtherFilters(receipts.get(day), hashes));
+  const otherFilters = [...receipts.keys()].filter((day) => hasOtherFilters(receipts.get(day), fingerprints));
   const exported = otherFilters.filter((day) => day >= oldest && mayBeReadAgain(day, basis));
   return union(doubtfulDays(receipts, { now, appends }), exported).filter((day) => day >= start && day <= last);
 }
@@ -227,16 +233,16 @@ const mayBeReadAgain = (day: Day, { prior, state }: PlanBasis): boolean =>
 
 function incrementalWarnings({ settings, prior, state, start, oldest }: PlanBasis): PlanWarning[] {
   const { startDate = start } = settings;
-  if (state === undefined) return startDate < start ? [shortened(startDate, start)] : [];
-  const earlier = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !prior.receipts.has(day));
-  if (earlier.length === 0) return [];
+  if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
+  const unreadDays = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !prior.receipts.has(day));
+  if (unreadDays.length === 0) return [];
   const message =
-    `start_date is before ${start}, the start of the first load, and ${nameDays(earlier)} can still be exported. ` +
-    `Read them with sync … --from ${earlier[0]} --to ${earlier.at(-1)}; under Airbyte, clear the stream.`;
+    `start_date is before ${start}, the start of the first load, and ${nameDays(unreadDays)} can still be exported. ` +
+    `Read them with sync … --from ${unreadDays[0]} --to ${unreadDays.at(-1)}; under Airbyte, clear the stream.`;
   return [{ event: 'plan.earlier_start', message }];
 }
 
-const shortened = (startDate: Day, first: Day): PlanWarning => ({
+const shortenedWarning = (startDate: Day, first: Day): PlanWarning => ({
   event: 'plan.shortened',
   message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
 });

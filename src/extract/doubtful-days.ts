@@ -1,12 +1,15 @@
-import { addDays, type Day } from '../../base/days.ts';
-import type { PriorReceipt, PriorReceipts } from '../receipt.ts';
+import { addDays, type Day } from '../base/days.ts';
 import { lastDayOver } from './calendar.ts';
+import type { PriorReceipt, PriorReceipts } from './receipt.ts';
 
-/** Weeks before a day whose same weekday tells what is usual, and how many of them must be known. */
+/** What is usual comes from the same weekday of so many weeks before. */
 const WEEKS = 4;
+/** Number of these weeks that must have been loaded. */
 const LEAST_WEEKS = 2;
-/** Below so many rows a week (median) numbers vary by themselves. */
+/** Below this median of rows a day the numbers vary by themselves. */
 const LEAST_MEDIAN = 100;
+/** A smaller part of the median is implausible. */
+const USUAL_PART = 1 / 5;
 /** Days after a day was over in which the rest of it may still come. */
 const DOUBTFUL_DAYS = 7;
 
@@ -25,17 +28,17 @@ export interface ImplausibleDay {
 export function implausible(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
-  const before: number[] = [];
+  const earlierCounts: number[] = [];
   for (let week = 1; week <= WEEKS; week++) {
     const earlier = receipts.get(addDays(day, -7 * week));
-    if (earlier?.is_over === true) before.push(earlier.rows);
+    if (earlier?.is_over === true) earlierCounts.push(earlier.rows);
   }
-  if (before.length < LEAST_WEEKS) return undefined;
-  const usual = median(before);
+  if (earlierCounts.length < LEAST_WEEKS) return undefined;
+  const usual = median(earlierCounts);
   const { rows } = receipt;
-  const isEmpty = rows === 0 && before.every((count) => count > 0);
-  const isFew = rows > 0 && usual >= LEAST_MEDIAN && rows < usual / 5;
-  return isEmpty || isFew ? { day, rows, usual } : undefined;
+  const isEmpty = rows === 0 && earlierCounts.every((count) => count > 0);
+  const isFarBelowUsual = rows > 0 && usual >= LEAST_MEDIAN && rows < usual * USUAL_PART;
+  return isEmpty || isFarBelowUsual ? { day, rows, usual } : undefined;
 }
 
 function median(counts: readonly number[]): number {

@@ -1,11 +1,14 @@
-import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
-import { HOUR_MS } from '../../base/durations.ts';
+import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
+import { HOUR_MS } from '../base/durations.ts';
 
 const EAST = 14;
 const WEST = -12;
 
 /** The latest day that has begun in any time zone. */
 export const latestToday = (now: number): Day => dayAt(now, EAST);
+
+/** The last day that has begun in every time zone. */
+export const firstToday = (now: number): Day => dayAt(now, WEST);
 
 /** The last day that is requested: the date now in `timezone`, or in UTC. */
 export function todayIn(timezone: string | undefined, now: number): Day {
@@ -14,7 +17,7 @@ export function todayIn(timezone: string | undefined, now: number): Day {
 }
 
 /** The last day that is over: it has ended at UTC−12. */
-export const lastDayOver = (now: number): Day => addDays(dayAt(now, WEST), -1);
+export const lastDayOver = (now: number): Day => addDays(firstToday(now), -1);
 
 /** The last day that has been over for at least `hours`. */
 export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
