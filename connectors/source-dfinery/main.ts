@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { runConnectorProcess } from '../../src/airbyte/protocol/entrypoint.ts';
+import { runConnectorProcess } from '../../src/airbyte/protocol/connector-process.ts';
 import { source } from '../../src/airbyte/source/source.ts';
 
 await runConnectorProcess(source);

@@ -4,7 +4,8 @@ import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { networkProblem } from '../../service/http/failures.ts';
 import { withinTime } from '../../service/http/time-limit.ts';
 import { Transport } from '../../service/http/transport.ts';
-import { type CheckVerb, openConfig, type VerbContext } from '../protocol/connector.ts';
+import type { CheckVerb, VerbContext } from '../protocol/connector.ts';
+import { openConfig } from '../protocol/open-config.ts';
 
 const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
 
@@ -12,13 +13,13 @@ const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion
  * endpoint, not even an empty one. So the token is not checked: only a deletion can do that.
  */
-export const check: CheckVerb = async (value, context) => {
-  const config = openConfig(parseDestinationConfig(value, context.env), context);
+export const check: CheckVerb = async (rawConfig, context) => {
+  const config = openConfig(parseDestinationConfig(rawConfig, context.env), context);
   const ledger = await Ledger.open(config, { clock: context.clock, isPlan: true });
   await checkHost(config.baseUrl, context);
-  const mode = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
-  const memory = ledger.isKept ? '' : ' There is no ledger_dir: nothing is remembered, and nothing can be proved.';
-  return `${mode}The host answers. Whether the token is right only the first deletion shows.${memory}`;
+  const dryRunNote = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
+  const ledgerNote = ledger.isKept ? '' : ' There is no ledger_dir: nothing is remembered, and nothing can be proved.';
+  return `${dryRunNote}The host answers. Whether the token is right only the first deletion shows.${ledgerNote}`;
 };
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
@@ -30,16 +31,16 @@ async function checkHost(
   const transport = new Transport({ baseUrl: origin, env, clock, keptConnections: 0 });
   try {
     const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
-    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock, signal }, (limited) =>
-      transport.send(request, limited),
+    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
+      transport.send(request, timeLimit),
     );
     answer.disconnect();
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;
     const { isConfig, message } = networkProblem(error, transport.host);
-    const text = isConfig ? message : `${transport.host} was not reached: ${message}; check base_url.`;
-    throw isConfig ? configError(text, { cause: error }) : transientError(text, { cause: error });
+    if (isConfig) throw configError(message, { cause: error });
+    throw transientError(`${transport.host} was not reached: ${message}; check base_url.`, { cause: error });
   } finally {
     await transport.close();
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
-import { textIn } from '../protocol/catalog-and-states.ts';
+import { descriptorOf } from '../protocol/catalog-and-states.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
 
 /** The messages that a destination reads from a platform; others are skipped. */
@@ -48,29 +48,29 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
   if (value === undefined) throw unusableLine(line, 'is not JSON');
   if (!isObject(value) || typeof value.type !== 'string')
     throw unusableLine(line, 'is no message of the Airbyte protocol');
-  if (value.type === 'RECORD') return recordMessage(value.record, line);
-  if (value.type === 'STATE') return stateMessage(value.state, text, line);
+  if (value.type === 'RECORD') return readRecord(value.record, line);
+  if (value.type === 'STATE') return readState(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);
   return undefined;
 }
 
-function recordMessage(record: unknown, line: number): InputMessage {
+function readRecord(record: unknown, line: number): InputMessage {
   if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
-  const name = textIn(record.stream);
-  if (name === undefined) throw unusableLine(line, 'is a RECORD without a stream');
-  return { kind: 'record', line, stream: { name, namespace: textIn(record.namespace) || null }, data: record.data };
+  const stream = descriptorOf(record.stream, record.namespace);
+  if (stream === undefined) throw unusableLine(line, 'is a RECORD without a stream');
+  return { kind: 'record', line, stream, data: record.data };
 }
 
-function stateMessage(state: unknown, text: string, line: number): InputMessage {
-  const raw = memberText(text, 'state');
-  if (!isObject(state) || raw === undefined || Object.keys(state).length === 0) {
+function readState(state: unknown, text: string, line: number): InputMessage {
+  const unchangedText = memberText(text, 'state');
+  if (!isObject(state) || unchangedText === undefined || Object.keys(state).length === 0) {
     throw unusableLine(line, 'is a STATE without content');
   }
   const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
-  if (!isObject(descriptor)) return { kind: 'state', line, stream: undefined, text: raw };
-  const name = textIn(descriptor.name);
-  if (name === undefined) throw unusableLine(line, 'is a STATE of a stream without a name');
-  return { kind: 'state', line, stream: { name, namespace: textIn(descriptor.namespace) || null }, text: raw };
+  if (!isObject(descriptor)) return { kind: 'state', line, stream: undefined, text: unchangedText };
+  const stream = descriptorOf(descriptor.name, descriptor.namespace);
+  if (stream === undefined) throw unusableLine(line, 'is a STATE of a stream without a name');
+  return { kind: 'state', line, stream, text: unchangedText };
 }
 
 const unusableLine = (line: number, why: string) =>
@@ -85,19 +85,22 @@ const unusableLine = (line: number, why: string) =>
 function memberText(text: string, name: string): string | undefined {
   let depth = 0;
   let key: string | undefined;
-  let from = 0;
+  /** Undefined before the colon of a member. */
+  let valueStart: number | undefined;
   for (let at = 0; at < text.length; at++) {
     const char = text[at];
     if (char === '"') {
       const end = endOfString(text, at);
-      if (depth === 1 && from === 0) key = text.slice(at, end);
+      if (depth === 1 && valueStart === undefined) key = text.slice(at, end);
       at = end - 1;
-    } else if (char === ':' && depth === 1) from = at + 1;
+    } else if (char === ':' && depth === 1) valueStart = at + 1;
     else if (char === '{' || char === '[') depth++;
     else if (char === '}' || char === ']' || char === ',') {
       if (depth === 1) {
-        if (from > 0 && key !== undefined && JSON.parse(key) === name) return text.slice(from, at).trim();
-        from = 0;
+        if (valueStart !== undefined && key !== undefined && JSON.parse(key) === name) {
+          return text.slice(valueStart, at).trim();
+        }
+        valueStart = undefined;
       }
       if (char !== ',') depth--;
     }

@@ -7,12 +7,13 @@ import { runErasure } from '../../erasure/case.ts';
 import { type DeletionReport, reportLines } from '../../erasure/erasure-report.ts';
 import type { DeletionList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
-import { streamKey } from '../protocol/catalog-and-states.ts';
-import { openConfig, type VerbContext, type WriteVerb } from '../protocol/connector.ts';
-import type { StateStats, StreamDescriptor } from '../protocol/messages.ts';
-import { streamNumbers } from './catalog.ts';
+import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
+import type { VerbContext, WriteVerb } from '../protocol/connector.ts';
+import type { StreamDescriptor } from '../protocol/messages.ts';
+import { openConfig } from '../protocol/open-config.ts';
+import { requireDeletableStreams } from './deletable-streams.ts';
 import { type InputMessage, readMessages } from './input-messages.ts';
-import { StateQueue } from './states.ts';
+import { type DestinationStats, StateQueue } from './state-queue.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
@@ -21,15 +22,15 @@ const WITHDRAWN = '_ab_cdc_deleted_at';
  * The verb `write` of the Airbyte destination: erases the people of the rows. Echoes each state once its rows are
  * decided. A dry run echoes none.
  */
-export const write: WriteVerb = async (value, catalog, input, context) => {
+export const write: WriteVerb = async (rawConfig, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
-  const parsed = parseDestinationConfig(value, env);
+  const parsed = parseDestinationConfig(rawConfig, env);
   // The first message of a dry run is a warning: the platform shows the rows as synced.
   if (parsed.config.dryRun) {
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   }
   const config = openConfig(parsed, context);
-  const numbers = streamNumbers(catalog, config);
+  const streams = requireDeletableStreams(catalog, config);
   const states = new StateQueue((text, stats) => writer.writeLine(stateLine(text, stats)));
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
@@ -40,9 +41,11 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) =>
         readInput(input, context, (message) => {
-          const number = message.stream && streamNumberOf(message.stream, numbers, message.line);
-          if (message.kind === 'state') states.addState(number, message.text);
-          else if (number !== undefined) states.addRow(number, addRow(message, list, config));
+          if (message.kind === 'state') {
+            states.addState(message.stream && streamOf(message.stream, streams, message.line), message.text);
+          } else {
+            states.addRow(streamOf(message.stream, streams, message.line), listRow(message, list, config));
+          }
         }),
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(hasConfirmed) {
@@ -50,21 +53,31 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
         if (hasConfirmed) states.release();
       },
     });
-    if (config.dryRun) return endDryRun(report, failure, context);
-    if (report.mode === 'executed') {
-      // After a wrong token, service or field the rows must come again.
-      if (failure?.exitCode !== EXIT.usage) states.release();
-      await states.emitted();
-      for (const line of reportLines(report)) logger.info('erase.report', line);
-    } else logWarnings(report, context);
-    if (failure !== undefined) throw failure;
+    if (config.dryRun) endDryRun(report, failure, context);
+    else await endRun(report, failure, states, context);
   } finally {
     await deleter.close();
   }
 };
 
+/** Echoes the last states and logs the report. Throws the failure of the run, if there is one. */
+async function endRun(
+  report: DeletionReport,
+  failure: UserError | undefined,
+  states: StateQueue,
+  context: VerbContext,
+): Promise<void> {
+  if (report.mode === 'executed') {
+    // After a wrong token, service or field the rows must come again.
+    if (failure?.exitCode !== EXIT.usage) states.release();
+    await states.emitted();
+    for (const line of reportLines(report)) context.logger.info('erase.report', line);
+  } else logWarnings(report, context);
+  if (failure !== undefined) throw failure;
+}
+
 /** The STATE message that echoes a state: its text unchanged, plus the counts of its rows. */
-function stateLine(state: string, stats: Required<StateStats>): string {
+function stateLine(state: string, stats: DestinationStats): string {
   const members = state.slice(0, state.lastIndexOf('}')).trimEnd();
   return `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
 }
@@ -84,18 +97,23 @@ async function readInput(
 
 type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
 
-function addRow({ data, line: row }: RecordMessage, list: DeletionList, config: DestinationConfig) {
-  const { externalIdField, requestedAtField: field } = config;
+/** Lists the person of a row for deletion, or withdraws the request. */
+function listRow({ data, line: row }: RecordMessage, list: DeletionList, config: DestinationConfig) {
+  const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);
-  return list.add({ row, id, requestedAt: field === undefined ? undefined : ownValue(data, field) });
+  return list.add({ row, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
 }
 
-function streamNumberOf(stream: StreamDescriptor, numbers: ReadonlyMap<string, number>, line: number): number {
-  const number = numbers.get(streamKey(stream));
-  if (number !== undefined) return number;
+function streamOf(
+  descriptor: StreamDescriptor,
+  streams: ReadonlyMap<string, ConfiguredStream>,
+  line: number,
+): ConfiguredStream {
+  const stream = streams.get(streamKey(descriptor));
+  if (stream !== undefined) return stream;
   throw configError(
-    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(stream.name)}, which the connection does not have.`,
+    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`,
     { where: { row: line } },
   );
 }

@@ -5,8 +5,6 @@ import type { JsonSchema, StreamDescriptor } from './messages.ts';
 /** One stream as the user configured it. A mode that nobody knows must be named, not lost. */
 export interface ConfiguredStream {
   readonly descriptor: StreamDescriptor;
-  readonly name: string;
-  readonly namespace: string | undefined;
   readonly jsonSchema: JsonSchema;
   readonly syncMode: string;
   readonly destinationSyncMode: string;
@@ -28,24 +26,27 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
   const seen = new Set<string>();
   for (const stream of streams) {
     const key = streamKey(stream.descriptor);
-    if (seen.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.name)} occurs twice`);
+    if (seen.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
     seen.add(key);
   }
   return { streams };
 }
 
-/** One text for a name and its namespace; null, absent and empty namespaces are equal. */
-export const streamKey = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
+/** A stream as a message names it; undefined without a name. Null, absent and empty namespaces are equal. */
+export function descriptorOf(name: unknown, namespace: unknown): StreamDescriptor | undefined {
+  if (typeof name !== 'string' || name === '') return undefined;
+  return typeof namespace === 'string' && namespace !== '' ? { name, namespace } : { name };
+}
+
+/** One text for a name and its namespace. */
+export const streamKey = ({ name, namespace }: StreamDescriptor): string => JSON.stringify([namespace, name]);
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
   if (!isObject(value) || !isObject(value.stream)) throw unusableError(`stream ${index + 1} has no object "stream"`);
-  const name = textIn(value.stream.name);
-  if (name === undefined || name === '') throw unusableError(`stream ${index + 1} has no name`);
-  const namespace = textIn(value.stream.namespace) || undefined;
+  const descriptor = descriptorOf(value.stream.name, value.stream.namespace);
+  if (descriptor === undefined) throw unusableError(`stream ${index + 1} has no name`);
   return {
-    descriptor: namespace === undefined ? { name } : { name, namespace },
-    name,
-    namespace,
+    descriptor,
     jsonSchema: isObject(value.stream.json_schema) ? value.stream.json_schema : {},
     syncMode: textIn(value.sync_mode) ?? 'full_refresh',
     destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
@@ -59,6 +60,8 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((text) => typeof text === 'string') : typeof value === 'string' ? [value] : [];
 
+const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
 const numberIn = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 const unusableError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
@@ -71,24 +74,22 @@ export type SavedStates = ReadonlyMap<string, JsonObject>;
 /** Parses the content of a state file: absent, empty, one STATE message of a stream, or a list of them. */
 export function parseSavedStates(value: unknown): SavedStates {
   const states = new Map<string, JsonObject>();
-  const items: readonly unknown[] = value === undefined || value === null ? [] : [value].flat();
+  const items: readonly unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
   for (const [i, item] of items.entries()) {
     const message = isObject(item) && isObject(item.state) ? item.state : item;
     if (!isObject(message)) throw unusableStateError(i, 'it is not an object');
     if (Object.keys(message).length === 0) continue;
     if (!isObject(message.stream)) throw unusableStateError(i, 'it is not the state of a stream (type STREAM)');
-    const { stream_descriptor: at, stream_state: state } = message.stream;
-    const name = isObject(at) ? textIn(at.name) : undefined;
-    if (name === undefined || !isObject(at)) throw unusableStateError(i, 'its stream has no name');
+    const { stream_descriptor: stream, stream_state: state } = message.stream;
+    const descriptor = isObject(stream) ? descriptorOf(stream.name, stream.namespace) : undefined;
+    if (descriptor === undefined) throw unusableStateError(i, 'its stream has no name');
     if (state === undefined || state === null) continue;
     // A state that is not understood must not count as none: an appended table would then have every row twice.
-    if (!isObject(state)) throw unusableStateError(i, `the state of its stream ${name} is not an object`);
-    states.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
+    if (!isObject(state)) throw unusableStateError(i, `the state of its stream ${descriptor.name} is not an object`);
+    states.set(streamKey(descriptor), state);
   }
   return states;
 }
 
 const unusableStateError = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
-
-export const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -5,7 +5,8 @@ import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
 
 export interface StreamDescriptor {
   readonly name: string;
-  readonly namespace?: string | null;
+  /** Not empty. */
+  readonly namespace?: string;
 }
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -32,11 +33,6 @@ export interface AirbyteStream {
 export type Level = 'ERROR' | 'WARN' | 'INFO' | 'DEBUG';
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
-export interface StateStats {
-  readonly recordCount: number;
-  readonly rejectedRecordCount?: number;
-}
-
 type Trace =
   | {
       readonly type: 'ERROR';
@@ -60,7 +56,7 @@ type Trace =
       };
     };
 
-/** Every message that is written as an object; records and echoed states are written as bytes. */
+/** Every message that is written as an object. Records are written as bytes, echoed states as text. */
 export type Message =
   | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
   | {
@@ -74,7 +70,7 @@ export type Message =
       readonly state: {
         readonly type: 'STREAM';
         readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
-        readonly sourceStats: StateStats;
+        readonly sourceStats: { readonly recordCount: number };
       };
     }
   | {
@@ -85,7 +81,7 @@ export type Message =
   | { readonly type: 'TRACE'; readonly trace: Trace & { readonly emitted_at: number } };
 
 /** A stream's state; `recordCount` counts the records of that stream since its previous state. */
-export const streamState = (stream: StreamDescriptor, state: object, recordCount: number): Message => ({
+export const stateMessage = (stream: StreamDescriptor, state: object, recordCount: number): Message => ({
   type: 'STATE',
   state: {
     type: 'STREAM',
@@ -94,13 +90,13 @@ export const streamState = (stream: StreamDescriptor, state: object, recordCount
   },
 });
 
-export const log = (level: Level, message: string, more: Readonly<Record<string, unknown>> = {}): Message => ({
+export const logMessage = (level: Level, message: string, fields: Readonly<Record<string, unknown>>): Message => ({
   type: 'LOG',
-  log: { level, message, ...more },
+  log: { level, message, ...fields },
 });
 
 /** A change of a stream's status. `quotaReset` (ms) makes a RUNNING say that it waits for a limit to reset. */
-export function streamStatus(
+export function statusMessage(
   stream: StreamDescriptor,
   status: StreamStatus,
   emittedAt: number,
@@ -119,16 +115,16 @@ const FAILURE_TYPES = {
   system: 'system_error',
 } as const satisfies Record<ErrorKind, string>;
 
-const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
+const DEFECT_MESSAGE = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
 /** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
-export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
+export function errorTrace(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
   const failure = diskErrorByItsPath(thrown);
   const isExpected = failure instanceof UserError;
   const stack = stackOf(thrown);
   const stream = isExpected ? failure.where.stream : undefined;
   const error = {
-    message: mask(isExpected ? failure.platformMessage : UNEXPECTED),
+    message: mask(isExpected ? failure.platformMessage : DEFECT_MESSAGE),
     internal_message: mask(isExpected ? internalOf(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
     failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,

@@ -1,17 +1,11 @@
-import { close, constants, fstatSync, open } from 'node:fs';
-import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import type { Clock } from '../../base/clock.ts';
 import { UserError } from '../../base/errors.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
-import { openOutputStream } from '../../fs/output-stream.ts';
-import { type Level, log, type Message } from './messages.ts';
+import { type Level, logMessage, type Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
-/** How often a pipe is checked for a reader (ms). */
-const READER_MS = 2_000;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
 
@@ -57,9 +51,9 @@ export class MessageWriter {
   }
 
   /** Writes log events as LOG messages; never waits. */
-  readonly sink: LogSink = (event: LogEvent) => {
+  readonly writeLog: LogSink = (event: LogEvent) => {
     const { level, message, event: name, fields } = event;
-    const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
+    const line = JSON.stringify(logMessage(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
     this.#queue.add(`${line}\n`);
   };
 
@@ -80,23 +74,4 @@ export class MessageWriter {
     this.#closed ??= new ClosedPipe(error);
     return this.#closed;
   }
-}
-
-/**
- * Opens stdout, and closes it once it has no reader any more. Only the next write would show that, and a deletion,
- * which cannot be undone, writes rarely.
- */
-export function openStdout(clock: Clock): Writable {
-  const out = openOutputStream(1);
-  if (!(out instanceof Socket) || !fstatSync(1).isFIFO()) return out;
-  const check = () =>
-    // Linux refuses to open a pipe for writing that nobody reads.
-    open('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
-      if (error?.code === 'ENXIO') out.destroy(error);
-      if (error) return;
-      close(probe, () => {});
-      clock.after(READER_MS, check);
-    });
-  clock.after(READER_MS, check);
-  return out;
 }

@@ -8,8 +8,9 @@ import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/e
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/time-limit.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
-import { type DiscoverVerb, openConfig } from '../protocol/connector.ts';
+import type { DiscoverVerb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
+import { openConfig } from '../protocol/open-config.ts';
 import { discoveredNames } from '../records/property-names.ts';
 import { EVENT_STREAMS, KEY, PROFILE_STREAM, RESCUED, type StreamName } from '../records/streams.ts';
 
@@ -18,8 +19,8 @@ const MAX_WAIT_MS = 30_000;
 const MAX_PROFILES_MS = 120_000;
 
 /** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
-export const discover: DiscoverVerb = async (value, context) => {
-  const config = openConfig(parseSourceConfig(value, context.env), context);
+export const discover: DiscoverVerb = async (rawConfig, context) => {
+  const config = openConfig(parseSourceConfig(rawConfig, context.env), context);
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);

@@ -4,7 +4,8 @@
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { configError } from '../../base/errors.ts';
-import { type Connector, openConfig } from '../protocol/connector.ts';
+import type { Connector } from '../protocol/connector.ts';
+import { openConfig } from '../protocol/open-config.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
@@ -21,8 +22,8 @@ export const source: Connector = {
     const { checkService } = await import('../../service/check.ts');
     const { parseSourceConfig } = await import('../../config/source.ts');
     // An exhausted quota is reported as such, not as a fault of the configuration.
-    return async (value, context) => {
-      const config = openConfig(parseSourceConfig(value, context.env), context);
+    return async (rawConfig, context) => {
+      const config = openConfig(parseSourceConfig(rawConfig, context.env), context);
       const { usable, kind, code, message } = await checkService(config, context);
       context.logger.debug('check.verdict', message, { kind, code });
       if (!usable) throw configError(message);

@@ -3,7 +3,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
-import { type StreamStatus, streamState, streamStatus, traceOf } from '../protocol/messages.ts';
+import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
 import type { Heartbeat } from './heartbeat.ts';
 
@@ -35,13 +35,13 @@ export class StreamOutput {
   status(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.isRunning = status === 'STARTED' || status === 'RUNNING';
     const { writer, clock } = this.#context;
-    return writer.write(streamStatus(this.configured.descriptor, status, clock.now(), waitingUntil));
+    return writer.write(statusMessage(this.configured.descriptor, status, clock.now(), waitingUntil));
   }
 
   /** `records` counts those since the state before. */
   state(state: object, records: number): Promise<void> {
     this.#lastState = state;
-    return this.#context.writer.write(streamState(this.configured.descriptor, state, records));
+    return this.#context.writer.write(stateMessage(this.configured.descriptor, state, records));
   }
 
   /** Gives the platform a sign of life: the status and the last state again. */
@@ -51,7 +51,7 @@ export class StreamOutput {
     const state = this.#lastState;
     if (state === undefined || !this.isRunning) return;
     const waiting = waitingUntil === undefined ? {} : { [WAITING_UNTIL]: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(streamState(this.configured.descriptor, { ...state, ...waiting }, 0));
+    await this.#context.writer.write(stateMessage(this.configured.descriptor, { ...state, ...waiting }, 0));
   }
 
   /**
@@ -62,8 +62,8 @@ export class StreamOutput {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
-    const failure = error.with({ where: { stream: this.configured.name } });
-    await writer.write(traceOf(failure, clock.now(), redactor.mask));
+    const failure = error.with({ where: { stream: this.configured.descriptor.name } });
+    await writer.write(errorTrace(failure, clock.now(), redactor.mask));
     await this.status('INCOMPLETE');
   }
 }

@@ -42,7 +42,7 @@ export function planStream(
   return { name, plan: isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input) };
 }
 
-function streamName({ name, namespace, syncMode }: ConfiguredStream): StreamName {
+function streamName({ descriptor: { name, namespace }, syncMode }: ConfiguredStream): StreamName {
   if (namespace !== undefined || !isEventStream(name)) {
     throw configError(
       `The configured stream ${JSON.stringify(name)} does not exist here; ` +

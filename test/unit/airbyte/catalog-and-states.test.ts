@@ -24,9 +24,13 @@ describe('a saved state', () => {
   });
 
   it('is found by stream, with any spelling of an absent namespace', () => {
-    const found = parseSavedStates([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
+    const found = parseSavedStates([
+      stream('a', { n: 1 }, null),
+      stream('b', { n: 2 }, ''),
+      stream('a', { n: 3 }, 'x'),
+    ]);
     expect(found.get(streamKey({ name: 'a' }))).toEqual({ n: 1 });
-    expect(found.get(streamKey({ name: 'b', namespace: '' }))).toEqual({ n: 2 });
+    expect(found.get(streamKey({ name: 'b' }))).toEqual({ n: 2 });
     expect(found.get(streamKey({ name: 'a', namespace: 'x' }))).toEqual({ n: 3 });
     expect(found.get(streamKey({ name: 'c' }))).toBeUndefined();
   });
@@ -66,7 +70,6 @@ describe('a configured catalog', () => {
     };
     expect(parseConfiguredCatalog(value).streams[0]).toMatchObject({
       descriptor: { name: 'a' },
-      namespace: undefined,
       jsonSchema: {},
       primaryKey: [],
       generationId: undefined,

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { log, traceOf } from '../../../src/airbyte/protocol/messages.ts';
+import { errorTrace, logMessage } from '../../../src/airbyte/protocol/messages.ts';
 import { ClosedPipe, MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { configError } from '../../../src/base/errors.ts';
 
@@ -39,7 +39,7 @@ describe('the writer', () => {
   it('writes messages and bytes in the order of the calls', async () => {
     const { out, take, text } = slowReader();
     const writer = new MessageWriter(out);
-    void writer.write(log('INFO', 'one'));
+    void writer.write(logMessage('INFO', 'one', {}));
     void writer.writeBytes(Buffer.from('two\n'));
     void writer.writeLine('three');
     const drained = writer.drain();
@@ -79,7 +79,7 @@ describe('the writer', () => {
     const heard: unknown[] = [];
     writer.onClosed((error) => heard.push(error));
     await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toBeInstanceOf(ClosedPipe);
-    await expect(writer.write(log('INFO', 'y'))).rejects.toBeInstanceOf(ClosedPipe);
+    await expect(writer.write(logMessage('INFO', 'y', {}))).rejects.toBeInstanceOf(ClosedPipe);
     await expect(writer.drain()).rejects.toBeInstanceOf(ClosedPipe);
     expect(heard).toHaveLength(1);
   });
@@ -92,7 +92,7 @@ describe('a trace', () => {
     const cause = new Error('not taken: hush');
     const where = { stream: 'events', row: 3 };
     const error = configError('Wrong token hush.', { internal: 'got hush', where, cause });
-    const text = JSON.stringify(traceOf(error, 1_700_000_000_000, mask));
+    const text = JSON.stringify(errorTrace(error, 1_700_000_000_000, mask));
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',
       emitted_at: 1_700_000_000_000,
@@ -114,7 +114,7 @@ describe('a trace', () => {
     } catch (error) {
       thrown = error;
     }
-    const text = JSON.stringify(traceOf(thrown, 1, mask));
+    const text = JSON.stringify(errorTrace(thrown, 1, mask));
     expect(text).toContain('system_error');
     expect(text).not.toContain('somebody');
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { streamNumbers } from '../../../src/airbyte/destination/catalog.ts';
+import { requireDeletableStreams } from '../../../src/airbyte/destination/deletable-streams.ts';
 import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import {
@@ -28,7 +28,7 @@ const knows =
 
 describe('the streams of a connection', () => {
   const planned = (stream: Json, scope: object = {}) =>
-    streamNumbers(parseConfiguredCatalog({ streams: [stream] }), {
+    requireDeletableStreams(parseConfiguredCatalog({ streams: [stream] }), {
       externalIdField: 'external_id',
       requestedAtField: undefined,
       streams: [],

@@ -6,17 +6,20 @@ import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../pro
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
 /**
- * The number of each stream of the configured catalog, by its `streamKey`. Throws one config failure that lists every
- * problem of every stream.
+ * The streams of the configured catalog, by `streamKey`. Throws one config failure that lists every problem of every
+ * stream.
  */
-export function streamNumbers(catalog: ConfiguredCatalog, scope: Scope): ReadonlyMap<string, number> {
+export function requireDeletableStreams(
+  catalog: ConfiguredCatalog,
+  scope: Scope,
+): ReadonlyMap<string, ConfiguredStream> {
   const problems = catalog.streams.flatMap((stream) =>
-    problemsOf(stream, scope).map((problem) => `stream ${stream.name}: ${problem}`),
+    problemsOf(stream, scope).map((problem) => `stream ${stream.descriptor.name}: ${problem}`),
   );
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
-  return new Map(catalog.streams.map(({ descriptor }, number) => [streamKey(descriptor), number]));
+  return new Map(catalog.streams.map((stream) => [streamKey(stream.descriptor), stream]));
 }
 
 const problemsOf = (stream: ConfiguredStream, scope: Scope): string[] => [
@@ -34,22 +37,23 @@ function modeProblems({ destinationSyncMode: mode, ...stream }: ConfiguredStream
   return ['a refresh that removes what was there (minimum_generation_id above 0) has no meaning for deletions'];
 }
 
-function schemaProblems({ name, jsonSchema }: ConfiguredStream, scope: Scope): string[] {
+function schemaProblems({ descriptor, jsonSchema }: ConfiguredStream, scope: Scope): string[] {
   const { externalIdField: idField, requestedAtField: timeField, streams } = scope;
   const properties = isObject(jsonSchema.properties) ? jsonSchema.properties : {};
   const names = Object.keys(properties);
   if (!names.includes(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
   const problems: string[] = [];
-  if (!isStringSchema(properties[idField]))
+  if (!isStringSchema(properties[idField])) {
     problems.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
+  }
   if (timeField !== undefined && !names.includes(timeField)) {
     problems.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
   }
-  const more = names.filter((property) => property !== idField && property !== timeField && !property.startsWith('_'));
-  if (more.length > 0 && !streams.includes(name)) {
-    const shown = more.slice(0, 5).map((property) => JSON.stringify(property));
+  const otherNames = names.filter((name) => name !== idField && name !== timeField && !name.startsWith('_'));
+  if (otherNames.length > 0 && !streams.includes(descriptor.name)) {
+    const examples = otherNames.slice(0, 5).map((name) => JSON.stringify(name));
     problems.push(
-      `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of ` +
+      `it carries more than the ID (${examples.join(', ')}${otherNames.length > examples.length ? ', …' : ''}), as a table of ` +
         'customers would: select the ID alone, or name the stream in "streams"',
     );
   }

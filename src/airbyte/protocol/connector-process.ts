@@ -1,0 +1,77 @@
+import { close, constants, fstatSync, open } from 'node:fs';
+import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
+import { endNow, letHeapGrow, runUntilStopped } from '../../base/process.ts';
+import { systemRandom } from '../../base/runtime.ts';
+import { openOutputStream } from '../../fs/output-stream.ts';
+import type { Connector } from './connector.ts';
+import { runConnector } from './entrypoint.ts';
+import { MessageWriter } from './writer.ts';
+
+/** How often a pipe is checked for a reader (ms). */
+const READER_CHECK_MS = 2_000;
+
+/** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
+export async function runConnectorProcess(connector: Connector): Promise<void> {
+  letHeapGrow();
+  const writer = new MessageWriter(openStdout(systemClock));
+  logNodeWarnings(writer);
+  if (requireTrustedCertificates()) writer.writeLog({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
+  await runUntilStopped(async (signal) => {
+    const code = await runConnector(connector, {
+      words: process.argv.slice(2),
+      writer,
+      input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
+      clock: systemClock,
+      env: systemEnv,
+      random: systemRandom,
+      signal,
+      onUncaught,
+    });
+    if (!signal.aborted) endNow(code);
+  }, systemClock);
+}
+
+/** Reads stdin, which is opened only when somebody reads it; an abort ends the wait for more. */
+function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
+  signal.addEventListener('abort', () => process.stdin.destroy());
+  return process.stdin[Symbol.asyncIterator]();
+}
+
+/** Logs Node's warnings, which it would print on stderr, where a platform takes them for errors. */
+function logNodeWarnings(writer: MessageWriter): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => {
+    writer.writeLog({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });
+  });
+}
+
+function onUncaught(listener: (error: unknown) => void): () => void {
+  process.on('uncaughtException', listener);
+  process.on('unhandledRejection', listener);
+  return () => {
+    process.off('uncaughtException', listener);
+    process.off('unhandledRejection', listener);
+  };
+}
+
+/**
+ * Opens stdout, and closes it once it has no reader any more. Only the next write would show that, and a deletion,
+ * which cannot be undone, writes rarely.
+ */
+function openStdout(clock: Clock): Writable {
+  const out = openOutputStream(1);
+  if (!(out instanceof Socket) || !fstatSync(1).isFIFO()) return out;
+  const checkReader = () =>
+    // Linux refuses to open a pipe for writing that nobody reads.
+    open('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
+      if (error?.code === 'ENXIO') out.destroy(error);
+      if (error) return;
+      close(probe, () => {});
+      clock.after(READER_CHECK_MS, checkReader);
+    });
+  clock.after(READER_CHECK_MS, checkReader);
+  return out;
+}
