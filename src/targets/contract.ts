@@ -78,13 +78,13 @@ export interface Sink {
    * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
    * each day. There a row that two days share may be missing until the next sync.
    */
-  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit>;
+  commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit>;
   /**
    * Replaces the whole table of user profiles by a snapshot, as `commit` does it with days. Columns and types join with
    * those that were stored. `hashing`: the columns that the configuration hashes. Returns the rows that are stored;
    * undefined if a snapshot that was requested later is there.
    */
-  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined>;
+  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */

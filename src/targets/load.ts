@@ -64,7 +64,7 @@ export class Load {
       return undefined;
     }
     const store = async (snapshot: DayDownload) => {
-      const rows = await sink.replaceProfiles(snapshot, hashedColumnsOf(settings), signal);
+      const rows = await sink.replaceProfiles(snapshot, hashedColumnsOf(settings));
       this.#loaded = { ...this.#loaded, profiles: rows };
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
@@ -83,31 +83,30 @@ export class Load {
   }
 
   async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
-    const rowsBefore = rowsStored(sink);
+    const rowsBefore = rowsInPlace(sink);
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
     const { extractDays } = await import('../extract/extract.ts');
     for await (const { days, progress } of extractDays(plan, this.#deps)) {
       try {
         await this.#commit(days, progress, sink, rowsBefore);
       } catch (error) {
-        const isPassing = error instanceof UserError && error.kind === 'transient';
-        if (days.length === 1 || isPassing || this.#deps.signal.aborted) throw error;
-        // Then those before the day that cannot be stored are kept.
+        const isTransient = error instanceof UserError && error.kind === 'transient';
+        if (days.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
+        // Days before the one that fails are still stored.
         for (const day of days) await this.#commit([day], progress, sink, rowsBefore);
       }
     }
   }
 
   async #commit(batch: readonly DayDownload[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
-    const { logger, signal } = this.#deps;
-    const commit = await sink.commit(batch, progress, signal);
-    const rowsNew = Math.max(0, rowsStored(sink) - rowsBefore);
+    const { logger } = this.#deps;
+    const commit = await sink.commit(batch, progress);
+    const rowsNew = Math.max(0, rowsInPlace(sink) - rowsBefore);
     const nextFromDate = sink.state?.exportState?.from_date;
-    this.#loaded = { ...plusCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
-    const unchanged = new Set(commit.daysUnchanged);
-    for (const { receipt } of batch) {
+    this.#loaded = { ...addCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
+    for (const { receipt } of inPlace(batch, commit)) {
       const { day, rows, bytes } = receipt;
-      const what = unchanged.has(day) ? 'is as it was' : 'is committed';
+      const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
   }
@@ -118,7 +117,7 @@ export class Load {
       const streamed = await sink.write(extractEachDay(plan, this.#deps), (download, rows) => {
         const days = [download.receipt.day];
         const commit = { ...NOTHING_STORED, days, daysChanged: days, rows };
-        this.#loaded = { ...plusCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };
+        this.#loaded = { ...addCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };
       });
       this.#loaded = { ...this.#loaded, stored: { ...this.#loaded.stored, ...streamed } };
     } catch (error) {
@@ -128,10 +127,14 @@ export class Load {
   }
 }
 
-const rowsStored = ({ state }: Sink): number => storedRows(state?.receipts.values() ?? []);
+const rowsInPlace = ({ state }: Sink): number => storedRows(state?.receipts.values() ?? []);
+
+/** The days of a batch whose rows the place holds after its commit; others had a later download there. */
+const inPlace = (batch: readonly DayDownload[], { days, daysUnchanged }: Commit): DayDownload[] =>
+  batch.filter(({ receipt: { day } }) => days.includes(day) || daysUnchanged.includes(day));
 
 /** Adds a commit; `batch` are the days that it was given. */
-function plusCommit(loaded: Loaded, batch: readonly DayDownload[], commit: Commit): Loaded {
+function addCommit(loaded: Loaded, batch: readonly DayDownload[], commit: Commit): Loaded {
   const { stored, suppressed } = loaded;
   const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
@@ -150,6 +153,6 @@ function plusCommit(loaded: Loaded, batch: readonly DayDownload[], commit: Commi
       columnsWidened: [...widened.values()],
       rescued,
     },
-    suppressed: batch.reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
+    suppressed: inPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
   };
 }

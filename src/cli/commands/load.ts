@@ -54,7 +54,7 @@ async function loadDay(
   requireSuppression('The place', suppressionLength, suppression);
   const fileDay = { file, day, settings: config, state, stored: receipts?.get(day), suppression };
   const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>
-    sink.commit(days, progress, signal),
+    sink.commit(days, progress),
   );
   const next_from_date = sink.state?.exportState?.from_date ?? null;
   return { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date };

@@ -3,15 +3,16 @@ import { chownSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
-import { configError, messageOf } from '../../base/errors.ts';
+import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { publishTemporary, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 
-export const REWRITING = '.rewriting';
+/** The path of the copy that replaces a file once it is complete. */
+export const copyPathOf = (file: string): string => `${file}.rewriting`;
 
 /** Which file of the machine is at a path, by whatever link; undefined if there is none. */
-export function identityOf(path: string): string | undefined {
+export function fileIdentity(path: string): string | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat && `${stat.dev}-${stat.ino}`;
 }
@@ -25,7 +26,7 @@ const openFiles = new Set<string>();
  * file loses all its locks on it. So whoever opened the file first would go on without a lock.
  */
 export function claimFile(file: string): (() => void) | undefined {
-  const key = identityOf(file) ?? file;
+  const key = fileIdentity(file) ?? file;
   if (openFiles.has(key)) return undefined;
   openFiles.add(key);
   let isHeld = true;
@@ -100,12 +101,13 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
     setMode(temporary, OWNER_FILE_MODE);
     await publishTemporary(temporary, file, { mayRename: true });
   } catch (error) {
+    if (codeOf(error) !== undefined) throw error;
     throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });
   } finally {
     removeDatabase(temporary);
   }
 }
 
-/** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
+/** Removes temporary names of a file that killed runs made. Under such a name the rows that a purge removes would stay. */
 export const sweepNewFiles = (file: string, now: number): Promise<void> =>
   removeOldTemporaries(file, { now, olderThanMs: HALF_MADE_MS });

@@ -8,7 +8,7 @@ import { engineError, isMisread, isOutOfMemory } from './faults.ts';
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
 
-/** The name of the file among the databases of its instance. */
+/** The name of the file among the databases of its instance; statements that name no database are about it. */
 export const DATABASE = 'main_file';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
@@ -40,12 +40,10 @@ export interface EngineOptions {
 export class Engine {
   readonly options: EngineOptions;
   readonly file: string;
-  /** The name of the file among the databases of the instance; statements that name no database are about it. */
-  readonly database = DATABASE;
   readonly #end: () => void;
   readonly #connection: DuckDBConnection;
   #isLowOnMemory = false;
-  /** The signal of the current work. */
+  /** The signal of the engine while it interrupts work. */
   #signal: AbortSignal | undefined;
 
   /** `end` closes the connection, and ends the claim of this process to the file. */
@@ -102,7 +100,7 @@ export class Engine {
     }
   }
 
-  /** The only row of a result. */
+  /** The first row of a result; without one an object without members. */
   async row(sql: string): Promise<ResultRow> {
     return (await this.rows(sql))[0] ?? {};
   }
@@ -112,28 +110,28 @@ export class Engine {
     return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
-  /** Runs work under the signal of the engine. Throws UserError. */
+  /** Runs work that an abort interrupts. Throws UserError. */
   async guarded<T>(work: () => Promise<T>): Promise<T> {
-    const { signal } = this.options;
     try {
-      return await this.withSignal(signal, work);
+      return await this.interruptible(work);
     } catch (error) {
-      signal?.throwIfAborted();
+      this.options.signal?.throwIfAborted();
       throw engineError(error, this.file);
     }
   }
 
-  /** Runs work under a signal: an abort interrupts the current statement, and no further one begins. */
-  async withSignal<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  /** Runs work: an abort interrupts its current statement, and no further one begins. Throws what the work throws. */
+  async interruptible<T>(work: () => Promise<T>): Promise<T> {
+    const { signal } = this.options;
     signal?.throwIfAborted();
     const interrupt = () => this.#connection.interrupt();
-    const outer = this.#signal;
+    const outerSignal = this.#signal;
     signal?.addEventListener('abort', interrupt);
-    this.#signal = signal ?? outer;
+    this.#signal = signal;
     try {
       return await work();
     } finally {
-      this.#signal = outer;
+      this.#signal = outerSignal;
       signal?.removeEventListener('abort', interrupt);
     }
   }
@@ -147,13 +145,13 @@ export class Engine {
    * transaction is rolled back and run again. If memory does not suffice, one thread works from then on: each holds a
    * block of every column. If the parallel reader refuses a CSV, the other one reads it, which can read every file.
    */
-  async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
     let readsInParallel = true;
     for (;;) {
       try {
-        return await this.#transactionOnce(work, readsInParallel, signal);
+        return await this.#transactionOnce(work, readsInParallel);
       } catch (error) {
-        if (signal?.aborted === true) throw error;
+        if (this.options.signal?.aborted === true) throw error;
         if (isOutOfMemory(error) && !this.#isLowOnMemory) {
           this.#isLowOnMemory = true;
           await this.run('SET threads = 1');
@@ -166,8 +164,9 @@ export class Engine {
     }
   }
 
-  #transactionOnce<T>(work: () => Promise<T>, readsInParallel: boolean, signal: AbortSignal | undefined): Promise<T> {
-    return this.withSignal(signal, async () => {
+  #transactionOnce<T>(work: () => Promise<T>, readsInParallel: boolean): Promise<T> {
+    const { signal } = this.options;
+    return this.interruptible(async () => {
       // Settings last longer than a transaction: each begins with its own.
       await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = ${readsInParallel}`);
       await this.run(`SET preserve_insertion_order = ${this.options.keepsOrder === true}`);
@@ -192,12 +191,12 @@ export class Engine {
   }
 
   /**
-   * Moves the write-ahead log into the file, and removes it. What a checkpoint leaves of it is the beginning of a
-   * transaction whose writer was killed. DuckDB neither replays nor removes that. It would replay it into another file
-   * of this name. Called between transactions, by the only process that has the file open.
+   * Moves the write-ahead log into the file, and removes it. A checkpoint leaves the beginning of a transaction whose
+   * writer was killed. DuckDB ignores that for this file. It would read it into a file that replaces this one. Called
+   * between transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.run(`CHECKPOINT ${this.database}`);
+    await this.run(`CHECKPOINT ${DATABASE}`);
     rmSync(`${this.file}.wal`, { force: true });
   }
 
@@ -210,7 +209,7 @@ export class Engine {
   async close(): Promise<void> {
     try {
       await this.#connection.run('USE memory');
-      await this.#connection.run(`DETACH ${this.database}`);
+      await this.#connection.run(`DETACH ${DATABASE}`);
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {

@@ -29,57 +29,59 @@ const DAMAGED_PARQUET = [
 const DAMAGED = new RegExp(DAMAGED_PARQUET.map(({ source }) => source).join('|'));
 
 /** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
-const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, firstLine: string) => UserError }[] = [
-  {
-    match: LOCKED,
-    make: (file, firstLine) =>
-      transientError(`${file} is in use: ${holderOf(firstLine)}. Close it there, or wait, and run again.`),
-  },
-  {
-    match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-    make: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
-  },
-  {
-    match: DISK_FAILED,
-    make: (file, firstLine) => transientError(`${file} failed (${firstLine}): try again later; ${COMMITTED_IS_KEPT}.`),
-  },
-  {
-    match: OUT_OF_MEMORY,
-    make: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
-  },
-  {
-    match: /database file with version number|newer version of DuckDB/,
-    make: (file) =>
-      configError(
-        `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
-          `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
-      ),
-  },
-  {
-    match: /not a valid DuckDB database file|storage version|checksum/i,
-    make: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
-  },
-  {
-    match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
-    make: (file) =>
-      transientError(
-        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
-          'names what is missing, as after a restore without the data of that time.',
-      ),
-  },
-  {
-    match: DAMAGED,
-    make: (file, firstLine) =>
-      configError(
-        `${/["']([^"']+\.parquet)["']/.exec(firstLine)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
-          'read: restore it, or load its days again into another place. verify names every such file.',
-      ),
-  },
-  {
-    match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
-    make: (file, firstLine) => configError(`${file} cannot be opened or written: ${firstLine}.`),
-  },
-];
+const FAULTS: readonly { readonly match: RegExp; readonly toError: (file: string, firstLine: string) => UserError }[] =
+  [
+    {
+      match: LOCKED,
+      toError: (file, firstLine) =>
+        transientError(`${file} is in use: ${holderOf(firstLine)}. Close it there, or wait, and run again.`),
+    },
+    {
+      match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+      toError: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
+    },
+    {
+      match: DISK_FAILED,
+      toError: (file, firstLine) =>
+        transientError(`${file} failed (${firstLine}): try again later; ${COMMITTED_IS_KEPT}.`),
+    },
+    {
+      match: OUT_OF_MEMORY,
+      toError: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
+    },
+    {
+      match: /database file with version number|newer version of DuckDB/,
+      toError: (file) =>
+        configError(
+          `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
+            `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
+        ),
+    },
+    {
+      match: /not a valid DuckDB database file|storage version|checksum/i,
+      toError: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
+    },
+    {
+      match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
+      toError: (file) =>
+        transientError(
+          `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
+            'names what is missing, as after a restore without the data of that time.',
+        ),
+    },
+    {
+      match: DAMAGED,
+      toError: (file, firstLine) =>
+        configError(
+          `${/["']([^"']+\.parquet)["']/.exec(firstLine)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
+            'read: restore it, or load its days again into another place. verify names every such file.',
+        ),
+    },
+    {
+      match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
+      toError: (file, firstLine) => configError(`${file} cannot be opened or written: ${firstLine}.`),
+    },
+  ];
 
 /** Errors about a statement, which DuckDB reports before it reads any cell. */
 const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
@@ -97,7 +99,7 @@ export function engineError(thrown: unknown, file: string): UserError {
   const [firstLine] = text.split('\n');
   const fault = FAULTS.find(({ match }) => match.test(text));
   if (fault !== undefined)
-    return fault.make(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
+    return fault.toError(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
   return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
     internal: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
     where: { file },
@@ -109,8 +111,10 @@ export const isTableRefused = (thrown: unknown): boolean =>
   /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(thrown));
 
 /** True if blocks of a database file cannot be read. */
-export const isDamagedBlock = (thrown: unknown): boolean =>
-  /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(messageOf(thrown));
+export function isDamagedBlock(thrown: unknown): boolean {
+  const text = messageOf(thrown);
+  return /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(text) && !DISK_FAILED.test(text);
+}
 
 export function isLocked(thrown: unknown): boolean {
   return LOCKED.test(messageOf(thrown));

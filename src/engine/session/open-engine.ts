@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { configError, UserError } from '../../base/errors.ts';
+import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { doubling, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
   claimFile,
-  identityOf,
+  copyPathOf,
+  fileIdentity,
   makeFile,
-  REWRITING,
   removeDatabase,
   spillFolder,
   sweepNewFiles,
@@ -19,6 +19,7 @@ import {
 import { DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isLocked } from './faults.ts';
 
+const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**
@@ -46,7 +47,7 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
   const file = realPath(options.file);
-  const dropUmask = holdPrivateUmask();
+  const restoreUmask = holdPrivateUmask();
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;
   let release = () => {};
@@ -54,7 +55,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     connection?.closeSync();
     instance?.closeSync();
     release();
-    dropUmask();
+    restoreUmask();
   };
   try {
     instance = await createInstance({ ...options, file });
@@ -67,7 +68,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     if (!mayWrite && options.mayAttach !== true) await connection.run('SET enable_external_access = false');
     if (mayWrite) {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
-      removeDatabase(`${file}${REWRITING}`);
+      // A rewrite holds this lock until its end: only a killed one has left its copy.
+      removeDatabase(copyPathOf(file));
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
@@ -83,17 +85,17 @@ function createInstance({ file, memoryLimit, keepsOrder = false }: EngineOptions
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
-    memory_limit: memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
+    memory_limit: memoryLimit ?? `${Math.floor(allowedMemory() / 2 / MIB)}MiB`,
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: `${keepsOrder}`,
   }).catch((cause: unknown) => {
-    if (memoryLimit === undefined) throw cause;
+    if (memoryLimit === undefined || !messageOf(cause).includes('set config')) throw cause;
     throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });
   });
 }
 
-function availableMemory(): number {
+function allowedMemory(): number {
   const limit = process.constrainedMemory?.() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }
@@ -124,7 +126,7 @@ class InUse extends UserError {
 }
 
 async function attachOnce(connection: DuckDBConnection, { file, readOnly }: EngineOptions): Promise<() => void> {
-  const opened = identityOf(file);
+  const identityBefore = fileIdentity(file);
   const release = claimFile(file);
   if (release === undefined) {
     throw new InUse(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
@@ -132,7 +134,7 @@ async function attachOnce(connection: DuckDBConnection, { file, readOnly }: Engi
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
     await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${readOnly ? ', READ_ONLY' : ''})`);
-    if (readOnly || identityOf(file) === opened) return release;
+    if (readOnly || fileIdentity(file) === identityBefore) return release;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
     throw new InUse(`${file} was replaced while it was opened: run again.`);

@@ -75,7 +75,7 @@ export class TypedFiles {
     const { signal } = this.#options;
     const batch = planBatch({ columns, isFirst: false }, [day], this.#options);
     try {
-      const file = await this.#engine.transaction(() => this.#write(day, batch), signal);
+      const file = await this.#engine.transaction(() => this.#write(day, batch));
       this.#mayShareRows = day.mayShareRows;
       return file;
     } catch (error) {

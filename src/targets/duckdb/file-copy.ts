@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
-import { copyOwner, newFileOptions, REWRITING, removeDatabase } from '../../engine/session/database-file.ts';
-import type { Engine } from '../../engine/session/engine.ts';
+import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
+import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { moveFile, removeAllTemporaries } from '../../fs/atomic-file.ts';
@@ -51,8 +51,8 @@ export async function withCopy<T>(
   checkExists(file);
   const { lockWaitMs: waitMs, clock, signal } = options;
   const copyAndWork = async (checkHeld: () => void) => {
-    const { engine, state } = await openFinished(file, options);
-    const path = `${engine.file}${REWRITING}`;
+    const { engine, state } = await openWithoutWal(file, options);
+    const path = copyPathOf(engine.file);
     try {
       return await engine.guarded(async () => {
         removeDatabase(path);
@@ -69,7 +69,7 @@ export async function withCopy<T>(
   };
   try {
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
-    return await withLockFile(`${realPath(file)}${REWRITING}.lock`, lock, copyAndWork);
+    return await withLockFile(`${copyPathOf(realPath(file))}.lock`, lock, copyAndWork);
   } catch (error) {
     throw diskError(error, { what: file, path: file, consequence: 'the file was not written anew' });
   }
@@ -89,7 +89,7 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
 }
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
-async function openFinished(file: string, options: PlaceOptions): Promise<Omit<CopiedFile, 'path'>> {
+async function openWithoutWal(file: string, options: PlaceOptions): Promise<Omit<CopiedFile, 'path'>> {
   const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
     await writer.emptyWal();
     return loaded;
@@ -108,7 +108,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
   await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(columns)})`);
   try {
     copyOwner(engine.file, path);
-    await engine.run(`COPY FROM DATABASE ${engine.database} TO ${COPY}`);
+    await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY}`);
     await checkCopied(engine);
   } catch (error) {
     if (!isTableRefused(error)) throw error;
@@ -131,7 +131,7 @@ async function checkCopied(engine: Engine): Promise<void> {
     WHERE database_name = current_database() AND NOT internal`);
   for (const { schema, name } of tables) {
     const table = `${identifier(String(schema))}.${identifier(String(name))}`;
-    const rows = await engine.count(`${engine.database}.${table}`);
+    const rows = await engine.count(`${DATABASE}.${table}`);
     const copied = await engine.count(`${COPY}.${table}`);
     if (copied === rows) continue;
     throw internalError(

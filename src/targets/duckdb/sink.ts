@@ -28,7 +28,7 @@ import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChange } from '../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
@@ -40,7 +40,9 @@ export async function openDuckDbSink(file: string, options: OpenOptions): Promis
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
-  const fileState = await withFile({ ...options, file, readOnly: true }, (engine) => readChecked(engine, options));
+  const fileState = await withFile({ ...options, file, readOnly: true }, (engine) =>
+    readLoadableState(engine, options),
+  );
   const removedDays = fileState?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
@@ -60,7 +62,7 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readChecked(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
+async function readLoadableState(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
   const timezone = options.timezone ?? null;
   const fileState = await readFileState(engine);
   if (options.userProfiles) await refuseForeignProfiles(engine, fileState?.state);
@@ -92,39 +94,44 @@ class DuckDbSink implements Sink {
     return this.#state;
   }
 
-  commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
-    return this.#withFile(batch, signal, async (engine, before) => {
-      const { state, removedDays } = before;
+  commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
+    return this.#withFile(batch, async (engine, before) => {
+      const { state } = before;
       const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, {
         logger: this.#options.logger,
         countRows: (days) => countRowsOfDays(engine, days),
       });
-      if (changed.length === 0) {
-        const after = finishUnchanged(state, unchanged, progress);
-        const isStored = removedDays.length === 0 && isDeepStrictEqual(after.state, state);
-        if (unchanged.length > 0 && !isStored) {
-          await engine.transaction(() => writeState(engine, after.state), signal);
-          this.#state = after.state;
-        }
-        return after.commit;
-      }
+      if (changed.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
       const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, changed, this.#options);
-      const store = () => storeBatch(engine, before, planned, unchanged, progress);
-      const after = await engine.transaction(store, signal).catch((error: unknown) => {
-        throw isTableRefused(error) ? alteredError(engine.file, error) : error;
-      });
+      const after = await transactionOn(EVENTS, engine, () => storeBatch(engine, before, planned, unchanged, progress));
       this.#state = after.state;
       logChanges(this.#options.logger, planned.columns, after.commit.rescued);
       return after.commit;
     });
   }
 
-  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal): Promise<number | undefined> {
-    return this.#withFile([snapshot], signal, async (engine, before) => {
+  /** Commits the receipts and the cursor of a batch whose rows are all there. */
+  async #commitUnchanged(
+    engine: Engine,
+    { state, removedDays }: FileBefore,
+    unchanged: readonly DayDownload[],
+    progress: RunProgress,
+  ): Promise<Commit> {
+    const after = finishUnchanged(state, unchanged, progress);
+    const isStored = removedDays.length === 0 && isDeepStrictEqual(after.state, state);
+    if (unchanged.length > 0 && !isStored) {
+      await engine.transaction(() => writeState(engine, after.state));
+      this.#state = after.state;
+    }
+    return after.commit;
+  }
+
+  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
+    return this.#withFile([snapshot], async (engine, before) => {
       const { profiles } = before.state;
       if (isLater(profiles, snapshot)) return undefined;
       const planned = planSnapshot(profiles, snapshot, this.#options);
-      this.#state = await engine.transaction(() => storeSnapshot(engine, before, planned, hashing), signal);
+      this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
       logChanges(this.#options.logger, planned.columns, await countRescuedOfBatch(engine, planned, USER_PROFILES.name));
       return this.#state.profiles?.receipt.rows_stored;
     });
@@ -133,13 +140,12 @@ class DuckDbSink implements Sink {
   /** Opens the file for these downloads, and reads its state anew. */
   #withFile<T>(
     downloads: readonly DayDownload[],
-    signal: AbortSignal,
     work: (engine: Engine, before: FileBefore) => Promise<T>,
   ): Promise<T> {
     const { timezone = null } = this.#options;
     const columns = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
-    return withFile({ ...this.#options, file: this.#file, columns, signal }, async (engine) => {
-      const fileState = await readChecked(engine, this.#options);
+    return withFile({ ...this.#options, file: this.#file, columns }, async (engine) => {
+      const fileState = await readLoadableState(engine, this.#options);
       checkNotPurged(engine.file, this.#opened, fileState?.state);
       this.#state = fileState?.state;
       return work(engine, { state: newState(timezone), removedDays: [], ...fileState, isNew: fileState === undefined });
@@ -159,12 +165,16 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-const alteredError = (file: string, cause: unknown) =>
-  configError(
-    `${file}: another program changed the table events or made an index on it (${messageOf(cause).split('\n', 1)[0]}): undo ` +
-      'that, or load into another file. Nothing was changed.',
-    { cause },
-  );
+/** Runs work in a transaction that changes a table. Throws UserError if other programs keep DuckDB from it. */
+const transactionOn = <T>({ name }: Table, engine: Engine, work: () => Promise<T>): Promise<T> =>
+  engine.transaction(work).catch((cause: unknown) => {
+    if (!isTableRefused(cause)) throw cause;
+    throw configError(
+      `${engine.file}: another program changed the table ${name}, or made an index or a foreign key on it ` +
+        `(${messageOf(cause).split('\n', 1)[0]}): undo that, or load into another file. Nothing was changed.`,
+      { cause },
+    );
+  });
 
 /** Stores a batch of days, inside the transaction of its commit. Returns the state after it, and the commit's report. */
 async function storeBatch(
@@ -177,29 +187,38 @@ async function storeBatch(
   const { columns } = planned;
   const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
   if (isNew) await makeTables(engine, { ...state, columns });
-  else if (columns.some(isAltered)) {
-    await alterEvents(engine, columns, state.timezone);
-    await refreshModels(engine, { ...state, columns });
-  }
-  const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${inDays(days)}`);
-  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
-  const sharing = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
-  for (const day of sharing) removedRows += await separateNeighbours(engine, day, columns);
-  const touched = [...days, ...sharing.map((day) => addDays(day, -1))];
-  const rowsAfter = await countRowsOfDays(engine, touched);
+  else await changeColumns(engine, { ...state, columns }, columns);
+  const { days, touchedDays, removedRows } = await replaceDays(engine, planned);
+  const rowsAfter = await countRowsOfDays(engine, touchedDays);
   const after = finishBatch(state, planned, {
     unchanged,
     widenedDays,
-    rowsByDay: new Map(touched.map((day) => [day, rowsAfter.get(day) ?? 0])),
+    rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: await countRescuedOfBatch(engine, planned, `(FROM ${inDays(days)})`),
     progress,
     changedAt: nextChange(state.receipts, engine.options.clock.now()),
   });
   await writeState(engine, after.state);
-  // The space of removed rows is used again.
+  // Later rows take the space of the removed ones.
   if (removedRows > 0) await engine.joinRowGroups();
   return after;
+}
+
+/** Adds and widens the columns of `events`, and recreates the models over them. */
+async function changeColumns(engine: Engine, state: PlaceState, plan: readonly PlannedColumn[]): Promise<void> {
+  if (!plan.some(isAltered)) return;
+  await alterEvents(engine, plan, state.timezone);
+  await refreshModels(engine, state);
+}
+
+/** Removes the rows of the days of a batch, and adds the new ones. `touchedDays`: also neighbours that lost rows. */
+async function replaceDays(engine: Engine, planned: PlannedBatch) {
+  const days = planned.days.map(({ download }) => download.receipt.day);
+  let removedRows = await engine.run(`DELETE FROM ${inDays(days)}`);
+  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
+  const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
+  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, planned.columns);
+  return { days, touchedDays: [...days, ...sharingDays.map((day) => addDays(day, -1))], removedRows };
 }
 
 /** The days with a value in a column that widens. Called before it does. */

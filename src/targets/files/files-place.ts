@@ -95,9 +95,9 @@ export class FilesPlace {
   }
 
   /** Runs work, and closes the place. */
-  async use<T>(signal: AbortSignal | undefined, work: (place: FilesPlace) => Promise<T>): Promise<T> {
+  async use<T>(work: (place: FilesPlace) => Promise<T>): Promise<T> {
     try {
-      return await this.engine.withSignal(signal, () => work(this));
+      return await this.engine.interruptible(() => work(this));
     } finally {
       await this.close();
     }

@@ -53,18 +53,14 @@ class FilesSink implements Sink {
     return this.#place.log.version?.state;
   }
 
-  async commit(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal): Promise<Commit> {
-    const { commit, columns } = await this.#committed(() => this.#changeOfDays(batch, progress, signal), signal);
+  async commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
+    const { commit, columns } = await this.#committed(() => this.#changeOfDays(batch, progress));
     logChanges(this.#options.logger, columns, commit.rescued);
     return commit;
   }
 
-  async replaceProfiles(
-    snapshot: DayDownload,
-    hashing: HashedColumns,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const stored = await this.#committed(() => this.#changeOfProfiles(snapshot, hashing, signal), signal);
+  async replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
+    const stored = await this.#committed(() => this.#changeOfProfiles(snapshot, hashing));
     if (stored === undefined) return undefined;
     logChanges(this.#options.logger, stored.columns, stored.rescued);
     return stored.rows;
@@ -87,7 +83,7 @@ class FilesSink implements Sink {
   }
 
   /** The change that stores a batch of days, and what is reported of it. */
-  async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress, signal: AbortSignal) {
+  async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress) {
     const place = this.#place;
     const { before, changedAt } = this.#latest();
     const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, {
@@ -97,7 +93,7 @@ class FilesSink implements Sink {
     if (changed.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
     const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
     const files = new BatchFiles(place, planned, changedAt);
-    const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts), signal);
+    const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts));
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
     const change: Change = { kind: 'load', state, events };
     return { change, report: { commit, columns: planned.columns } };
@@ -113,7 +109,7 @@ class FilesSink implements Sink {
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
-  async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns, signal: AbortSignal) {
+  async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
     const { engine, log } = this.#place;
     const { before, changedAt } = this.#latest();
     if (isLater(before.profiles, snapshot)) return { change: undefined, report: undefined };
@@ -122,7 +118,7 @@ class FilesSink implements Sink {
     const rows = rowsIn([plannedDay]);
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
     const files = new BatchFiles(this.#place, planned, changedAt);
-    const file = await engine.transaction(() => files.writeDay(plannedDay, profiles), signal);
+    const file = await engine.transaction(() => files.writeDay(plannedDay, profiles));
     const rescued =
       file === undefined
         ? new Map<string, number>()
@@ -143,15 +139,15 @@ class FilesSink implements Sink {
     return { before, changedAt: nextChange(before.receipts, clock.now()) };
   }
 
-  #committed<T>(plan: () => Promise<PlannedChange<T>>, signal: AbortSignal): Promise<T> {
-    return this.#guarded(() => this.#place.commit(plan), signal);
+  #committed<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+    return this.#guarded(() => this.#place.commit(plan));
   }
 
-  async #guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
+  async #guarded<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      signal.throwIfAborted();
+      this.#options.signal.throwIfAborted();
       throw filesError(error, this.#options.place);
     }
   }

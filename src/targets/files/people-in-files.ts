@@ -65,7 +65,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 /** Runs the steps of a purge before its commit. Like every run, it first finishes what a killed run left. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    const { people, change } = await withoutPeople(place, query, options.signal);
+    const { people, change } = await withoutPeople(place, query);
     await tryErase(place, change);
     return { people, foreign: await place.log.foreign() };
   });
@@ -95,13 +95,13 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
  * Removes the rows of the people. Of several attempts it gives what the one has found that found the most: an attempt
  * that lost the race for the table of profiles has removed the rows of events.
  */
-async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound, signal }: PurgeOptions) {
+async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: PurgeOptions) {
   let removed: { people: PeopleFound; rowsRemoved: number } = { people: NOBODY, rowsRemoved: -1 };
   // Whoever was found once is found in the next attempt, too.
   let { peopleOf } = query;
   const attempt = () =>
     place.commit(async () => {
-      const { people, change } = await withoutPeople(place, { ...query, peopleOf }, signal);
+      const { people, change } = await withoutPeople(place, { ...query, peopleOf });
       peopleOf = joinPeople(peopleOf, people.peopleOf);
       const rows = people.rows + people.others.rows;
       if (rows > removed.rowsRemoved) removed = { people, rowsRemoved: rows };
@@ -163,11 +163,11 @@ async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
   return { lookup: await findPeople(tables, query), tables };
 }
 
-async function withoutPeople(place: FilesPlace, query: PeopleQuery, signal: AbortSignal | undefined) {
+async function withoutPeople(place: FilesPlace, query: PeopleQuery) {
   return place.engine.transaction(async () => {
     const search = await lookUp(place, query);
     return { people: search.lookup.people, change: await changeWithout(place, search) };
-  }, signal);
+  });
 }
 
 /** Writes every file anew that has rows of these people. */

@@ -16,7 +16,7 @@ export async function withPlace<T>(
 ): Promise<T> {
   try {
     const place = await FilesPlace.open(format, options, mode);
-    return await place.use(options.signal, work);
+    return await place.use(work);
   } catch (error) {
     options.signal?.throwIfAborted();
     throw filesError(error, options.place);

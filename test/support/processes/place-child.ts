@@ -17,7 +17,7 @@ async function main([name, path, list, how]: readonly string[]): Promise<void> {
   do {
     for (const batch of batches) {
       process.stdout.write('.');
-      await committed(() => sink.commit(batch, days.facts('2026-01-01'), days.signal));
+      await committed(() => sink.commit(batch, days.facts('2026-01-01')));
     }
   } while (how === 'over and over');
   await sink.close();

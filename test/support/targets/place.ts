@@ -50,7 +50,7 @@ export class Place extends Days {
     const sink = await this.target.open(this.place, this.options(more));
     try {
       const commits: Commit[] = [];
-      for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start), this.signal));
+      for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start)));
       return commits;
     } finally {
       await sink.close();
@@ -61,7 +61,7 @@ export class Place extends Days {
   async loadProfiles(snapshot: DayDownload, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
-      return await sink.replaceProfiles(snapshot, { columns: [], key_check: null }, this.signal);
+      return await sink.replaceProfiles(snapshot, { columns: [], key_check: null });
     } finally {
       await sink.close();
     }

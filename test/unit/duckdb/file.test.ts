@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isDamagedBlock } from '../../../src/engine/session/faults.ts';
 import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
@@ -43,11 +44,11 @@ describe('a DuckDB file', () => {
 
   it('can be opened by others between two commits, and a commit waits for it', async () => {
     const sink = await duckdb.open(place.place, place.options({ lockWaitMs: 60_000 }));
-    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1), place.signal);
+    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
     expect(attachElsewhere(place.place)).toBe('');
     const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
     await once(holder.stdout, 'data');
-    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     holder.stdin.end();
     await committing;
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
@@ -59,7 +60,7 @@ describe('a DuckDB file', () => {
     const sink = await duckdb.open(place.place, place.options());
     const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
     await once(holder.stdout, 'data');
-    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     await expect(committing).rejects.toMatchObject({
       kind: 'transient',
       message: expect.stringContaining('is in use'),
@@ -73,7 +74,7 @@ describe('a DuckDB file', () => {
     const options = place.options({ lockWaitMs: 60_000 });
     const sinks = await Promise.all([D1, D2].map(() => duckdb.open(place.place, options)));
     const batches = [D1, D2].map((day) => [place.of(day, [{ id: day }])]);
-    await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.facts(D1), place.signal)));
+    await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.facts(D1))));
     expect(await place.keys()).toEqual([`${D1} ${D1}`, `${D2} ${D2}`]);
   });
 
@@ -145,6 +146,22 @@ describe('a DuckDB file', () => {
     expect(await place.verify()).toMatchObject({ differences: [{ check: 'columns' }] });
   });
 
+  it('whose table of profiles has a foreign key of a user takes no profiles, with a sentence that says so', async () => {
+    const snapshot = () => place.snapshot('df_unified_id,df_external_user_id\nu-1,a\n');
+    await place.loadProfiles(snapshot());
+    await place.read('ALTER TABLE user_profiles ADD PRIMARY KEY (_key)');
+    await place.read('CREATE TABLE notes (person VARCHAR REFERENCES user_profiles (_key))');
+    await expect(place.loadProfiles(snapshot())).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('another program changed the table user_profiles'),
+    });
+  });
+
+  it('on a disk that fails is not called damaged', () => {
+    expect(isDamagedBlock(new Error('IO Error: Could not read from file "x": Input/output error'))).toBe(false);
+    expect(isDamagedBlock(new Error('IO Error: Corrupt database file: computed checksum 1'))).toBe(true);
+  });
+
   it('records runs, oldest first', async () => {
     const sink = await duckdb.open(place.place, place.options());
     const run = {
@@ -160,7 +177,7 @@ describe('a DuckDB file', () => {
     };
     await sink.recordRun(run);
     expect(existsSync(place.place)).toBe(false);
-    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1), place.signal);
+    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
     await sink.recordRun(run);
     await sink.recordRun({ ...run, began: '2026-02-02T00:00:00.000Z', exitCode: 3, cause: 'no network.' });
     await sink.close();

@@ -194,7 +194,7 @@ describe('people in a place', () => {
     ];
     const sink = await place.target.open(place.place, place.options());
     if (!('commit' in sink)) throw new Error('no sink');
-    await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashedColumns: hashing }, place.signal);
+    await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashedColumns: hashing });
     await sink.close();
     const query = { column: 'member', ids: ['a'], hashKey };
     expect(await look(query)).toMatchObject({ persons: 2, rows: 4, shared: new Set(), rowsOf: new Map([['a', 4]]) });
@@ -215,7 +215,7 @@ describe('people in a place', () => {
       const rows = [{ id: `e${i}`, df_unified_id: key.hashOf(`u${i}`), member: 'a' }];
       const sink = await place.target.open(place.place, place.options());
       if (!('commit' in sink)) throw new Error('no sink');
-      await sink.commit([place.of([D1, D2][i], rows)], { ...place.facts(D1), hashedColumns: hashing }, place.signal);
+      await sink.commit([place.of([D1, D2][i], rows)], { ...place.facts(D1), hashedColumns: hashing });
       await sink.close();
     }
     const { persons, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import { NOTHING_STORED } from '../../../src/table/commit.ts';
+import { Load } from '../../../src/targets/load.ts';
 import {
   at,
   type FakeServiceSettings,
@@ -223,6 +225,20 @@ describe('a day that has fewer rows than are stored', () => {
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
     expect(requestsOf('2026-01-19')).toBe(1);
+  });
+
+  it('counts no suppressed rows of a day that the place leaves out for a later download', async () => {
+    const suppression = { has: () => true, length: 1 };
+    const load = new Load({ ...fixture.deps(), suppression });
+    await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
+      state: undefined,
+      commit: async () => NOTHING_STORED,
+      replaceProfiles: async () => undefined,
+      recordRun: async () => {},
+      close: async () => {},
+    });
+    expect(load.counts.suppressed).toBe(0);
+    expect(fixture.events('day.committed')).toEqual([]);
   });
 
   it('compares downloads of the same span alone', async () => {

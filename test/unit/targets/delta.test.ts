@@ -70,7 +70,7 @@ describe('a Delta table on a disk', () => {
       append(1, { commitInfo: {} });
       return false;
     });
-    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal)).rejects.toMatchObject({
+    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({
       exitCode: 3,
     });
     await sink.close();
@@ -145,7 +145,7 @@ describe('a Delta table on a disk', () => {
     append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, { protocol });
     const before = filesBelow(join(place.place, 'events'));
     for (const id of ['b', 'c']) {
-      const commit = sink.commit([place.of(D2, [{ id }])], place.facts(D1), place.signal);
+      const commit = sink.commit([place.of(D2, [{ id }])], place.facts(D1));
       await expect(commit).rejects.toMatchObject({ exitCode: 2 });
     }
     await sink.close();
@@ -268,7 +268,7 @@ describe('a Delta table on a disk', () => {
       await place.purge(['m1']);
       return this.read(path);
     });
-    await sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1), place.signal);
+    await sink.commit([place.of(D3, [{ id: 'c' }])], place.facts(D1));
     await sink.close();
     read.mockRestore();
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);

@@ -283,7 +283,7 @@ describe('a Parquet folder', () => {
     const sink = await place.target.open(place.place, place.options());
     if (!('commit' in sink)) throw new Error('no sink');
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    await sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1), place.signal);
+    await sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     await sink.close();
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
   });

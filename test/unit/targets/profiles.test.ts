@@ -205,7 +205,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.loadProfiles(place.snapshot(FIRST));
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     await purge({ ids: ['m1'], column: 'member' });
-    const late = sink.replaceProfiles(place.snapshot(FIRST), { columns: [], key_check: null }, place.signal);
+    const late = sink.replaceProfiles(place.snapshot(FIRST), { columns: [], key_check: null });
     await expect(late).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('People were purged') });
     await sink.close();
     expect((await place.state())?.profiles?.receipt.rows_stored).toBe(2);

@@ -82,7 +82,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     await place.load([[place.of(D1, day)]]);
     const sink = await place.target.open(place.place, place.options({ lockWaitMs: 10_000 }));
     await purge(async () => LISTED);
-    const committing = sink.commit([place.of(D1, day)], place.facts(D1), place.signal);
+    const committing = sink.commit([place.of(D1, day)], place.facts(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
     await sink.close();
     expect(await place.keys()).toEqual([`${D1} b`]);

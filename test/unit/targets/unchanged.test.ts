@@ -27,7 +27,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
   async function commit(batch: readonly DayDownload[], facts: Partial<RunProgress> = {}): Promise<Commit> {
     const sink = await place.target.open(place.place, place.options());
     try {
-      return await sink.commit(batch, { ...place.facts(D1), ...facts }, place.signal);
+      return await sink.commit(batch, { ...place.facts(D1), ...facts });
     } finally {
       await sink.close();
     }
