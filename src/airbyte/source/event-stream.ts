@@ -2,17 +2,16 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
-import { type ExportState, stateAfter } from '../../extract/export-state.ts';
+import type { ExportState } from '../../extract/export-state.ts';
 import type { Receipt } from '../../extract/receipt.ts';
 import type { Plan } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { WrittenRecords } from '../records/record-writer.ts';
 import type { StreamName } from '../records/streams.ts';
-import type { ReadDeps, StreamOutput } from './stream-output.ts';
-import { keepsEveryRecord, REFRESHED_THROUGH, type StreamPlan, SYNC_ID } from './stream-plans.ts';
-
-/** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
-const KEPT_DAYS = 35;
+import type { ReadDeps } from './read-deps.ts';
+import type { StreamOutput } from './stream-output.ts';
+import type { StreamPlan } from './stream-plans.ts';
+import { firstState, nextState, type RefreshKeys } from './stream-state.ts';
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
 export class EventStream {
@@ -25,11 +24,12 @@ export class EventStream {
   readonly #outcome: DaysOutcome;
   /** Columns that were named as missing from the catalog. */
   readonly #loggedColumns = new Set<string>();
-  /** Keys of a full refresh. */
-  #refresh: { [SYNC_ID]?: number; [REFRESHED_THROUGH]?: Day } | undefined;
+  readonly #keepsRepetition: boolean;
+  /** Undefined for an incremental stream. */
+  #refresh: RefreshKeys | undefined;
   #state: ExportState | undefined;
 
-  constructor(output: StreamOutput, { name, plan }: StreamPlan, deps: ReadDeps) {
+  constructor(output: StreamOutput, { name, plan, keepsRepetition }: StreamPlan, deps: ReadDeps) {
     const { syncMode, syncId } = output.configured;
     this.name = name;
     this.plan = plan;
@@ -38,17 +38,17 @@ export class EventStream {
     this.#deps = deps;
     this.#days = new Set(plan.days);
     this.#outcome = new DaysOutcome(plan, deps);
+    this.#keepsRepetition = keepsRepetition;
     this.#state = plan.state;
-    if (syncMode === 'full_refresh') this.#refresh = syncId === undefined ? {} : { [SYNC_ID]: syncId };
+    if (syncMode === 'full_refresh') this.#refresh = { sync_id: syncId };
   }
 
   /** Writes STARTED, the state before the first record, and RUNNING; without a day to read also COMPLETE. */
   async start(): Promise<void> {
-    await this.output.status('STARTED');
-    // Before the first day of a first run the state has the cursor alone: nothing was read under any filters.
-    await this.output.state(this.#state ?? { version: 1, from_date: this.plan.cursor, days: {}, ...this.#refresh }, 0);
-    await this.output.status('RUNNING');
-    if (this.plan.days.length === 0) await this.output.status('COMPLETE');
+    await this.output.writeStatus('STARTED');
+    await this.output.writeState(this.#state ?? firstState(this.plan.cursor, this.#refresh), 0);
+    await this.output.writeStatus('RUNNING');
+    if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
   }
 
   wants(day: Day): boolean {
@@ -59,9 +59,9 @@ export class EventStream {
   async take(result: DayResult, behaviour: ServiceBehaviour): Promise<boolean> {
     try {
       const isRead = result.kind === 'downloaded' || result.kind === 'empty';
-      if (isRead && keepsEveryRecord(this.output.configured)) this.#requireEndDay(behaviour);
+      if (isRead && this.#keepsRepetition) this.#requireEndDay(behaviour);
       const download = this.#outcome.add(result, behaviour);
-      // A lost day fails the stream once a day after it is there: then all that are lost are known.
+      // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return download !== undefined;
@@ -78,11 +78,11 @@ export class EventStream {
     { recordCounts, unsentColumns }: WrittenRecords,
   ): Promise<void> {
     this.#logUnsent(unsentColumns.get(this.name) ?? []);
-    const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
-    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, [REFRESHED_THROUGH]: receipt.day };
-    const state = stateAfter(this.#state, receipts, this.#outcome.progress(behaviour, this.#deps.clock.now()));
-    this.#state = { ...state, days: Object.fromEntries(receipts), ...this.#refresh };
-    await this.output.state(this.#state, recordCounts.get(this.name) ?? 0);
+    const { receipts } = this.#outcome;
+    const progress = this.#outcome.progress(behaviour, this.#deps.clock.now());
+    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, refreshed_through: receipt.day };
+    this.#state = nextState(this.#state, receipts, progress, this.#refresh);
+    await this.output.writeState(this.#state, recordCounts.get(this.name) ?? 0);
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
@@ -90,7 +90,7 @@ export class EventStream {
     if (this.plan.days.at(-1) !== day) return;
     try {
       this.#outcome.finish();
-      await this.output.status('COMPLETE');
+      await this.output.writeStatus('COMPLETE');
     } catch (error) {
       await this.output.fail(error);
     }

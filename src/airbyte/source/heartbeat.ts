@@ -3,52 +3,52 @@ import type { Clock } from '../../base/clock.ts';
 /** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
 
-/** Signs of life while `during` waits for work, and none between two of its calls. */
+/** Signs of life while `beatWhile` waits for work, and none between two of its calls. */
 export class Heartbeat {
   readonly #clock: Clock;
-  readonly #sign: (until: number | undefined) => void;
+  readonly #onBeat: (waitEnd: number | undefined) => void;
   /** End of the wait for the service (ms since 1970); undefined if there is none. */
-  #until: number | undefined;
-  /** The end that the last sign told. */
-  #told: number | undefined;
-  #isIdle = false;
+  #waitEnd: number | undefined;
+  /** The end that the last sign of life had. */
+  #lastWaitEnd: number | undefined;
+  #isBeating = false;
   #cancel = () => {};
 
-  /** `sign` gets the end of a wait for the service, or undefined. */
-  constructor(clock: Clock, sign: (until: number | undefined) => void) {
+  /** `onBeat` gets the end of a wait for the service, or undefined. */
+  constructor(clock: Clock, onBeat: (waitEnd: number | undefined) => void) {
     this.#clock = clock;
-    this.#sign = sign;
+    this.#onBeat = onBeat;
   }
 
   /** Called with the end of a wait for the service, and with undefined when it is over. */
-  readonly waiting = (until: number | undefined): void => {
-    this.#until = until;
-    if (this.#isIdle) this.#beat(until);
+  readonly setWaitEnd = (waitEnd: number | undefined): void => {
+    this.#waitEnd = waitEnd;
+    if (this.#isBeating) this.#beat(waitEnd);
   };
 
   /** Beats until `work` has settled. */
-  async during<T>(work: Promise<T>): Promise<T> {
-    this.#isIdle = true;
-    if (this.#until !== undefined) this.#beat(this.#until);
+  async beatWhile<T>(work: Promise<T>): Promise<T> {
+    this.#isBeating = true;
+    if (this.#waitEnd !== undefined) this.#beat(this.#waitEnd);
     this.#schedule();
     try {
       return await work;
     } finally {
-      this.#isIdle = false;
+      this.#isBeating = false;
       this.#cancel();
-      if (this.#told !== undefined) this.#beat(undefined);
+      if (this.#lastWaitEnd !== undefined) this.#beat(undefined);
     }
   }
 
   #schedule(): void {
     this.#cancel = this.#clock.after(BEAT_MS, () => {
-      this.#beat(this.#until);
+      this.#beat(this.#waitEnd);
       this.#schedule();
     });
   }
 
-  #beat(until: number | undefined): void {
-    this.#told = until;
-    this.#sign(until);
+  #beat(waitEnd: number | undefined): void {
+    this.#lastWaitEnd = waitEnd;
+    this.#onBeat(waitEnd);
   }
 }

@@ -6,7 +6,8 @@ import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { hasRescued } from '../records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
 import { EventStream } from './event-stream.ts';
-import type { ReadDeps, StreamOutput } from './stream-output.ts';
+import type { ReadDeps } from './read-deps.ts';
+import type { StreamOutput } from './stream-output.ts';
 import { downloadPlan, planStream } from './stream-plans.ts';
 
 /**
@@ -25,7 +26,7 @@ export async function readEvents(outputs: readonly StreamOutput[], saved: SavedS
     try {
       const results = downloads.results();
       while (running().length > 0) {
-        const { value: result, done } = await deps.heartbeat.during(results.next());
+        const { value: result, done } = await deps.heartbeat.beatWhile(results.next());
         if (done === true) break;
         await takeDay(result, downloads.behaviour, streams, deps);
       }
@@ -46,7 +47,7 @@ async function planStreams(outputs: readonly StreamOutput[], saved: SavedStates,
     try {
       streams.push(new EventStream(output, planStream(output.configured, state, deps.config, now), deps));
     } catch (error) {
-      await output.status('STARTED');
+      await output.writeStatus('STARTED');
       await output.fail(error);
     }
   }

@@ -13,11 +13,11 @@ import { StreamOutput } from './stream-output.ts';
 export const read: ReadVerb = async (rawConfig, catalog, saved, context) => {
   const config = openConfig(parseSourceConfig(rawConfig, context.env), context);
   const outputs = catalog.streams.map((stream) => new StreamOutput(stream, context));
-  const heartbeat = new Heartbeat(context.clock, (waitingUntil) => {
+  const heartbeat = new Heartbeat(context.clock, (waitEnd) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
-    for (const output of outputs) if (output.isRunning) output.beat(waitingUntil).catch(() => {});
+    for (const output of outputs) if (output.isRunning) output.beat(waitEnd).catch(() => {});
   });
-  const service = openExportClient(config, context, { onWait: heartbeat.waiting });
+  const service = openExportClient(config, context, { onWait: heartbeat.setWaitEnd });
   try {
     const extract = extractDeps(config, service, context, suppressionOf(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
@@ -30,7 +30,7 @@ export const read: ReadVerb = async (rawConfig, catalog, saved, context) => {
     await readEvents(eventOutputs, saved, deps);
   } catch (error) {
     // After a stop, or with a closed stdout, the first error is the one to report.
-    for (const output of outputs) if (output.isRunning) await output.status('INCOMPLETE').catch(() => {});
+    for (const output of outputs) if (output.isRunning) await output.writeStatus('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
     await service.close();

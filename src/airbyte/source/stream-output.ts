@@ -1,21 +1,8 @@
 import { UserError } from '../../base/errors.ts';
-import type { SourceConfig } from '../../config/source.ts';
-import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
-import type { MessageWriter } from '../protocol/writer.ts';
-import type { Heartbeat } from './heartbeat.ts';
-
-/** What the streams of one read share. */
-export interface ReadDeps extends ExtractDeps {
-  readonly config: SourceConfig;
-  readonly writer: MessageWriter;
-  readonly heartbeat: Heartbeat;
-}
-
-/** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
-export const WAITING_UNTIL = 'waiting_until';
+import { waitingState } from './stream-state.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
@@ -31,27 +18,27 @@ export class StreamOutput {
     this.#context = context;
   }
 
-  /** `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
-  status(status: StreamStatus, waitingUntil?: number): Promise<void> {
+  /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
+  writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.isRunning = status === 'STARTED' || status === 'RUNNING';
     const { writer, clock } = this.#context;
     return writer.write(statusMessage(this.configured.descriptor, status, clock.now(), waitingUntil));
   }
 
-  /** `records` counts those since the state before. */
-  state(state: object, records: number): Promise<void> {
+  /** `recordCount`: records since the state before. */
+  writeState(state: object, recordCount: number): Promise<void> {
     this.#lastState = state;
-    return this.#context.writer.write(stateMessage(this.configured.descriptor, state, records));
+    return this.#context.writer.write(stateMessage(this.configured.descriptor, state, recordCount));
   }
 
   /** Gives the platform a sign of life: the status and the last state again. */
   async beat(waitingUntil: number | undefined): Promise<void> {
-    await this.status('RUNNING', waitingUntil);
+    await this.writeStatus('RUNNING', waitingUntil);
     // The reader may have been slow, and a later state may have been written meanwhile.
     const state = this.#lastState;
     if (state === undefined || !this.isRunning) return;
-    const waiting = waitingUntil === undefined ? {} : { [WAITING_UNTIL]: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(stateMessage(this.configured.descriptor, { ...state, ...waiting }, 0));
+    const repeated = waitingUntil === undefined ? state : waitingState(state, waitingUntil);
+    await this.#context.writer.write(stateMessage(this.configured.descriptor, repeated, 0));
   }
 
   /**
@@ -64,6 +51,6 @@ export class StreamOutput {
     this.failure = error;
     const failure = error.with({ where: { stream: this.configured.descriptor.name } });
     await writer.write(errorTrace(failure, clock.now(), redactor.mask));
-    await this.status('INCOMPLETE');
+    await this.writeStatus('INCOMPLETE');
   }
 }

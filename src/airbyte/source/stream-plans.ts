@@ -2,27 +2,18 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import {
-  type ExportState,
-  FutureCursorError,
-  OtherFiltersError,
-  parseState,
-  StateError,
-} from '../../extract/export-state.ts';
-import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/receipt.ts';
+import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import { NO_PRIOR_LOADS, type PriorReceipt } from '../../extract/receipt.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, isEventStream, type StreamName } from '../records/streams.ts';
-import { WAITING_UNTIL } from './stream-output.ts';
-
-/** Key of the state of a full refresh: the job that it belongs to. */
-export const SYNC_ID = 'sync_id';
-/** Key of the state of a full refresh: the last day that was handed on. */
-export const REFRESHED_THROUGH = 'refreshed_through';
+import { receiptsIn, stateOfJob, withoutTransientKeys } from './stream-state.ts';
 
 export interface StreamPlan {
   readonly name: StreamName;
   readonly plan: Plan;
+  /** True if the destination keeps a record that one sync sends twice. */
+  readonly keepsRepetition: boolean;
 }
 
 /** The part of a plan's input that does not depend on the saved state. */
@@ -36,10 +27,12 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
-  const input: StatelessInput = { settings, appends: isPlainAppend(stream), now };
-  const state = withoutPassingKeys(saved);
+  const { ofLaterSync, ofSameSync } = keptRepetitions(stream);
+  const input: StatelessInput = { settings, appends: ofLaterSync, now };
+  const state = withoutTransientKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
-  return { name, plan: isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input) };
+  const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
+  return { name, plan, keepsRepetition: ofSameSync };
 }
 
 function streamName({ descriptor: { name, namespace }, syncMode }: ConfiguredStream): StreamName {
@@ -56,26 +49,27 @@ function streamName({ descriptor: { name, namespace }, syncMode }: ConfiguredStr
 }
 
 /**
- * True if rows are only ever added: the destination neither merges by key nor empties its table before each sync. A
- * refresh of an incremental stream empties the table once, and later syncs add to it.
+ * Whether the destination keeps a record that comes again. A full refresh can empty its table before each sync. The
+ * refresh of an incremental stream empties it once, and later syncs add to it. PyAirbyte asks for `overwrite` of
+ * incremental streams, too, and merges them by key.
+ *
+ *   destination mode                            in a later sync   in the same sync
+ *   append                                      kept              kept
+ *   append of a full refresh that empties       replaced          kept
+ *   overwrite of a full refresh                 replaced          kept
+ *   any other                                   merged by key     merged by key
  */
-function isPlainAppend(stream: ConfiguredStream): boolean {
-  const { syncMode, destinationSyncMode, generationId = 0, minimumGenerationId } = stream;
-  const empties = syncMode === 'full_refresh' && generationId > 0 && minimumGenerationId === generationId;
-  return destinationSyncMode === 'append' && !empties;
-}
-
-/**
- * True if a record that is sent twice in one read stays twice. An incremental stream that overwrites is merged by key:
- * PyAirbyte asks for it so.
- */
-export const keepsEveryRecord = ({ syncMode, destinationSyncMode }: ConfiguredStream): boolean =>
-  destinationSyncMode === 'append' || (syncMode === 'full_refresh' && destinationSyncMode === 'overwrite');
-
-/** A saved state without the keys of a single read, and those that the kits of other connectors leave. */
-function withoutPassingKeys(saved: JsonObject | undefined): JsonObject | undefined {
-  const kept = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== WAITING_UNTIL);
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+function keptRepetitions({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): {
+  readonly ofLaterSync: boolean;
+  readonly ofSameSync: boolean;
+} {
+  const isRefresh = syncMode === 'full_refresh';
+  const empties = isRefresh && generationId > 0 && minimumGenerationId === generationId;
+  const appends = destinationSyncMode === 'append';
+  return {
+    ofLaterSync: appends && !empties,
+    ofSameSync: appends || (isRefresh && destinationSyncMode === 'overwrite'),
+  };
 }
 
 function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
@@ -112,38 +106,18 @@ function readNothing(name: StreamName, state: JsonObject | undefined, input: Sta
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: StatelessInput): Plan {
-  const fresh = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
-  const state = stateOfJob(stream.syncId, saved, fresh);
-  if (state === undefined) return fresh;
-  const through = state[REFRESHED_THROUGH];
-  const next = typeof through === 'string' ? addDays(through, 1) : fresh.start;
-  const days = fresh.days.filter((day) => day >= next);
-  return { ...fresh, state, receipts: receiptsIn(state), days, start: state.start_date ?? fresh.start };
+  const wholePlan = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
+  const state = stateOfJob(stream.syncId, saved, wholePlan);
+  if (state === undefined) return wholePlan;
+  const { refreshed_through: through, start_date: start = wholePlan.start } = state;
+  const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
+  const days = wholePlan.days.filter((day) => day >= next);
+  return { ...wholePlan, state, receipts: receiptsIn(state), days, start };
 }
-
-/** The saved state, if an earlier attempt of the same job left it, with the same service and filters. */
-function stateOfJob(
-  syncId: number | undefined,
-  saved: JsonObject | undefined,
-  { fingerprints }: Plan,
-): ExportState | undefined {
-  if (syncId === undefined || saved?.[SYNC_ID] !== syncId) return undefined;
-  try {
-    const state = parseState(saved);
-    return state?.filters === fingerprints.filters && state.service === fingerprints.service ? state : undefined;
-  } catch (error) {
-    if (error instanceof StateError) return undefined;
-    throw error;
-  }
-}
-
-/** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
-const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
-  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /**
  * What is downloaded for several streams: each day that one of them wants, once. Any plan may tell how the service
- * ends its bodies, and whether an export includes its `to_date`: that holds for all streams.
+ * ends its bodies, and whether an export includes its `to_date`. Both hold for all streams.
  */
 export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
   const [{ filters, fingerprints, oldest }] = plans;

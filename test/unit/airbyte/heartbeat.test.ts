@@ -7,7 +7,7 @@ import { FakeClock } from '../../support/extract/extraction.ts';
 function fixture() {
   const clock = new FakeClock(0);
   const signs: (number | undefined)[] = [];
-  const heartbeat = new Heartbeat(clock, (until) => signs.push(until));
+  const heartbeat = new Heartbeat(clock, (waitEnd) => signs.push(waitEnd));
   let end = (_value: string) => {};
   const work = new Promise<string>((resolve) => {
     end = resolve;
@@ -19,7 +19,7 @@ describe('the heartbeat while a day is waited for', () => {
   it('beats every ten minutes', async () => {
     const { clock, signs, heartbeat, work, end } = fixture();
     const after = vi.spyOn(clock, 'after');
-    const waiting = heartbeat.during(work);
+    const waiting = heartbeat.beatWhile(work);
     clock.ring();
     clock.ring();
     end('day');
@@ -31,10 +31,10 @@ describe('the heartbeat while a day is waited for', () => {
 
   it('reports an exhausted limit at once, at every beat, and when it is over', async () => {
     const { clock, signs, heartbeat, work, end } = fixture();
-    const waiting = heartbeat.during(work);
-    heartbeat.waiting(40);
+    const waiting = heartbeat.beatWhile(work);
+    heartbeat.setWaitEnd(40);
     clock.ring();
-    heartbeat.waiting(undefined);
+    heartbeat.setWaitEnd(undefined);
     end('day');
     await waiting;
     expect(signs).toEqual([40, 40, undefined]);
@@ -42,9 +42,9 @@ describe('the heartbeat while a day is waited for', () => {
 
   it('reports a wait that began while records were written afterwards, and nothing in between', async () => {
     const { signs, heartbeat, work, end } = fixture();
-    heartbeat.waiting(40);
+    heartbeat.setWaitEnd(40);
     expect(signs).toEqual([]);
-    const waiting = heartbeat.during(work);
+    const waiting = heartbeat.beatWhile(work);
     end('day');
     await waiting;
     expect(signs).toEqual([40, undefined]);
@@ -72,9 +72,9 @@ describe('the sign of life of a stream', () => {
 
   it('repeats the state that was written last, also behind a slow reader', async () => {
     const { output, take, states } = slowStream();
-    await output.state({ from_date: '2026-01-01' }, 0);
+    await output.writeState({ from_date: '2026-01-01' }, 0);
     const beat = output.beat(undefined);
-    await output.state({ from_date: '2026-01-02' }, 1);
+    await output.writeState({ from_date: '2026-01-02' }, 1);
     take();
     await beat;
     expect(states().map((state) => Object.values(state)[0])).toEqual(['2026-01-01', '2026-01-02', '2026-01-02']);
