@@ -1,5 +1,6 @@
 // The ASCII characters that parsers and writers of bytes look for.
 
+const TAB = 9;
 export const LF = 10;
 export const CR = 13;
 export const SPACE = 32;
@@ -36,5 +37,5 @@ export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
 
 /** True for JSON white space. */
 export function isSpace(c: number): boolean {
-  return c === 32 || c === 10 || c === 13 || c === 9;
+  return c === SPACE || c === LF || c === CR || c === TAB;
 }

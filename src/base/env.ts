@@ -12,20 +12,20 @@ export const systemEnv: Env = Object.assign((name: string) => process.env[name],
   names: () => Object.keys(process.env),
 });
 
-/** Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make TLS accept any certificate. True if it was set. */
-export function requireTrustedCertificates(): boolean {
-  const wasOff = process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0';
-  if (wasOff) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
-  return wasOff;
+/**
+ * Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make TLS accept any certificate. Returns what to tell the user if
+ * it was set.
+ */
+export function enforceCertificateChecks(): string | undefined {
+  if (process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0') return undefined;
+  delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  return 'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 }
 
 /** Sets a variable of this process, unless the user has. */
 export function setDefaultVariable(name: string, text: string): void {
   process.env[name] ??= text;
 }
-
-export const TRUST_MESSAGE =
-  'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
 /**
  * The text of a variable; an empty one counts as not set. Throws UserError for quotes around it: Docker, kubectl and

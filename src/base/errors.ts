@@ -1,4 +1,4 @@
-// This folder: what all other folders use: failures and exit codes, clock, days, randomness, environment, log, secrets.
+// This folder: what all other folders use. Failures and exit codes, clock, days, randomness, environment, log, secrets.
 // No network, and no file but that of a secret.
 
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
@@ -6,13 +6,19 @@ export type ErrorKind = 'config' | 'transient' | 'system';
 
 /** The command line's exit codes (0 is success). Connectors use them only to distinguish a success from a failure. */
 export const EXIT = {
-  ...{ done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 },
+  done: 0,
+  failed: 1,
+  usage: 2,
+  later: 3,
+  lost: 4,
+  guard: 5,
   /** Those of a shell for SIGINT and SIGTERM. */
-  ...{ interrupted: 130, terminated: 143 },
+  interrupted: 130,
+  terminated: 143,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Exit codes from the least to the most severe; after the least severe failure a later run may succeed. */
+/** Exit codes from the least to the most severe. */
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
 
 /** The rank of an exit code: the exit code of several failures is the most severe one. */
@@ -32,7 +38,7 @@ export interface Coordinates {
 
 export interface ErrorDetails {
   /** Technical detail for maintainers; never a secret or a cell's text. */
-  readonly internal?: string;
+  readonly technical?: string;
   readonly where?: Coordinates;
   readonly exitCode?: ExitCode;
   readonly cause?: unknown;
@@ -44,7 +50,7 @@ export interface ErrorDetails {
 export class UserError extends Error {
   override readonly name: string = 'UserError';
   readonly kind: ErrorKind;
-  readonly internal: string;
+  readonly technical: string;
   readonly where: Coordinates;
   readonly exitCode: ExitCode;
   readonly platformMessage: string;
@@ -52,17 +58,17 @@ export class UserError extends Error {
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
-    this.internal = details.internal ?? message;
+    this.technical = details.technical ?? message;
     this.where = details.where ?? {};
     this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
     this.platformMessage = details.platformMessage ?? message;
   }
 
-  /** The same failure, which is its cause, with another message, or with further coordinates. */
+  /** A copy with another message, or with further coordinates. This failure is its cause. */
   with({ message, where }: { readonly message?: string; readonly where?: Coordinates }): UserError {
-    const { kind, internal, exitCode } = this;
+    const { kind, technical, exitCode } = this;
     const platformMessage = message ?? this.platformMessage;
-    const details = { internal, exitCode, platformMessage, where: { ...this.where, ...where }, cause: this };
+    const details = { technical, exitCode, platformMessage, where: { ...this.where, ...where }, cause: this };
     return new UserError(kind, message ?? this.message, details);
   }
 }
@@ -74,7 +80,7 @@ const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.f
 
 export const configError = (message: string, details?: ErrorDetails) => new UserError('config', message, details);
 export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);
-export const internalError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
+export const systemError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
 
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);

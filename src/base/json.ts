@@ -21,4 +21,5 @@ export function objectIn(text: string): JsonObject {
 }
 
 /** SHA-256 (hex) of a value as JSON. */
-export const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+export const sha256OfJson = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex');

@@ -23,7 +23,7 @@ export async function* linesOf(input: AsyncIterable<Uint8Array | string>): Async
     partial.push(Buffer.from(chunk.subarray(start)));
     partialBytes += chunk.length - start;
     if (partialBytes > MAX_LINE_BYTES)
-      throw configError('A line of the input is longer than 64 MiB; nothing was done.');
+      throw configError('A line is longer than 64 MiB, the most that is read: shorten it.');
   }
   if (partial.length > 0) yield [Buffer.concat(partial)];
 }

@@ -35,5 +35,3 @@ export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string
 function cleanFields(fields: LogFields, clean: (text: string) => string): LogFields {
   return Object.fromEntries(Object.entries(fields).map(([k, v]) => [k, typeof v === 'string' ? clean(v) : v]));
 }
-
-export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

@@ -12,18 +12,18 @@ interface Waiter {
 
 /**
  * The output of a process on one stream, in the order of the calls, without blocking it. After a failure of the stream
- * every call rejects with it.
+ * every promise rejects with it, and `add` does nothing.
  */
 export class OutputQueue {
   readonly #out: Writable;
   readonly #onFailed: ((error: Error) => void)[] = [];
   /** Lines that are handed to the stream together. */
-  #gathered = '';
+  #pendingLines = '';
   /** Bytes of all calls, and those of them that the system has taken. */
   #total = 0;
   #taken = 0;
   #isScheduled = false;
-  #failed: Error | undefined;
+  #failure: Error | undefined;
   #waiting: Waiter[] = [];
 
   constructor(out: Writable) {
@@ -33,7 +33,7 @@ export class OutputQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#taken === this.#total || this.#failed !== undefined;
+    return this.#taken === this.#total || this.#failure !== undefined;
   }
 
   /** Calls back once, when nothing more can be written. */
@@ -43,11 +43,11 @@ export class OutputQueue {
 
   /** Queues whole lines. */
   add(lines: string): void {
-    if (this.#failed) return;
-    this.#gathered += lines;
+    if (this.#failure) return;
+    this.#pendingLines += lines;
     this.#total += Buffer.byteLength(lines);
-    if (this.#gathered.length >= CHUNK_LENGTH) this.#flush();
-    if (this.#isScheduled || this.#gathered === '') return;
+    if (this.#pendingLines.length >= CHUNK_LENGTH) this.#flush();
+    if (this.#isScheduled || this.#pendingLines === '') return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -58,17 +58,17 @@ export class OutputQueue {
   /** Queues whole lines; resolves when the system has taken them all. */
   write(lines: string | Uint8Array): Promise<void> {
     this.#flush();
-    if (this.#failed === undefined) {
+    if (this.#failure === undefined) {
       this.#total += Buffer.byteLength(lines);
       this.#send(lines);
     }
-    return this.below(0);
+    return this.untilPendingAtMost(0);
   }
 
-  /** Resolves when no more than so many bytes of the calls so far wait to be taken by the system. */
-  below(limit: number): Promise<void> {
-    const position = this.#total - limit;
-    if (this.#failed) return Promise.reject(this.#failed);
+  /** Resolves when at most so many bytes of the calls so far wait for the system. */
+  untilPendingAtMost(bytes: number): Promise<void> {
+    const position = this.#total - bytes;
+    if (this.#failure) return Promise.reject(this.#failure);
     if (this.#taken >= position) return Promise.resolve();
     return new Promise((resolve, reject) => this.#waiting.push({ position, resolve, reject }));
   }
@@ -76,13 +76,13 @@ export class OutputQueue {
   /** Resolves when everything so far has been taken by the system. */
   drain(): Promise<void> {
     this.#flush();
-    return this.below(0);
+    return this.untilPendingAtMost(0);
   }
 
   #flush(): void {
-    const lines = this.#gathered;
-    this.#gathered = '';
-    if (lines !== '' && this.#failed === undefined) this.#send(lines);
+    const lines = this.#pendingLines;
+    this.#pendingLines = '';
+    if (lines !== '' && this.#failure === undefined) this.#send(lines);
   }
 
   #send(lines: string | Uint8Array): void {
@@ -96,8 +96,8 @@ export class OutputQueue {
   }
 
   #fail(error: Error): void {
-    if (this.#failed) return;
-    this.#failed = error;
+    if (this.#failure) return;
+    this.#failure = error;
     for (const { reject } of this.#waiting.splice(0)) reject(error);
     for (const listener of this.#onFailed) listener(error);
   }

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import type { Clock } from './clock.ts';
 
-const STOPPING: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 const STOP_GRACE_MS = 4_500;
 
 /** Why a run was aborted by a signal; the reason of the run's AbortSignal. */
@@ -17,8 +17,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts on SIGTERM or SIGINT. The process then ends by that same signal, so that its
- * parent sees it: when the work has ended, at most 4.5 s later. A second signal ends it at once.
+ * Runs `work` with a signal that aborts on SIGTERM or SIGINT. Once the work has ended, at most 4.5 s later, the process
+ * ends by the signal that it got, so that its parent sees it. A second signal ends it at once.
  */
 export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
   const controller = new AbortController();
@@ -29,11 +29,11 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
     controller.abort(new Stopped(name));
     clock.after(STOP_GRACE_MS, () => dieBySignal(name));
   };
-  for (const name of STOPPING) process.on(name, stop);
+  for (const name of STOP_SIGNALS) process.on(name, stop);
   try {
     await work(controller.signal);
   } finally {
-    for (const name of STOPPING) process.off(name, stop);
+    for (const name of STOP_SIGNALS) process.off(name, stop);
     if (stoppedBy !== undefined) dieBySignal(stoppedBy);
   }
 }
@@ -41,8 +41,7 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
 /** Ends the process by the default action of a signal, so that its parent sees the signal. */
 function dieBySignal(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
-  // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for
-  // them.
+  // A signal does not end the first process of a container: it ends with the shell's code for that signal.
   if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.kill(process.pid, signal);
 }

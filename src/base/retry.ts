@@ -47,16 +47,15 @@ export interface Backoff {
 }
 
 /** Pauses between attempts: exponential with full jitter. */
-export function* jittered({ attempts, baseMs, capMs }: Backoff, random: Random): Generator<number> {
-  for (let pause = 1; pause < attempts; pause++)
-    yield Math.round(random() * Math.min(capMs, baseMs * 2 ** (pause - 1)));
+export function* jitteredPauses({ attempts, baseMs, capMs }: Backoff, random: Random): Generator<number> {
+  for (let index = 0; index < attempts - 1; index++) yield Math.round(random() * Math.min(capMs, baseMs * 2 ** index));
 }
 
 /**
  * Pauses that come to `waitMs`: each is twice as long as the one before, up to `maxPauseMs`. Pauses are counted, not
  * clocks compared: those may jump.
  */
-export function* doubling({
+export function* doublingPauses({
   waitMs,
   pauseMs,
   maxPauseMs,
@@ -70,17 +69,17 @@ export function* doubling({
   }
 }
 
-/** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isPassing` is true. */
-export async function attempted<T>(
+/** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isWorthRetry` is true. */
+export async function retryOnError<T>(
   attempts: number,
-  isPassing: (error: unknown) => boolean,
+  isWorthRetry: (error: unknown) => boolean,
   work: () => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      if (attempt >= attempts || !isPassing(error)) throw error;
+      if (attempt >= attempts || !isWorthRetry(error)) throw error;
     }
   }
 }

@@ -8,14 +8,14 @@ export type Random = () => number;
 export const systemRandom: Random = () => Math.random();
 
 /** What work needs of the process that runs it, or of a test in its place. */
-export interface RunIo {
+export interface RunContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
-/** As RunIo, for work that also reads the environment. */
-export interface Runtime extends RunIo {
+/** As RunContext, for work that also reads the environment. */
+export interface Runtime extends RunContext {
   readonly env: Env;
 }

@@ -5,7 +5,7 @@ const MIN_MASKED_LENGTH = 4;
 /** Minimum length of a key of HMACs (characters): under a key that can be guessed, so can what was hashed. */
 export const MIN_KEY_LENGTH = 32;
 
-/** A token that cannot be printed by accident: every way of turning it into text gives the mask. */
+/** A token or key that cannot be printed by accident: every way of turning it into text gives the mask. */
 export class Secret {
   readonly #text: string;
 
@@ -13,7 +13,7 @@ export class Secret {
     this.#text = text;
   }
 
-  /** The token itself, for the one header or key it belongs in. */
+  /** The text itself, for the one header or key it belongs in. */
   reveal(): string {
     return this.#text;
   }

@@ -7,7 +7,7 @@ export interface Validator {
   readonly errors?: readonly SchemaError[] | null;
 }
 
-/** What is wrong first with the last value: `files/0/path must be string`; `it must be object` of the value itself. */
+/** The first problem of the last value: `files/0/path must be string`, or `it must be object` of the whole value. */
 export const firstProblem = (valid: Validator): string => problemText(valid.errors?.[0]);
 
 export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {

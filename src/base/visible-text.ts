@@ -1,14 +1,14 @@
 // What a reader sees of a text.
 
 /**
- * Control characters, line and paragraph separators, invisible characters, and those that turn the direction of a text.
+ * Characters that move a cursor, end a line or turn the direction of a text, and the usual ones that show nothing.
  */
 const UNPRINTABLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu;
 
 /**
- * A text from outside as one line that a terminal, a log or a page shows as it is: every character that moves a
- * cursor, ends a line or shows nothing becomes its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
+ * A text from outside as one line that a terminal, a log or a page shows as it is. Each character of UNPRINTABLE becomes
+ * its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
  */
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -26,7 +26,7 @@ const NOTHING_VISIBLE = /^[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}
 const IN_BRACKETS = /^[<([{"'`]+(.*?)[>)\]}"'`]+$/s;
 const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 const WILDCARD = /^[*%]+$/;
-const MAX_LENGTH = 40;
+const MAX_PLACEHOLDER_LENGTH = 40;
 
 /** True for a text in which a reader sees nothing at all. */
 export const isBlank = (text: string): boolean => NOTHING_VISIBLE.test(text);
@@ -34,7 +34,7 @@ export const isBlank = (text: string): boolean => NOTHING_VISIBLE.test(text);
 /** True for a text that stands for no value: it names nobody, wherever an id is expected. */
 export function isPlaceholder(text: string): boolean {
   if (isBlank(text)) return true;
-  if (text.length > MAX_LENGTH) return false;
+  if (text.length > MAX_PLACEHOLDER_LENGTH) return false;
   // Normalised as a reader would see it: full-width letters or invisible characters do not make "null" an id.
   const visible = text.normalize('NFKC').replace(INVISIBLE, '').trim().toLowerCase();
   const unwrapped = IN_BRACKETS.exec(visible)?.[1] ?? visible;

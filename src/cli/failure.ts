@@ -23,7 +23,7 @@ export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
     const message = messageIn(error);
     const log = (logger: Logger) => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
-      if (error.internal !== error.message) logger.debug('run.failed.detail', error.internal);
+      if (error.technical !== error.message) logger.debug('run.failed.detail', error.technical);
     };
     return { error: thrown, exit: error.exitCode, message, log };
   }

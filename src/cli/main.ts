@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { systemClock } from '../base/clock.ts';
-import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
+import { enforceCertificateChecks, systemEnv } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../base/process.ts';
 import { ProcessTerminal } from './process-terminal.ts';
@@ -11,7 +11,8 @@ import { systemPrompts } from './prompts.ts';
 process.umask(0o077);
 letHeapGrow();
 const terminal = new ProcessTerminal(systemClock, systemEnv);
-if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
+const certificateNote = enforceCertificateChecks();
+if (certificateNote !== undefined) terminal.note(certificateNote);
 await runUntilStopped(async (signal) => {
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
   let code: number = await runCommandLine(process.argv.slice(2), io);

@@ -3,9 +3,9 @@
 // happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
-import { sha256 } from '../base/json.ts';
-import { count, grouped } from '../base/quantities.ts';
-import type { RunIo } from '../base/runtime.ts';
+import { sha256OfJson } from '../base/json.ts';
+import { count, withSeparators } from '../base/quantities.ts';
+import type { RunContext } from '../base/runtime.ts';
 import { codesOf, type DeletionReport, type PlannedCase, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListedId, refusedSentence } from './list.ts';
@@ -22,7 +22,7 @@ interface ErasureSettings extends LedgerSettings, RateLimits {
 
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
-  readonly io: RunIo;
+  readonly io: RunContext;
   /** Fills the list with the whole input. */
   readonly read: (list: DeletionList) => Promise<void>;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
@@ -177,7 +177,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
 function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: Purge | undefined): string[] {
   if (purge === undefined || lastLength <= purge.suppressionLength) return [];
   return [
-    `The suppression list has ${count(purge.suppressionLength, 'person', 'people')}, and had ${grouped(lastLength)} at the last purge: ` +
+    `The suppression list has ${count(purge.suppressionLength, 'person', 'people')}, and had ${withSeparators(lastLength)} at the last purge: ` +
       'it is an older copy. Those who are missing return while the service exports them.',
   ];
 }
@@ -194,7 +194,7 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
   const n = ids.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
   if (n <= most) return undefined;
   return (
-    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${grouped(most)}). If that is ` +
+    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(most)}). If that is ` +
     `meant, set max_deletions_per_sync to ${n} or more.`
   );
 }
@@ -216,7 +216,7 @@ function consentHash(list: DeletionList, plan: Purge | undefined, options: Erasu
   const { settings, purge, deleter, isAgain = false } = options;
   const ways = purge?.ways;
   const pairs = (plan?.listed.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
-  return sha256([
+  return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, isAgain],
@@ -240,20 +240,20 @@ function requestFailure(
   const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
-      `${stoppedBy.message} ${grouped(done)} of ${count(to_request, 'ID')} are deleted.${places}${alone}`,
+      `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${places}${alone}`,
     );
   }
   if (undecided > 0) {
     const codes = codesOf(report.undecided_codes);
     return transientError(
-      `${grouped(done)} of ${count(to_request, 'ID')} are deleted at the service. Undecided: ${grouped(undecided)}` +
+      `${withSeparators(done)} of ${count(to_request, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
         `${codes && ` (${codes})`}.${places} Run again: it goes on with those.${alone}`,
     );
   }
   const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
   if (isWrongField && ledger.isKept) {
     return configError(
-      `The service rejected all ${grouped(rejected)} IDs (${codesOf(report.rejected_codes)}), and has confirmed none ` +
+      `The service rejected all ${withSeparators(rejected)} IDs (${codesOf(report.rejected_codes)}), and has confirmed none ` +
         'before: the field with the IDs is probably wrong.',
     );
   }

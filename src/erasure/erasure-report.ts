@@ -1,4 +1,4 @@
-import { count, grouped } from '../base/quantities.ts';
+import { count, withSeparators } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { type ListCounts, MAX_SHOWN_ROWS, refusalText } from './list.ts';
 import type { PlaceReport, Purge } from './purge.ts';
@@ -78,7 +78,7 @@ export function reportLines(report: DeletionReport): string[] {
   }
   const width = Math.max(...rows.map(([label]) => label.length));
   return [
-    ...rows.map(([label, n]) => `${label.padEnd(width)}  ${grouped(n).padStart(9)}`),
+    ...rows.map(([label, n]) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
     ...report.places.map(placeLine),
     ...(report.head === null ? [] : [`head of the ledger: ${report.head}`]),
   ];

@@ -1,5 +1,5 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
-import type { RunIo } from '../base/runtime.ts';
+import type { RunContext } from '../base/runtime.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
@@ -48,7 +48,11 @@ const REMEDY =
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
  * could be missed: the service is busy, or refuses the token.
  */
-export async function profilesOfIds(query: ProfileQuery, service: ProfileService, io: RunIo): Promise<ProfilesAnswer> {
+export async function profilesOfIds(
+  query: ProfileQuery,
+  service: ProfileService,
+  io: RunContext,
+): Promise<ProfilesAnswer> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);

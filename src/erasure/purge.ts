@@ -1,6 +1,6 @@
-import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
-import { count, grouped } from '../base/quantities.ts';
-import type { RunIo } from '../base/runtime.ts';
+import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
+import { count, withSeparators } from '../base/quantities.ts';
+import type { RunContext } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool.ts';
@@ -55,7 +55,12 @@ export class Purge {
    * Finds the people in every way, then looks into each place. It does all that their removal does but its last step.
    * Throws UserError for what the execution would stumble over.
    */
-  static async plan(request: PurgeRequest, ids: readonly ListedId[], service: ServiceName, io: RunIo): Promise<Purge> {
+  static async plan(
+    request: PurgeRequest,
+    ids: readonly ListedId[],
+    service: ServiceName,
+    io: RunContext,
+  ): Promise<Purge> {
     const { ways, isSuppressed } = request;
     const suppression = await SuppressionList.open(request.suppression);
     const listed = isSuppressed ? NOBODY_LISTED : await findInAllWays(ids, ways, io);
@@ -76,7 +81,7 @@ export class Purge {
     if (persons > most) {
       const limit = maxPeople === undefined ? 'usual' : '--max-people allows';
       return (
-        `${count(persons, 'person has', 'people have')} these IDs, more than ${limit} (${grouped(most)}). ` +
+        `${count(persons, 'person has', 'people have')} these IDs, more than ${limit} (${withSeparators(most)}). ` +
         `If that is meant, give --max-people ${persons}.`
       );
     }
@@ -190,7 +195,7 @@ export class Purge {
     const error = diskErrorByItsPath(thrown);
     if (error instanceof UserError) return error;
     this.#request.ways.options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
-    return internalError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
+    return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
   }
 
   #query(): PeopleQuery {
@@ -215,7 +220,7 @@ export class Purge {
     if (suppressionLength <= this.suppressionLength) return;
     this.#warnings.add(
       `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
-        `${grouped(this.suppressionLength)}: those who are missing return while the service exports them.`,
+        `${withSeparators(this.suppressionLength)}: those who are missing return while the service exports them.`,
     );
   }
 

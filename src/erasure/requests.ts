@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
-import { type Attempt, type Backoff, jittered, retry } from '../base/retry.ts';
-import type { RunIo } from '../base/runtime.ts';
+import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
+import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import { allowedFrom } from '../service/http/headers.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -36,7 +36,7 @@ export interface RateLimits {
   readonly maxConcurrentRequests: number;
 }
 
-export interface RequestOptions extends RunIo {
+export interface RequestOptions extends RunContext {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;
@@ -116,7 +116,7 @@ class Sender {
   /** Requests an id until it is decided, or the run gives up. */
   async #decide(listed: ListedId): Promise<Decision> {
     const { clock, random } = this.#options;
-    const policy = { pauses: jittered(RETRY, random), clock, signal: this.#signal };
+    const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
     const decision = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
       let answer = await this.#request(listed);

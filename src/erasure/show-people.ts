@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import type { RunIo } from '../base/runtime.ts';
+import type { RunContext } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { DeletionList, type ListRow, refusedSentence } from './list.ts';
 import { findInAllWays, placeName, type Ways } from './ways.ts';
@@ -9,7 +9,7 @@ export interface PersonOptions {
   readonly ways: Ways;
   /** Undefined: nothing is kept. */
   readonly ledger: LedgerSettings | undefined;
-  readonly io: RunIo;
+  readonly io: RunContext;
   write(line: string): Promise<void>;
 }
 

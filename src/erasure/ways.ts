@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
-import type { RunIo } from '../base/runtime.ts';
+import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { joinPeople, type PeopleById, type PeopleFound, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
@@ -72,7 +72,7 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunIo): Promise<ListedPeople> {
+export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunContext): Promise<ListedPeople> {
   const { column, profiles: service, hashKey } = ways;
   const ids = new Set(listed.map(({ id }) => id));
 

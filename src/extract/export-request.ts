@@ -1,5 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
-import { sha256 } from '../base/json.ts';
+import { sha256OfJson } from '../base/json.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { Filters } from '../service/export/protocol.ts';
 import { type HashSettings, hashedColumnsOf } from './column-hashing.ts';
@@ -23,12 +23,12 @@ export function fingerprintsOf(source: RequestSettings): RequestFingerprints {
     columns,
     key_check,
   ];
-  return { service: serviceFingerprint(source), filters: sha256(filters) };
+  return { service: serviceFingerprint(source), filters: sha256OfJson(filters) };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */
 export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string =>
-  sha256(['dfinery', serviceId]);
+  sha256OfJson(['dfinery', serviceId]);
 
 /** True if a list filters anything: one without names does not, whatever its condition. */
 export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>

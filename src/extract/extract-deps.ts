@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { RunIo, Runtime } from '../base/runtime.ts';
+import type { RunContext, Runtime } from '../base/runtime.ts';
 import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
@@ -20,7 +20,7 @@ export function openExportClient(
   return new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
 }
 
-export interface ExtractDeps extends RunIo, Pick<SourceConfig, 'maxConcurrentExports' | 'timezone'> {
+export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurrentExports' | 'timezone'> {
   readonly service: ExportService;
   /** Folder under which the folder of the run is made. */
   readonly spoolDir: string;

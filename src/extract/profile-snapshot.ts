@@ -1,7 +1,7 @@
 import { dayAt } from '../base/days.ts';
 import { HOUR_MS } from '../base/durations.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { sha256 } from '../base/json.ts';
+import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
@@ -26,7 +26,7 @@ export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
 /** Hash of what decides the columns of a snapshot. */
 export function profileFilters(settings: ProfileSettings): string {
   const { columns, key_check } = hashedColumnsOf(settings);
-  return sha256([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
+  return sha256OfJson([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
 }
 
 /** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */

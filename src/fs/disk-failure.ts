@@ -53,7 +53,7 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
   if (FULL.has(code)) return diskFull(failed, code, error);
-  const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
+  const details = { cause: error, where: { file: failed.path }, technical: messageOf(error) };
   const remedyForCode = REMEDIES.get(code);
   if (remedyForCode !== undefined) {
     const remedy = failed.remedy ?? remedyForCode;
@@ -76,7 +76,7 @@ export function diskFull(failed: FailedPath, code?: string, cause?: unknown): Us
   const advice = remedy === undefined ? 'and run again' : `or ${remedy}`;
   return transientError(
     `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${advice}${consequenceOf(failed)}.`,
-    { where: { file: path }, ...(cause !== undefined && { cause, internal: messageOf(cause) }) },
+    { where: { file: path }, ...(cause !== undefined && { cause, technical: messageOf(cause) }) },
   );
 }
 

@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeF
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
-import { doubling, retry } from '../base/retry.ts';
+import { doublingPauses, retry } from '../base/retry.ts';
 import { capitalized } from '../base/visible-text.ts';
 import { OWNER_FILE_MODE } from './permissions.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
@@ -55,7 +55,7 @@ export class LockFile {
    */
   static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
-    const pauses = doubling({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
+    const pauses = doublingPauses({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
     const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path, what));
     if (token !== undefined) return new LockFile(path, token, options);
     const { pid, host } = readOwner(path)?.identity ?? {};

@@ -148,8 +148,8 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
   const network = networkProblem(thrown, `the endpoint of ${address}`);
   const failed: FailedRequest = { thrown, address, name, status, said, region, network };
   const { kind, message } = FAILURES.find(({ when }) => when(failed)) ?? FAILURES[FAILURES.length - 1];
-  const internal = `${name} ${status ?? codeOf(thrown) ?? ''}`.trim();
-  return new UserError(kind, message(failed), { cause: thrown, internal });
+  const technical = `${name} ${status ?? codeOf(thrown) ?? ''}`.trim();
+  return new UserError(kind, message(failed), { cause: thrown, technical });
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, messageOf, transientError, type UserError } from '../base/errors.ts';
-import { attempted } from '../base/retry.ts';
+import { retryOnError } from '../base/retry.ts';
 import { printable } from '../base/visible-text.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
@@ -96,7 +96,7 @@ class S3Storage implements Storage {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
       try {
-        await attempted(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
+        await retryOnError(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
       } catch (error) {
         if (s3StatusOf(error) === S3_STATUS.exists) return false;
@@ -191,7 +191,7 @@ class S3Storage implements Storage {
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
       !this.#access.options.abortSignal?.aborted && isPassing(error) && !isOfTheSdk(error);
-    return this.#guard(() => attempted(S3_ATTEMPTS, isBroken, work));
+    return this.#guard(() => retryOnError(S3_ATTEMPTS, isBroken, work));
   }
 
   #gone(path: string) {

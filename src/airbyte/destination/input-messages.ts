@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { internalError } from '../../base/errors.ts';
+import { systemError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { descriptorOf } from '../protocol/catalog-and-states.ts';
@@ -74,7 +74,7 @@ function readState(state: unknown, text: string, line: number): InputMessage {
 }
 
 const unusableLine = (line: number, why: string) =>
-  internalError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
+  systemError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
     where: { row: line },
   });
 

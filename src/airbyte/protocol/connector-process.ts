@@ -2,7 +2,7 @@ import { close, constants, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../../base/env.ts';
+import { enforceCertificateChecks, systemEnv } from '../../base/env.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../../base/process.ts';
 import { systemRandom } from '../../base/runtime.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
@@ -18,7 +18,8 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   letHeapGrow();
   const writer = new MessageWriter(openStdout(systemClock));
   logNodeWarnings(writer);
-  if (requireTrustedCertificates()) writer.writeLog({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });
+  const message = enforceCertificateChecks();
+  if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
   await runUntilStopped(async (signal) => {
     const code = await runConnector(connector, {
       words: process.argv.slice(2),

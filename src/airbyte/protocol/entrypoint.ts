@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import { EXIT, internalError, UserError } from '../../base/errors.ts';
+import { EXIT, systemError, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
 import { Stopped } from '../../base/process.ts';
@@ -79,7 +79,7 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
 
 /** Loads a verb. The command line lets only those pass that the connector has. */
 function load<V>(verb: (() => Promise<V>) | undefined): Promise<V> {
-  if (verb === undefined) throw internalError('The connector does not have this verb.');
+  if (verb === undefined) throw systemError('The connector does not have this verb.');
   return verb();
 }
 

@@ -125,7 +125,7 @@ export function errorTrace(thrown: unknown, emittedAt: number, mask: (text: stri
   const stream = isExpected ? failure.where.stream : undefined;
   const error = {
     message: mask(isExpected ? failure.platformMessage : DEFECT_MESSAGE),
-    internal_message: mask(isExpected ? internalOf(failure) : safeMessageOf(thrown)),
+    internal_message: mask(isExpected ? technicalText(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
     failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
     ...(stream !== undefined && { stream_descriptor: { name: stream } }),
@@ -133,9 +133,9 @@ export function errorTrace(thrown: unknown, emittedAt: number, mask: (text: stri
   return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };
 }
 
-function internalOf({ internal, where }: UserError): string {
+function technicalText({ technical, where }: UserError): string {
   const parts = Object.entries(where).map(([key, value]) => `${key} ${value}`);
-  return parts.length === 0 ? internal : `${internal} (${parts.join(', ')})`;
+  return parts.length === 0 ? technical : `${technical} (${parts.join(', ')})`;
 }
 
 /** The message of a failure, without the text that a parser quotes: it may be anybody's data. */

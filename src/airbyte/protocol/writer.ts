@@ -42,7 +42,7 @@ export class MessageWriter {
   /** Queues one message that is already text, without its line end. */
   writeLine(text: string): Promise<void> {
     this.#queue.add(`${text}\n`);
-    return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
+    return this.#orClosed(this.#queue.untilPendingAtMost(MAX_QUEUED_BYTES));
   }
 
   /** Writes whole lines. Resolves when the system has taken them, so that the buffer may be used again. */

@@ -1,4 +1,4 @@
-import { internalError } from '../../base/errors.ts';
+import { systemError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { type HeaderColumn, headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
@@ -166,7 +166,7 @@ function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   for (const type of COLUMN_TYPES) {
     const [kind] = kindsOf(TYPES[type].jsonSchema(false));
     const other = types.get(kind);
-    if (other !== undefined) throw internalError(`Columns of type ${other} and ${type} have one JSON schema, ${kind}.`);
+    if (other !== undefined) throw systemError(`Columns of type ${other} and ${type} have one JSON schema, ${kind}.`);
     types.set(kind, type);
   }
   return types;

@@ -53,7 +53,7 @@ export class MalformedCsv extends UserError {
   constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
     const sentence = `Row ${row} of the export (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
     const message = `${sentence}; nothing of it was used, try again later.`;
-    super('transient', message, { where: { row, byte }, internal: `malformed csv: ${reason}` });
+    super('transient', message, { where: { row, byte }, technical: `malformed csv: ${reason}` });
     this.sentence = sentence;
     this.reason = reason;
     this.expected = expected;
@@ -74,7 +74,7 @@ export class UnusableCsv extends UserError {
   constructor(actual: string, expected: string) {
     const fault = `${actual}, wanted ${expected}`;
     super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
-      internal: `unusable csv: ${actual}`,
+      technical: `unusable csv: ${actual}`,
     });
     this.fault = fault;
   }

@@ -1,7 +1,7 @@
 // This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
-import { internalError } from '../../base/errors.ts';
+import { systemError } from '../../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { CivilTime } from './civil-time.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './codec.ts';
@@ -69,7 +69,7 @@ export function widenings(from: ColumnType): ColumnType[] {
 export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
   const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
-  if (convert === undefined) throw internalError(`A column of type ${from} cannot become ${to}.`);
+  if (convert === undefined) throw systemError(`A column of type ${from} cannot become ${to}.`);
   return convert(expr, zone);
 }
 

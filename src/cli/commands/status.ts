@@ -1,6 +1,6 @@
 import { dayAt, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { count, grouped } from '../../base/quantities.ts';
+import { count, withSeparators } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/calendar.ts';
 import { implausible } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
@@ -78,7 +78,7 @@ function linesOf(status: Status): string[] {
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
     ...(status.profiles === null
       ? []
-      : [`User profiles: ${grouped(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
+      : [`User profiles: ${withSeparators(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
     `Next sync begins at: ${cursor ?? 'the first day'}`,
     ...(daysLeft === null
       ? []

@@ -1,4 +1,4 @@
-import { grouped } from '../../base/quantities.ts';
+import { withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { printable } from '../../base/visible-text.ts';
 
@@ -76,4 +76,4 @@ export function list<T>(
 <table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
-const shownCell = (cell: string | number): string => (typeof cell === 'number' ? grouped(cell) : cell);
+const shownCell = (cell: string | number): string => (typeof cell === 'number' ? withSeparators(cell) : cell);

@@ -1,7 +1,7 @@
 // This folder: the pages that `report` and `forget --proof` write, each a file of HTML without a script or a request.
 // This page shows names of events and columns, counts and dates; it reads no other value of a row.
 
-import { count, formatBytes, grouped } from '../../base/quantities.ts';
+import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/contract.ts';
@@ -36,9 +36,9 @@ ${changeSection(report)}`;
 function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone, profiles } = report.state;
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
-  const profileCount = (rows: number, asOf: string) => `${grouped(rows)}, as of ${asOf.slice(0, 16)}Z`;
+  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${asOf.slice(0, 16)}Z`;
   const figures: Readonly<Record<string, string>> = {
-    Rows: grouped(report.rows),
+    Rows: withSeparators(report.rows),
     'Newest event': report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`,
     ...(profiles && { 'User profiles': profileCount(profiles.receipt.rows_stored, profiles.receipt.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',

@@ -1,4 +1,4 @@
-import { count, grouped } from '../../base/quantities.ts';
+import { count, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, removalSentence, summarySentences } from '../../erasure/ledger/proof-text.ts';
@@ -73,8 +73,8 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
       .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
       .map(({ rows, at, removed_at }) =>
         removed_at === null
-          ? `${grouped(rows)} found ${timeOf(at)}, removal not recorded`
-          : `${grouped(rows)}, ${timeOf(removed_at)}`,
+          ? `${withSeparators(rows)} found ${timeOf(at)}, removal not recorded`
+          : `${withSeparators(rows)}, ${timeOf(removed_at)}`,
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });

@@ -1,6 +1,6 @@
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
-import { count, formatBytes, grouped } from '../../base/quantities.ts';
+import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/which-days.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
@@ -48,7 +48,7 @@ export function describeSummary(summary: Summary, place: string): string {
   const countIfAny = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
     ...(changed.length > 0 ? countIfAny(days - changed.length, 'day', ' unchanged') : []),
-    ...(added < rows ? [`${grouped(added)} of them new, ${grouped(rows - added)} replaced`] : []),
+    ...(added < rows ? [`${withSeparators(added)} of them new, ${withSeparators(rows - added)} replaced`] : []),
     ...countIfAny(summary.columns_added.length, 'new column'),
     ...countIfAny(summary.columns_widened.length, 'column', ' of another type'),
     ...countIfAny(summary.rescued_cells, 'cell', ' rescued'),

@@ -1,4 +1,4 @@
-import { configError, internalError } from '../../base/errors.ts';
+import { configError, systemError } from '../../base/errors.ts';
 import { nfc } from '../../cells/columns/groups.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { anyOf, identifier, literal } from '../../cells/types/sql.ts';
@@ -49,7 +49,7 @@ export class IdColumn {
 
   constructor({ state, place }: SearchedTable, { hashKey }: PeopleQuery, name: string) {
     const columns = columnsNamed(state, name);
-    if (columns.length === 0) throw internalError(`${place} has no column ${name}.`);
+    if (columns.length === 0) throw systemError(`${place} has no column ${name}.`);
     this.source = columns[0].source;
     this.#place = place;
     this.#key = hashKey;

@@ -2,8 +2,8 @@ import {
   configError,
   defectText,
   type ErrorDetails,
-  internalError,
   messageOf,
+  systemError,
   transientError,
   UserError,
 } from '../../base/errors.ts';
@@ -90,8 +90,8 @@ const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 export function engineError(thrown: unknown, file: string): UserError {
   if (thrown instanceof UserError) return thrown;
   if (thrown instanceof TypeError || thrown instanceof RangeError) {
-    const details = { cause: thrown, internal: defectText(thrown), where: { file } };
-    return internalError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
+    const details = { cause: thrown, technical: defectText(thrown), where: { file } };
+    return systemError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
   }
   const disk = diskError(thrown, { what: file, path: file });
   if (disk instanceof UserError) return disk;
@@ -100,8 +100,8 @@ export function engineError(thrown: unknown, file: string): UserError {
   const fault = FAULTS.find(({ match }) => match.test(text));
   if (fault !== undefined)
     return fault.toError(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
-  return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
-    internal: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
+  return systemError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
+    technical: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
     where: { file },
   });
 }

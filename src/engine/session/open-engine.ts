@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
-import { doubling, retry } from '../../base/retry.ts';
+import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../cells/types/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
@@ -105,7 +105,7 @@ const LONGEST_RETRY_MS = 1_000;
 
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  const pauses = doubling({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
+  const pauses = doublingPauses({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
   let failure: unknown;
   const release = await retry({ ...options, pauses }, () =>
     attachOnce(connection, options).catch((error: unknown) => {

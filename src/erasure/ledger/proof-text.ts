@@ -1,4 +1,4 @@
-import { count, grouped } from '../../base/quantities.ts';
+import { count, withSeparators } from '../../base/quantities.ts';
 import type { Proof } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign.
@@ -12,11 +12,11 @@ export const removalSentence = ({ place, rows, unreached }: Proof['summary']['pl
 /** The summary as sentences, for the terminal and for the page. */
 export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
   const { ids, confirmed, rejected, open, not_asked, shown, unknown } = summary;
-  const some = (n: number, text: string) => (n === 0 ? [] : [`${grouped(n)} ${text}`]);
+  const some = (n: number, text: string) => (n === 0 ? [] : [`${withSeparators(n)} ${text}`]);
   const states = [
-    `${grouped(confirmed)} confirmed by the service`,
-    `${grouped(rejected)} rejected by the service`,
-    `${grouped(open)} open`,
+    `${withSeparators(confirmed)} confirmed by the service`,
+    `${withSeparators(rejected)} rejected by the service`,
+    `${withSeparators(open)} open`,
     ...some(not_asked, 'purged without asking the service'),
     ...some(shown, 'shown alone'),
     ...some(unknown, 'without a line in the ledger'),

@@ -254,5 +254,5 @@ class DayExport {
 function unreadableError(day: Day, { code, message }: ExportRefusal): UserError {
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${message} Ask the provider to mend the export. ${withoutDay(day)}`;
-  return configError(`${day}: ${message} ${advice}`, { where: { day }, internal: code, platformMessage });
+  return configError(`${day}: ${message} ${advice}`, { where: { day }, technical: code, platformMessage });
 }

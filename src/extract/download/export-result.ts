@@ -19,7 +19,7 @@ export async function discard(...results: readonly ExportResult[]): Promise<void
 
 /** The failure of a refused export; `days` names the days of its request. */
 export function refusalError(days: string, { kind, code, message, where, emptyAs }: ExportRefusal): UserError {
-  const details = { where: { ...where, day: days }, internal: code };
+  const details = { where: { ...where, day: days }, technical: code };
   if (emptyAs !== undefined) return transientError(`${days} was answered with ${emptyAs}.`, details);
   switch (kind) {
     case 'retry':

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { type Attempt, type Backoff, jittered, retry } from '../../base/retry.ts';
-import type { RunIo, Runtime } from '../../base/runtime.ts';
+import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
+import type { RunContext, Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { refusalOfBody } from './outcomes.ts';
@@ -30,7 +30,7 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly output: Output;
 }
 
-export interface DownloadRequest<Output extends CheckedOutput> extends RunIo {
+export interface DownloadRequest<Output extends CheckedOutput> extends RunContext {
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
   /** Sends the request once. */
@@ -104,7 +104,7 @@ class Download<Output extends CheckedOutput> {
 
   async run(): Promise<CheckedBody<Output> | ExportRefusal> {
     const { label, clock, random, signal } = this.#request;
-    const policy = { pauses: jittered(BACKOFF, random), clock, signal };
+    const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const result = await retry(policy, (attempt) => this.#attempt(attempt));
     if (result?.kind === 'checked') warnOfInvalidUtf8(result, this.#request);
     if (result !== undefined) return result;

@@ -10,7 +10,7 @@ export class UnreadableBody extends UserError {
   readonly fault: BodyFault;
 
   constructor(fault: BodyFault, message: string, cause?: unknown) {
-    super('transient', message, { internal: `${fault}: ${message}`, cause });
+    super('transient', message, { technical: `${fault}: ${message}`, cause });
     this.fault = fault;
   }
 }

@@ -116,5 +116,5 @@ const tooLong = (at: number, wait: number, most: number) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
       `longer than this run waits (${formatDuration(most)}). Run again then.`,
-    { internal: 'quota: the wait is longer than allowed' },
+    { technical: 'quota: the wait is longer than allowed' },
   );

@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { configError, internalError, transientError } from '../../base/errors.ts';
+import { configError, systemError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../cells/types/sql.ts';
 import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
@@ -134,7 +134,7 @@ async function checkCopied(engine: Engine): Promise<void> {
     const rows = await engine.count(`${DATABASE}.${table}`);
     const copied = await engine.count(`${COPY}.${table}`);
     if (copied === rows) continue;
-    throw internalError(
+    throw systemError(
       `the copy of ${engine.file} has ${copied} rows in ${table} instead of ${rows}: nothing was changed.`,
     );
   }

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import { attempted } from '../../base/retry.ts';
+import { retryOnError } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
@@ -109,7 +109,7 @@ async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: Pu
       const suppressionLength = await onFound(people);
       return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
     });
-  await attempted(PURGE_ATTEMPTS, (error) => error instanceof LostRace, attempt);
+  await retryOnError(PURGE_ATTEMPTS, (error) => error instanceof LostRace, attempt);
   return removed;
 }
 

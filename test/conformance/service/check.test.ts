@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
 import {
@@ -17,6 +16,7 @@ import {
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY, ManualClock } from '../../support/service/service.ts';
 import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import { silentLogger } from '../../support/silent-logger.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;

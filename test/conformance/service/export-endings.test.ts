@@ -66,7 +66,7 @@ describe('a connection without bytes', () => {
     const answer = await asking;
     const failing = failureOf(answer);
     await clock.passUntil(() => quota.released > 0, 2_000_000, 100_000);
-    expect((await failing).internal).toMatch(/^stall/);
+    expect((await failing).technical).toMatch(/^stall/);
   });
 
   it('does not stall while bytes arrive now and then', async () => {
@@ -137,7 +137,7 @@ describe('closing an export', () => {
     const reading = failureOf(answer);
     await settle();
     await service.close();
-    expect((await reading).internal).toMatch(/^reset/);
+    expect((await reading).technical).toMatch(/^reset/);
   });
 });
 

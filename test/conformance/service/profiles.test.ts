@@ -1,13 +1,13 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient } from '../../../src/service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE } from '../../../src/service/export/profiles.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 import { validateRequest, validateResponse } from '../../support/service/openapi.ts';
+import { silentLogger } from '../../support/silent-logger.ts';
 
 const CSV = 'df_external_id,df_name,df_unified_id\nA-1,"Kim, Minsu",u1\n,,u2\n';
 

@@ -157,7 +157,7 @@ describe('a scan', () => {
       'Row 2 of the export (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
         'quote, found text; nothing of it was used, try again later.',
     );
-    expect(JSON.stringify([error.message, error.internal, error.where])).not.toContain('sec');
+    expect(JSON.stringify([error.message, error.technical, error.where])).not.toContain('sec');
   });
 
   it('gives the same result for small chunks and for a body of megabytes', () => {

@@ -12,7 +12,7 @@ describe('an error of a disk', () => {
     const full = failure(code);
     expect(full).toMatchObject({ kind: 'transient', exitCode: 3, where: { file: '/l' } });
     expect(full.message).toBe(`The disk of the ledger /l is full (${code}): make room and run again.`);
-    expect([full.cause, full.internal]).toEqual([errorOf(code), `${code}: it said`]);
+    expect([full.cause, full.technical]).toEqual([errorOf(code), `${code}: it said`]);
   });
 
   it.each([
@@ -44,7 +44,7 @@ describe('an error of a disk', () => {
     expect((diskError(errorOf('EIO'), { what: 'notes', path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
     const unexplained = diskFull({ what: 'the folder /l/', path: '/l/' });
     expect(unexplained.message).toBe('The disk of the folder /l/ is full: make room and run again.');
-    expect([unexplained.cause, unexplained.internal]).toEqual([undefined, unexplained.message]);
+    expect([unexplained.cause, unexplained.technical]).toEqual([undefined, unexplained.message]);
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 

@@ -7,7 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { type Day, nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
-import { doubling, retry } from '../../../base/retry.ts';
+import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
@@ -171,7 +171,7 @@ class FolderLog implements FilesLog {
   async #awaitWriter(): Promise<void> {
     const { clock, lockWaitMs: waitMs, signal } = this.#options;
     const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
-    await retry({ pauses: doubling({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+    await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
   }
 
   #warnOfRemoved(days: readonly Day[]): void {

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { attempted } from '../../../../base/retry.ts';
+import { retryOnError } from '../../../../base/retry.ts';
 import { damagedError } from '../../stored-state.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import {
@@ -94,7 +94,7 @@ export async function readLatest(tableFolder: TableFolder, before?: LogVersion):
     }
   }
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
-  return attempted(
+  return retryOnError(
     2,
     () => true,
     async () => readLog(tableFolder, await listLog(tableFolder)),
