@@ -22,20 +22,19 @@ import {
   planColumns,
   typeByCells,
 } from './column-plan.ts';
-import type { StoredProfiles } from './place-state.ts';
+import type { StoredProfiles, TableState } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
-import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.ts';
+import { EVENTS, type Table, USER_PROFILES } from './tables.ts';
 
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 interface BatchDays {
-  readonly changed: readonly DayDownload[];
+  readonly toWrite: readonly DayDownload[];
   readonly unchanged: readonly DayDownload[];
 }
 
 /**
- * Splits a batch by what a place holds. A download that is older than the stored one is left out with a warning, unless
- * a user gave its file. A day is unchanged if it has the same bytes and filters, and its rows are there:
- * `countRows` counts them, since receipts are not believed.
+ * Splits a batch by what a place holds. A day is unchanged if it has the same bytes and filters, and its rows are there.
+ * `countRows` counts them, since a receipt proves nothing.
  */
 export async function splitBatch(
   receipts: Receipts,
@@ -43,31 +42,34 @@ export async function splitBatch(
   { rewrites }: Pick<RunProgress, 'rewrites'>,
   { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
 ): Promise<BatchDays> {
-  const olderDownloads = batch.filter(
-    ({ receipt: { day, requested_at, source } }) =>
-      source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? ''),
-  );
-  if (olderDownloads.length > 0) {
-    const days = nameDays(olderDownloads.map(({ receipt }) => receipt.day));
-    const message = `another run has loaded a later download of ${days}, which stays: that of this run is left out.`;
-    logger.warn('days.older', message, { days: olderDownloads.length });
-  }
-  const downloads = batch.filter((download) => !olderDownloads.includes(download));
-  const sameBytes = downloads.filter(({ receipt: { day, sha256, filters } }) => {
+  const downloads = leaveOutOlder(receipts, batch, logger);
+  const candidates = downloads.filter(({ receipt: { day, sha256, filters } }) => {
     const stored = receipts.get(day);
     return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
   });
-  const rowsByDay = sameBytes.length === 0 ? undefined : await countRows(sameBytes.map(({ receipt }) => receipt.day));
-  const unchanged = sameBytes.filter((download) => {
+  const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
+  const unchanged = candidates.filter((download) => {
     const { day } = download.receipt;
     return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
   });
-  return { changed: downloads.filter((download) => !unchanged.includes(download)), unchanged };
+  return { toWrite: downloads.filter((download) => !unchanged.includes(download)), unchanged };
+}
+
+/** Leaves out, with a warning, each download that is older than the stored one, unless a user gave its file. */
+function leaveOutOlder(receipts: Receipts, batch: readonly DayDownload[], logger: Logger): readonly DayDownload[] {
+  const isOlder = ({ receipt: { day, requested_at, source } }: DayDownload) =>
+    source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? '');
+  const older = batch.filter(isOlder);
+  if (older.length === 0) return batch;
+  const days = nameDays(older.map(({ receipt }) => receipt.day));
+  const message = `another run has loaded a later download of ${days}, which stays: that of this run is left out.`;
+  logger.warn('days.older', message, { days: older.length });
+  return batch.filter((download) => !isOlder(download));
 }
 
 /**
- * Number of rows by which a place holds all of a download. If it shares rows with its neighbours, that is what the last
- * commit left, provided that the same people were suppressed.
+ * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
+ * says how many it left, provided that the same people were suppressed.
  */
 function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
@@ -75,7 +77,7 @@ function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceip
 }
 
 /** True if the stored snapshot of profiles was requested after this one. */
-export const isLater = (stored: StoredProfiles | undefined, { receipt }: DayDownload): boolean =>
+export const isSuperseded = (stored: StoredProfiles | undefined, { receipt }: DayDownload): boolean =>
   stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
 /** How the cells of a column, in files with these forms, become values. */
@@ -86,8 +88,8 @@ export interface CellReading {
   /** True when every cell fits `readAs`. */
   readonly isClean: boolean;
   /**
-   * True if the cell `null` is a text, and not an absent value: the column is a string, by a setting or by all cells up
-   * to those of the same day.
+   * True if the cell `null` is a text, and not an absent value: the column is a string. A setting says so, or the cells
+   * up to this day.
    */
   readonly isNullText: boolean;
 }
@@ -112,8 +114,7 @@ export interface PlannedBatch {
 }
 
 /** The columns of a table before a batch. `isFirst`: nothing was committed to it. */
-interface TableBefore {
-  readonly columns: readonly StoredColumn[];
+interface TableBefore extends Pick<TableState, 'columns'> {
   readonly isFirst: boolean;
 }
 
@@ -143,8 +144,8 @@ export function planBatch(
 }
 
 /**
- * The reading of cells with these forms. They are read as their own type, if its conversion to the column's type loses
- * no value: so a batch of days gives the same texts as each day alone.
+ * The reading of cells with these forms. They are read as their own type if its conversion to the column's type loses no
+ * value. So a batch of days gives the same texts as each day alone.
  */
 export function readingOf(
   { fixedType, type }: Pick<PlannedColumn, 'fixedType' | 'type'>,

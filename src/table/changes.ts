@@ -1,5 +1,6 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import type { PlannedBatch, PlannedDay } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
 import type { ColumnChange } from './place-state.ts';
@@ -9,37 +10,49 @@ const isAdded = ({ type, storedType }: PlannedColumn, isFirst: boolean) =>
   type !== null && (storedType === null || isFirst);
 
 /**
- * The changes that a batch makes in the columns of a place, each with the first day that makes it. `earlier`: changes
- * of earlier batches, since a missing column is recorded once.
+ * The changes that a batch makes in the columns of a place, each with the first day that makes it. A missing column is
+ * recorded once a name: `earlier` are the changes of earlier batches.
  */
-export function changeRecords(
+export function columnChanges(
   { columns, days, isFirst }: PlannedBatch,
   earlier: readonly ColumnChange[],
   changedAt: string,
 ): ColumnChange[] {
-  const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
+  const knownMissing = new Set(
+    earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName),
+  );
   return columns.flatMap((column): ColumnChange[] => {
     const { source, key, storedType, type, misfit, firstShape } = column;
-    const having = days.filter(({ incoming }) => incoming.has(key));
+    const daysWithColumn = days.filter(({ incoming }) => incoming.has(key));
     const record = (day: PlannedDay, change: Pick<ColumnChange, 'change' | 'fromType' | 'toType' | 'shape'>) => [
       { changedAt, sourceName: source, day: day.download.receipt.day, ...change },
     ];
     if (isAdded(column, isFirst)) {
-      return record(having[0] ?? days[0], { change: 'added', fromType: null, toType: type, shape: firstShape });
+      return record(daysWithColumn[0] ?? days[0], { change: 'added', fromType: null, toType: type, shape: firstShape });
     }
     if (isWidened(column)) {
-      const cause = misfit && having.find(({ incoming }) => incoming.get(key)?.seen.includes(misfit));
+      const cause = misfit && daysWithColumn.find(({ incoming }) => incoming.get(key)?.seen.includes(misfit));
       const shape = misfit?.shape ?? null;
-      return record(cause ?? having[0] ?? days[0], { change: 'widened', fromType: storedType, toType: type, shape });
+      return record(cause ?? daysWithColumn[0] ?? days[0], {
+        change: 'widened',
+        fromType: storedType,
+        toType: type,
+        shape,
+      });
     }
-    const lacking = days.find(({ incoming }) => incoming.size > 0 && !incoming.has(key));
-    if (type === null || lacking === undefined || missed.has(source)) return [];
-    return record(lacking, { change: 'missing', fromType: type, toType: null, shape: null });
+    const firstDayWithout = days.find(({ incoming }) => incoming.size > 0 && !incoming.has(key));
+    if (type === null || firstDayWithout === undefined || knownMissing.has(source)) return [];
+    return record(firstDayWithout, { change: 'missing', fromType: type, toType: null, shape: null });
   });
 }
 
-/** Columns that a batch adds and widens. */
-export function columnChanges({ columns, isFirst }: Pick<PlannedBatch, 'columns' | 'isFirst'>) {
+/** Columns that a batch adds and widens, by their names in the table. */
+export interface AddedAndWidened {
+  readonly columnsAdded: readonly string[];
+  readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
+}
+
+export function addedAndWidened({ columns, isFirst }: PlannedBatch): AddedAndWidened {
   return {
     columnsAdded: columns.filter((column) => isAdded(column, isFirst)).map(({ name }) => name),
     columnsWidened: columns

@@ -14,8 +14,8 @@ import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { acceptedBy, canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/checked-day.ts';
-import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
-import { FIRST_COLUMNS, isItem, newColumn, type StoredColumn } from './tables.ts';
+import { assignItemNames, assignNames, RESERVED_NAMES } from './names.ts';
+import { FIRST_COLUMNS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
 /** The settings that decide, beside the data, the types of a table's columns. */
 export interface ColumnRules {
@@ -31,9 +31,9 @@ export interface ColumnRules {
 }
 
 /**
- * A column of the table after a batch. It has three types: the stored one is that before the batch; the fixed one is
- * what no cell changes; `type` is what the batch makes of both and of its cells. Example: a column held `7`, and a cell
- * `7.5` comes. Then `storedType` is long, `storedForms` are those of `7`, `forms` those of both, and `type` is double.
+ * A column of the table after a batch. It has three types. `storedType` is that before the batch, `fixedType` one that
+ * no cell changes. `type` is what the batch makes of both and of its cells. Example: a column held `7`, and a cell `7.5`
+ * comes. Then `storedType` is long, `storedForms` are those of `7`, `forms` those of both, and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
@@ -93,7 +93,7 @@ export function planColumns(
   isFirst: boolean,
 ): PlannedColumn[] {
   const modeRules = isFirst && rules.pinned === undefined ? { ...rules, schemaMode: 'evolve' as const } : rules;
-  const columns = [...storedColumns, ...newColumns(storedColumns, incoming, rules)];
+  const columns = [...storedColumns, ...addedColumns(storedColumns, incoming, rules)];
   // A setting for `event_name` is one for the event name, unless that is a column beside it.
   const isBeside = columns.some(({ source }) => source === EVENT_NAME_ALTERNATIVE);
   const eventNames = isBeside ? [EVENT_NAME] : [EVENT_NAME, EVENT_NAME_ALTERNATIVE];
@@ -105,7 +105,7 @@ export function planColumns(
 }
 
 /** Columns of a pinned schema and of the batch that the table lacks, with their names. */
-function newColumns(
+function addedColumns(
   storedColumns: readonly StoredColumn[],
   incoming: IncomingColumns,
   { pinned, columnName = (source) => source }: ColumnRules,
@@ -114,27 +114,35 @@ function newColumns(
   const added: Pick<StoredColumn, 'source' | 'occurrence' | 'group'>[] = [
     ...[...incoming.values()].filter(({ key }) => !storedKeys.has(key)),
     ...[...(pinned?.keys() ?? [])]
+      // It names the event name, which every place has, or a column that only a header can add.
       .filter((source) => source !== EVENT_NAME_ALTERNATIVE)
       .filter((source) => !storedKeys.has(columnKey(source, 1)) && !incoming.has(columnKey(source, 1)))
       .map((source) => ({ source, occurrence: 1, group: groupOf(source) })),
   ];
   const names = assignNames(
-    [...OWN_NAMES, ...storedColumns.map(({ name }) => name)],
+    [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
     added.map(({ source }) => columnName(source)),
   );
-  const takenByItems = [
-    ...OWN_NAMES,
-    ...FIRST_COLUMNS.map((c) => c.name),
-    ...storedColumns.flatMap((c) => c.itemName ?? []),
-  ];
-  const itemNames = assignItemNames(
-    takenByItems,
-    names.filter((_, i) => isItem(added[i].group)),
+  const itemNames = itemNamesOf(
+    storedColumns,
+    names.filter((_, i) => isItemGroup(added[i].group)),
   );
   return added.map(({ source, occurrence, group }, i) => {
-    const itemName = isItem(group) ? (itemNames.shift() ?? null) : null;
+    const itemName = itemNames.get(names[i]) ?? null;
     return newColumn(source, storedColumns.length + i, group, null, { occurrence, name: names[i], itemName });
   });
+}
+
+/** The names in `event_items` of new item columns, by their names in `events`. */
+function itemNamesOf(storedColumns: readonly StoredColumn[], names: readonly string[]): ReadonlyMap<string, string> {
+  // `event_items` also has the id of the person and the system columns, which every export has.
+  const taken = [
+    ...RESERVED_NAMES,
+    ...FIRST_COLUMNS.map(({ name }) => name),
+    ...storedColumns.flatMap(({ itemName }) => itemName ?? []),
+  ];
+  const itemNames = assignItemNames(taken, names);
+  return new Map(names.map((name, i) => [name, itemNames[i]]));
 }
 
 function planColumn(
@@ -148,7 +156,7 @@ function planColumn(
   const { type: storedType, forms: storedForms } = column;
   const forms = storedForms | (incoming?.forms ?? 0);
   if (settingType !== undefined) checkFits(column, settingType, asInstants);
-  const fixedType = settingType ?? typeByGroup(column, incoming, rules);
+  const fixedType = settingType ?? fixedTypeWithoutSettings(column, incoming, rules);
   const hasValue = hasValues(incoming?.forms ?? 0, (fixedType ?? storedType) === 'string');
   // The table takes no new columns but those of settings.
   const isClosed = storedType === null && settingType === undefined && rules.schemaMode === 'freeze';
@@ -199,11 +207,11 @@ function checkFits({ source, type, forms }: StoredColumn, settingType: ColumnTyp
  * The fixed type of a column that no setting names. One of a declared group has the type of its group, unless stored
  * values may not fit into it. Under `freeze` it is the stored type.
  */
-function typeByGroup(
+function fixedTypeWithoutSettings(
   column: StoredColumn,
   incoming: IncomingColumn | undefined,
   { schemaMode, timezone }: ColumnRules,
-) {
+): ColumnType | undefined {
   const { type, forms, group } = column;
   if (group !== 'custom' && group !== 'custom_item') {
     const declared = incoming?.declared ?? type ?? undefined;

@@ -1,16 +1,15 @@
 import type { Day } from '../base/days.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import type { HashedColumns } from '../extract/column-hashing.ts';
 import { type RunProgress, stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import { changeRecords, columnChanges } from './changes.ts';
+import { type AddedAndWidened, addedAndWidened, columnChanges } from './changes.ts';
 import type { PlaceState, StoredProfiles } from './place-state.ts';
-import { receiptsOf, type StoredReceipt, storedRows, withRows, withUnchanged } from './receipts.ts';
-import { storedColumn } from './tables.ts';
+import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
+import { withoutPlan } from './tables.ts';
 
 /** What the commit of a batch has stored. */
-interface StoredRows {
+interface BatchOutcome {
   /** Days that it did not write, since their rows were there. */
   readonly unchanged: readonly DayDownload[];
   /** Other days with a value in a column that widens. */
@@ -20,12 +19,12 @@ interface StoredRows {
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
   readonly progress: RunProgress;
-  /** Instant of the commit, by `nextChange`. */
+  /** Instant of the commit, by `nextChangedAt`. */
   readonly changedAt: string;
 }
 
 /** The result of a commit. */
-export interface Commit {
+export interface Commit extends AddedAndWidened {
   /** The days of the batch whose rows were written. */
   readonly days: readonly Day[];
   /** Rows of these days that are stored. */
@@ -34,8 +33,6 @@ export interface Commit {
   readonly daysUnchanged: readonly Day[];
   /** The days of which rows were added, replaced, widened or removed: beside those of the batch perhaps others. */
   readonly daysChanged: readonly Day[];
-  readonly columnsAdded: readonly string[];
-  readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
@@ -70,30 +67,27 @@ export function finishUnchanged(
 export function finishBatch(
   before: PlaceState,
   planned: PlannedBatch,
-  { unchanged, widenedDays, rowsByDay, rescued, progress, changedAt: changed_at }: StoredRows,
+  { unchanged, widenedDays, rowsByDay, rescued, progress, changedAt: changed_at }: BatchOutcome,
 ): StateAndCommit {
   const { columns, days } = planned;
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at };
   });
   const kept = withRows(withUnchanged(before.receipts, unchanged), rowsByDay, changed_at);
-  const others = [...kept.values()].map((receipt) =>
-    widenedDays.has(receipt.day) ? { ...receipt, changed_at } : receipt,
-  );
-  const receipts = receiptsOf([...others, ...written]);
+  const receipts = receiptsOf([...withChangedAt(kept, widenedDays, changed_at).values(), ...written]);
   const state = {
     ...before,
-    columns: columns.map(storedColumn),
+    columns: columns.map(withoutPlan),
     receipts,
     exportState: stateAfter(before.exportState, receipts, progress),
-    changes: [...before.changes, ...changeRecords(planned, before.changes, changed_at)],
+    changes: [...before.changes, ...columnChanges(planned, before.changes, changed_at)],
   };
   const commit = {
     days: written.map(({ day }) => day),
-    rows: storedRows(written),
+    rows: countStoredRows(written),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changed_at).map(({ day }) => day),
-    ...columnChanges(planned),
+    ...addedAndWidened(planned),
     rescued,
   };
   return { state, commit };
@@ -105,5 +99,5 @@ export function profilesAfter(
   { rows, changedAt, hashing }: { readonly rows: number; readonly changedAt: string; readonly hashing: HashedColumns },
 ): StoredProfiles {
   const receipt: StoredReceipt = { ...download.receipt, rows_stored: rows, changed_at: changedAt };
-  return { columns: columns.map(storedColumn), receipt, hashing };
+  return { columns: columns.map(withoutPlan), receipt, hashing };
 }

@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { TableState } from './place-state.ts';
-import { type Receipts, storedRows } from './receipts.ts';
+import { countStoredRows, type Receipts } from './receipts.ts';
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';
@@ -38,12 +38,12 @@ export interface KeyFaults {
 }
 
 export function checkKeys({ absent, repeated }: KeyFaults): Difference[] {
-  const faults = [];
-  if (absent > 0) faults.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
+  const differences = [];
+  if (absent > 0) differences.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
   if (repeated > 0) {
-    faults.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} more than once in a day`));
+    differences.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} more than once in a day`));
   }
-  return faults;
+  return differences;
 }
 
 /** Checks that the table of profiles has the rows of its receipt, each with a key of its own. */
@@ -51,13 +51,15 @@ export function checkProfiles(
   { receipts }: Pick<TableState, 'receipts'>,
   { rows, keys }: { readonly rows: number; readonly keys: number },
 ): Difference[] {
-  const expected = storedRows(receipts.values());
-  const faults = [];
+  const expected = countStoredRows(receipts.values());
+  const differences = [];
   if (rows !== expected) {
-    faults.push(difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`));
+    differences.push(difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`));
   }
   if (keys !== rows) {
-    faults.push(difference('keys', `user_profiles has ${plainCount(rows - keys, 'row')} without a key of its own`));
+    differences.push(
+      difference('keys', `user_profiles has ${plainCount(rows - keys, 'row')} without a key of its own`),
+    );
   }
-  return faults;
+  return differences;
 }

@@ -6,12 +6,12 @@ export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as c
 export const ITEM_POSITION = 'item_position';
 
 /** Reserved column names; a column of the export with such a name gets a suffix. */
-export const OWN_NAMES = [...OWN_COLUMNS, ITEM_POSITION] as const;
+export const RESERVED_NAMES = [...OWN_COLUMNS, ITEM_POSITION] as const;
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';
 
-/** Two names are the same if this is: DuckDB and Spark ignore case. */
+/** A name as DuckDB and Spark compare it: they ignore case. */
 export const foldName = (name: string): string => name.toLowerCase();
 
 /** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes. */

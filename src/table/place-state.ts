@@ -16,7 +16,7 @@ export interface TableState {
    */
   readonly columns: readonly StoredColumn[];
   readonly receipts: Receipts;
-  /** The cursor and its companions; undefined before the first commit. */
+  /** From where the next run goes on, and with which filters. Undefined before the first commit. */
   readonly exportState: ExportState | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface ColumnChange {
   readonly shape: string | null;
 }
 
-/** All that a place holds beside the rows of user profiles. */
+/** What a place holds of user profiles beside their rows. */
 export interface StoredProfiles {
   readonly columns: readonly StoredColumn[];
   /** Of the last snapshot. */
@@ -88,15 +88,15 @@ export interface RunRecord {
   readonly bytes: number;
 }
 
-/** The table of profiles; its only day is that of the snapshot. Undefined if the place has none. */
-export function profilesOf({ timezone, exportState, profiles }: PlaceState): TableState | undefined {
+/** The profiles as a table, whose only day is that of the snapshot. Undefined if the place has none. */
+export function profilesAsTable({ timezone, exportState, profiles }: PlaceState): TableState | undefined {
   if (profiles === undefined) return undefined;
   const { columns, receipt, hashing } = profiles;
-  const ofProfiles: ExportState = {
+  const profileState: ExportState = {
     version: 1,
     from_date: receipt.day,
     ...(exportState?.service !== undefined && { service: exportState.service }),
     ...(hashing.columns.length > 0 && { hashed: [hashing] }),
   };
-  return { timezone, columns, receipts: receiptsOf([receipt]), exportState: ofProfiles };
+  return { timezone, columns, receipts: receiptsOf([receipt]), exportState: profileState };
 }

@@ -1,24 +1,26 @@
+// What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
+
 import { type Day, nameDays } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
 import { hasOtherFilters } from '../extract/receipt.ts';
 import type { KeyFaults } from './differences.ts';
 import type { TableState } from './place-state.ts';
 
-// What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
-
-/** Warning about keys under two days: the ids of the service are not unique over days. */
-export const sharedKeysWarning = ({ shared }: KeyFaults): string[] =>
+/** Warnings about keys under two days: the ids of the service are not unique over days. */
+export const keyWarnings = ({ shared }: KeyFaults): string[] =>
   shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
+
+const syncOf = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
 
 /** Warning about days whose rows another program removed. */
 export const removedWarning = (days: readonly Day[]): string =>
   `Another program removed all rows of ${nameDays(days)}: they count as pruned. To load what the service still has of ` +
-  `them: sync with --from ${days[0]} --to ${days[days.length - 1]}.`;
+  `them: ${syncOf(days)}.`;
 
-/** What is said of days whose file is damaged, or older than their receipt. */
+/** Warning about days whose file is damaged, or older than their receipt. */
 export const damagedWarning = (days: readonly Day[]): string =>
-  `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: sync ` +
-  `with --from ${days[0]} --to ${days[days.length - 1]}, or load each day from a file.`;
+  `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: ` +
+  `${syncOf(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
 export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, 'receipts' | 'exportState'>): Day[] {

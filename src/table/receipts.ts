@@ -22,12 +22,10 @@ export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
   new Map([...receipts].map((receipt) => [receipt.day, receipt] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Number of the rows that a place holds by these receipts. */
-export const storedRows = (receipts: Iterable<StoredReceipt>): number =>
+export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
-/**
- * The receipts once days were downloaded again whose rows stay: a new one only if it says something else of the day.
- */
+/** The receipts once days came again whose rows stay. One is renewed if the day is over now, or exported to another day. */
 export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownload[]): Receipts {
   const renewed = unchanged.flatMap(({ receipt }) => {
     const stored = receipts.get(receipt.day);
@@ -37,21 +35,21 @@ export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownloa
   return receiptsOf([...receipts.values(), ...renewed]);
 }
 
-/** Days that should have rows and have none: somebody removed them. `stored`: has a key for each day with rows. */
-export function removedDays(receipts: Receipts, stored: ReadonlyMap<Day, unknown>): Day[] {
+/** Days that should have rows and have none: somebody removed them. `rowsByDay` has a key for each day with rows. */
+export function removedDays(receipts: Receipts, rowsByDay: ReadonlyMap<Day, unknown>): Day[] {
   return [...receipts.values()]
-    .filter(({ day, rows_stored: rows }) => rows > 0 && !stored.has(day))
+    .filter(({ day, rows_stored: rows }) => rows > 0 && !rowsByDay.has(day))
     .map(({ day }) => day);
 }
 
-/** What `prune` removes: the days before a day that still have rows, and the number of these. */
-export function prunedBefore(receipts: Receipts, before: Day): { readonly days: Day[]; readonly rows: number } {
-  const pruned = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0);
-  return { days: pruned.map(({ day }) => day), rows: storedRows(pruned) };
+/** What `prune` would remove: the days before a day that still have rows, and the number of these. */
+export function prunableBefore(receipts: Receipts, before: Day): { readonly days: Day[]; readonly rows: number } {
+  const prunable = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0);
+  return { days: prunable.map(({ day }) => day), rows: countStoredRows(prunable) };
 }
 
 /** The `changed_at` of a commit at `now` (ms): later than all of the place, also if its clock was set back. */
-export function nextChange(receipts: Receipts, now: number): string {
+export function nextChangedAt(receipts: Receipts, now: number): string {
   const latest = Math.max(0, ...[...receipts.values()].map(({ changed_at }) => Date.parse(changed_at)));
   return new Date(Math.max(now, latest + 1)).toISOString();
 }
@@ -65,6 +63,10 @@ export function withPruned(receipts: Receipts, days: readonly Day[], changed_at:
     ),
   );
 }
+
+/** The receipts after a commit has changed the rows of some days, but not their number. */
+export const withChangedAt = (receipts: Receipts, days: ReadonlySet<Day>, changed_at: string): Receipts =>
+  receiptsOf([...receipts.values()].map((receipt) => (days.has(receipt.day) ? { ...receipt, changed_at } : receipt)));
 
 /** The receipts after days have other rows than before. `rows`: all rows of a day that are there now, by day. */
 export function withRows(receipts: Receipts, rows: ReadonlyMap<Day, number>, changed_at: string): Receipts {

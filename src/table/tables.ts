@@ -42,7 +42,7 @@ export const newColumn = (
   position: number,
   group: ColumnGroup,
   type: ColumnType | null,
-  named: Partial<Pick<StoredColumn, 'occurrence' | 'name' | 'itemName'>> = {},
+  names: Partial<Pick<StoredColumn, 'occurrence' | 'name' | 'itemName'>> = {},
 ): StoredColumn => ({
   source,
   occurrence: 1,
@@ -53,7 +53,7 @@ export const newColumn = (
   forms: 0,
   position,
   firstShape: null,
-  ...named,
+  ...names,
 });
 
 /** The columns that every export has: those of a new target. */
@@ -62,12 +62,12 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
   .map(({ name, group, type }, position) => newColumn(name, position, group, type));
 
 /** Copies a column without the fields that only a plan has. */
-export function storedColumn(column: StoredColumn): StoredColumn {
+export function withoutPlan(column: StoredColumn): StoredColumn {
   const { source, occurrence, name, itemName, group, type, forms, position, firstShape } = column;
   return { source, occurrence, name, itemName, group, type, forms, position, firstShape };
 }
 
-export const isItem = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
+export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
 /** A table of a place. Its unit, which a commit replaces whole, is a day, or the one snapshot that it holds. */
 export interface Table {

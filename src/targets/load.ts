@@ -8,7 +8,7 @@ import type { ExtractCounts, ExtractDeps } from '../extract/extract-deps.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
-import { storedRows } from '../table/receipts.ts';
+import { countStoredRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
@@ -127,7 +127,7 @@ export class Load {
   }
 }
 
-const rowsInPlace = ({ state }: Sink): number => storedRows(state?.receipts.values() ?? []);
+const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.receipts.values() ?? []);
 
 /** The days of a batch whose rows the place holds after its commit; others had a later download there. */
 const inPlace = (batch: readonly DayDownload[], { days, daysUnchanged }: Commit): DayDownload[] =>

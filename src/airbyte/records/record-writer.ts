@@ -9,7 +9,7 @@ import { DETAIL_LOG_ID, type HeaderColumn, headerColumns } from '../../cells/col
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
-import { isItem } from '../../table/tables.ts';
+import { isItemGroup } from '../../table/tables.ts';
 import { EventRows } from './event-rows.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
@@ -88,7 +88,7 @@ function rowWriter(
   lines: Lines,
 ): RowHandler {
   const key = new RowKey(columns, idColumn);
-  const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
+  const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItemGroup(group) ? 1 : 0));
   return (bytes, tokenizer) => {
     key.read(bytes, tokenizer);
     const occurrence = rows.rowsById === undefined ? 1 : nextOccurrence(rows.rowsById, key.id.latin1);

@@ -5,7 +5,7 @@ import { daysLeftOf } from '../../extract/calendar.ts';
 import { implausible } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
-import { storedRows } from '../../table/receipts.ts';
+import { countStoredRows } from '../../table/receipts.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -49,7 +49,7 @@ export async function readStatus(
     last_day: stored.at(-1)?.day ?? null,
     days: stored.length,
     changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
-    rows: storedRows(stored),
+    rows: countStoredRows(stored),
     profiles: profiles ? { rows: profiles.receipt.rows_stored, as_of: profiles.receipt.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,

@@ -1,14 +1,14 @@
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/columns/groups.ts';
 import { anyOf, asText, identifier, literal } from '../../cells/types/sql.ts';
 import { columnOfSource } from '../../engine/column-sql.ts';
-import { isItem, type StoredColumn } from '../../table/tables.ts';
+import { isItemGroup, type StoredColumn } from '../../table/tables.ts';
 
 // The queries of the views `event_logs` and `event_items`.
 
 /** A query of the row of lowest position of each event, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[]): string {
   const log = columnOfSource(columns, LOG_ID);
-  const names = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
+  const names = columns.filter((column) => !isItemGroup(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
@@ -23,7 +23,7 @@ export function eventLogs(columns: readonly StoredColumn[]): string {
 /** A query of the items: unified id, system columns, item columns without their prefix, position. */
 export function eventItems(columns: readonly StoredColumn[]): string {
   const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
-  const items = columns.filter((column) => isItem(column.group));
+  const items = columns.filter((column) => isItemGroup(column.group));
   const select = [
     '_key',
     'event_date',

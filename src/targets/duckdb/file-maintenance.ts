@@ -10,9 +10,9 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import { type PlaceState, profilesOf, type RunRecord, type TableState } from '../../table/place-state.ts';
-import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
-import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
+import { type PlaceState, profilesAsTable, type RunRecord, type TableState } from '../../table/place-state.ts';
+import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
+import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import { readFileState, withLoadedFile, writeState } from './file-state.ts';
@@ -29,7 +29,7 @@ export const MAINTENANCE: Maintenance = {
   report: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, report),
   prune: (file, before, { execute, ...options }) =>
     withLoadedFile({ ...options, file, readOnly: !execute }, async (engine, state) =>
-      execute ? prune(engine, state, before) : prunedBefore(state.receipts, before),
+      execute ? prune(engine, state, before) : prunableBefore(state.receipts, before),
     ),
 };
 
@@ -44,10 +44,10 @@ async function report(engine: Engine, state: PlaceState): Promise<TargetReport> 
 }
 
 async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
-  const pruned = prunedBefore(state.receipts, before);
+  const pruned = prunableBefore(state.receipts, before);
   const { days } = pruned;
   if (days.length === 0) return pruned;
-  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   await engine.transaction(async () => {
     await engine.run(`DELETE FROM ${inDays(days)}`);
     await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
@@ -69,13 +69,13 @@ async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
       ...columns.values(),
       ...(await profileDifferences(engine, state, damaged.length === 0)),
     ],
-    warnings: [...dayWarnings(state), ...sharedKeysWarning(faults)],
+    warnings: [...dayWarnings(state), ...keyWarnings(faults)],
   };
 }
 
 /** The differences of the table of profiles. */
 async function profileDifferences(engine: Engine, state: PlaceState, isReadable: boolean): Promise<Difference[]> {
-  const profiles = profilesOf(state);
+  const profiles = profilesAsTable(state);
   if (profiles === undefined) return [];
   const columns = await columnDifferences(engine, USER_PROFILES, profiles);
   if (!isReadable || columns.size > 0) return [...columns.values()];

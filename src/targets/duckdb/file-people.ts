@@ -6,8 +6,8 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkNotMounted } from '../../fs/writability.ts';
-import { type PlaceState, profilesOf, profilesWithout } from '../../table/place-state.ts';
-import { nextChange, withRows } from '../../table/receipts.ts';
+import { type PlaceState, profilesAsTable, profilesWithout } from '../../table/place-state.ts';
+import { nextChangedAt, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
@@ -32,7 +32,7 @@ export const PEOPLE: People = {
 /** The tables of a file in which people are looked for. */
 function tablesOf(engine: Engine, state: PlaceState): SearchedPlace {
   const place = engine.file;
-  const profiles = profilesOf(state);
+  const profiles = profilesAsTable(state);
   return {
     events: { engine, table: EVENTS.name, from: EVENTS.name, state, place },
     profiles: profiles && { engine, table: USER_PROFILES.name, from: USER_PROFILES.name, state: profiles, place },
@@ -78,7 +78,7 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
-  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   const rowsLost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
   const rowsKept = new Map(
     [...rowsLost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]),

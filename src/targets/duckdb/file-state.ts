@@ -7,7 +7,7 @@ import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import type { ColumnChange, PlaceState, RunRecord, StoredProfiles } from '../../table/place-state.ts';
-import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
+import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import {
@@ -83,7 +83,7 @@ export async function readFileState(engine: Engine): Promise<FileState | undefin
   const placeState: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
-    receipts: withPruned(receipts, daysWithoutRows, nextChange(receipts, engine.options.clock.now())),
+    receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.options.clock.now())),
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES),
     lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),

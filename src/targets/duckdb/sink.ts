@@ -21,13 +21,13 @@ import type { HashedColumns } from '../../extract/column-hashing.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { isLater, type PlannedBatch, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
+import { isSuperseded, type PlannedBatch, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
-import { nextChange } from '../../table/receipts.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -97,12 +97,12 @@ class DuckDbSink implements Sink {
   commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
     return this.#withFile(batch, async (engine, before) => {
       const { state } = before;
-      const { changed, unchanged } = await splitBatch(state.receipts, batch, progress, {
+      const { toWrite, unchanged } = await splitBatch(state.receipts, batch, progress, {
         logger: this.#options.logger,
         countRows: (days) => countRowsOfDays(engine, days),
       });
-      if (changed.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
-      const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, changed, this.#options);
+      if (toWrite.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
+      const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, toWrite, this.#options);
       const after = await transactionOn(EVENTS, engine, () => storeBatch(engine, before, planned, unchanged, progress));
       this.#state = after.state;
       logChanges(this.#options.logger, planned.columns, after.commit.rescued);
@@ -129,7 +129,7 @@ class DuckDbSink implements Sink {
   replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
     return this.#withFile([snapshot], async (engine, before) => {
       const { profiles } = before.state;
-      if (isLater(profiles, snapshot)) return undefined;
+      if (isSuperseded(profiles, snapshot)) return undefined;
       const planned = planSnapshot(profiles, snapshot, this.#options);
       this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
       logChanges(this.#options.logger, planned.columns, await countRescuedOfBatch(engine, planned, USER_PROFILES.name));
@@ -196,7 +196,7 @@ async function storeBatch(
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: await countRescuedOfBatch(engine, planned, `(FROM ${inDays(days)})`),
     progress,
-    changedAt: nextChange(state.receipts, engine.options.clock.now()),
+    changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
   });
   await writeState(engine, after.state);
   // Later rows take the space of the removed ones.
@@ -253,7 +253,7 @@ async function storeSnapshot(
   await engine.run(`DROP TABLE IF EXISTS ${name}`);
   await makeTable(engine, USER_PROFILES, planned.columns, state.timezone);
   await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, USER_PROFILES, rows));
-  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
   const after = { ...state, profiles };
   await writeState(engine, after);

@@ -8,7 +8,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { RunFolder } from '../../extract/spool.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { profilesOf, type StoredProfiles, type TableState } from '../../table/place-state.ts';
+import { profilesAsTable, type StoredProfiles, type TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import { folderError, noTableError } from '../failures.ts';
@@ -157,7 +157,7 @@ export class FilesPlace {
   /** A relation of the rows of profiles, with all columns of their state; undefined if there are none. */
   async rowsOfProfiles(): Promise<string | undefined> {
     const { state, profiles: file } = this.version;
-    const table = profilesOf(state);
+    const table = profilesAsTable(state);
     if (table === undefined || file === undefined) return undefined;
     const local = await this.fetch(file);
     return `(${selectConformed(local, await describeFile(this.engine, local), table)})`;

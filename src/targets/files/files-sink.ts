@@ -4,12 +4,12 @@ import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
-import { isLater, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
+import { isSuperseded, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
-import { nextChange } from '../../table/receipts.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
@@ -86,12 +86,12 @@ class FilesSink implements Sink {
   async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress) {
     const place = this.#place;
     const { before, changedAt } = this.#latest();
-    const { changed, unchanged } = await splitBatch(before.receipts, batch, progress, {
+    const { toWrite, unchanged } = await splitBatch(before.receipts, batch, progress, {
       logger: this.#options.logger,
       countRows: (days) => place.countRows(days),
     });
-    if (changed.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
-    const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, changed, this.#options);
+    if (toWrite.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
+    const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, toWrite, this.#options);
     const files = new BatchFiles(place, planned, changedAt);
     const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts));
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
@@ -112,7 +112,7 @@ class FilesSink implements Sink {
   async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
     const { engine, log } = this.#place;
     const { before, changedAt } = this.#latest();
-    if (isLater(before.profiles, snapshot)) return { change: undefined, report: undefined };
+    if (isSuperseded(before.profiles, snapshot)) return { change: undefined, report: undefined };
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     const [plannedDay] = planned.days;
     const rows = rowsIn([plannedDay]);
@@ -136,7 +136,7 @@ class FilesSink implements Sink {
     checkNotPurged(place, this.#opened, stored);
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
-    return { before, changedAt: nextChange(before.receipts, clock.now()) };
+    return { before, changedAt: nextChangedAt(before.receipts, clock.now()) };
   }
 
   #committed<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {

@@ -5,9 +5,9 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import { profilesOf, type TableState } from '../../table/place-state.ts';
-import { dayWarnings, sharedKeysWarning } from '../../table/place-warnings.ts';
-import { nextChange, prunedBefore, withPruned } from '../../table/receipts.ts';
+import { profilesAsTable, type TableState } from '../../table/place-state.ts';
+import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
+import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
@@ -51,7 +51,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   if (from !== undefined) {
     const faults = await countKeyFaults(place.engine, from);
     differences.push(...checkKeys(faults));
-    warnings.push(...sharedKeysWarning(faults));
+    warnings.push(...keyWarnings(faults));
   }
   return { differences, warnings };
 }
@@ -81,7 +81,7 @@ async function checkFile(
 /** Checks the file of profiles, and its rows. */
 async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
   const { state, profiles: file } = place.version;
-  const table = profilesOf(state);
+  const table = profilesAsTable(state);
   if (table === undefined) return [];
   const differences = file === undefined ? [] : await checkFile(place, file, table);
   if (differences.length > 0) return differences;
@@ -103,7 +103,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
   const planned = ({ version: { state, files }, format: { pathOf } }: FilesPlace) => {
-    const { days, rows } = prunedBefore(state.receipts, before);
+    const { days, rows } = prunableBefore(state.receipts, before);
     const removed = days.map((day) => files.get(day) ?? { day, path: pathOf(day, EVENTS.name) });
     return { days, removed, rows };
   };
@@ -117,7 +117,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
     place.commit(async () => {
       const { days, removed, rows } = planned(place);
       const { state } = place.version;
-      const changedAt = nextChange(state.receipts, options.clock.now());
+      const changedAt = nextChangedAt(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
       const change: Change = { kind: 'prune', state: after, events: { removed, added: [] } };
       return { change: days.length === 0 ? undefined : change, report: { days, rows } };

@@ -10,8 +10,8 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
-import { profilesOf, profilesWithout } from '../../table/place-state.ts';
-import { nextChange, withRows } from '../../table/receipts.ts';
+import { profilesAsTable, profilesWithout } from '../../table/place-state.ts';
+import { nextChangedAt, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
@@ -152,7 +152,7 @@ async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
   const { engine, name } = place;
   const { state } = place.version;
   const from = await place.rows();
-  const profiles = profilesOf(state);
+  const profiles = profilesAsTable(state);
   const tables = {
     events: { engine, table: EVENTS.name, from, place: name, state },
     profiles: profiles && {
@@ -175,7 +175,7 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
   const { engine, version } = place;
   const { state } = version;
   const { from } = tables.events;
-  const changedAt = nextChange(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
 
   const rowsLost =
     from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${conditions.events}`);
@@ -201,7 +201,7 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
 /** Writes the file of profiles anew without the rows that meet a condition; undefined if there is none of them. */
 async function profilesWithoutPeople(place: FilesPlace, from: string | undefined, without: string, changedAt: string) {
   const { state, profiles: file } = place.version;
-  const table = profilesOf(state);
+  const table = profilesAsTable(state);
   if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
   const rowsLost = await place.engine.count(`${from} WHERE ${without}`);
   if (rowsLost === 0) return undefined;

@@ -7,7 +7,7 @@ import { localTime, occurredAt, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { foldName } from '../../../table/names.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
-import { isItem, type StoredColumn, typedColumns } from '../../../table/tables.ts';
+import { isItemGroup, type StoredColumn, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
 import { withLoadedFile } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
@@ -182,7 +182,8 @@ function valuesSql(
   ];
 }
 
-const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
+const isProperty = ({ group }: StoredColumn): boolean =>
+  !isItemGroup(group) && group !== 'unified_id' && group !== 'system';
 
 /** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
 function filledNames(names: readonly string[]): string {

@@ -12,7 +12,7 @@ import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
-import { newState, profilesOf, type RunRecord } from '../../../table/place-state.ts';
+import { newState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import {
   type Change,
@@ -146,7 +146,7 @@ class DeltaLog implements FilesLog {
    */
   #changesOfTables({ kind, state, events, profiles }: Change): [TableLog, TableChange][] {
     const log = this.#logs.at(1);
-    const table = profilesOf(state);
+    const table = profilesAsTable(state);
     const ofProfiles: [TableLog, TableChange][] =
       log === undefined || table === undefined || (kind !== 'purge' && profiles === undefined)
         ? []

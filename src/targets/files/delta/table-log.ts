@@ -6,7 +6,7 @@ import { plainCount } from '../../../base/quantities.ts';
 import { folderOf } from '../../../storage/folder.ts';
 import type { Stored } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
-import { nextChange, removedDays, withPruned } from '../../../table/receipts.ts';
+import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { DayFile, FilesOptions, LogParts, NewFile, OpenMode, PlaceVersion } from '../format.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
@@ -166,7 +166,7 @@ export class TableLog {
       if (!state.receipts.has(file.day)) throw damagedError(where, `${file.day} has no receipt`);
       files.set(file.day, file);
     }
-    const changedAt = nextChange(state.receipts, this.#options.clock.now());
+    const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     return { state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
   }

@@ -6,7 +6,7 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
-import { nextChange, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import { type PlaceVersion, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, dayOfFolder, describeFile, fingerprint, readMetadata, rowsOfFile } from '../parquet-file.ts';
@@ -56,7 +56,7 @@ export async function readFolder(
   const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
   const removed = removedDays(receipts, new Map([...files, ...damagedDays]));
   if (removed.length > 0) onRemoved(removed);
-  const changedAt = nextChange(receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(receipts, engine.options.clock.now());
   const version = {
     ...{ text, files, damagedDays },
     ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),

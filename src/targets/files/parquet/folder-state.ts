@@ -4,7 +4,7 @@ import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { type PlaceState, profilesOf, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
+import { type PlaceState, profilesAsTable, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import type { DayFile } from '../format.ts';
 import { columnsOfFiles, dayFolder, dayOfFolder } from '../parquet-file.ts';
@@ -114,7 +114,7 @@ export function folderFrom(text: string, where: string): FolderState {
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, fileOf(file, day, dayPath(day), columns)]],
   );
-  const table = profilesOf(state);
+  const table = profilesAsTable(state);
   const { file } = stored.profiles ?? {};
   const profilesFile =
     file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, columnNames(columnsOfFiles(table)));

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { newState, type PlaceState, profilesOf, type RunRecord } from '../../../table/place-state.ts';
+import { newState, type PlaceState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, rewriteParquet } from '../parquet-file.ts';
@@ -139,7 +139,7 @@ export class FolderWriter {
 
   /** Replaces the file of profiles, or removes it if none is left. */
   async #putProfiles(state: PlaceState, file: NewFile | undefined): Promise<FolderFile | undefined> {
-    const table = profilesOf(state);
+    const table = profilesAsTable(state);
     if (table !== undefined && file !== undefined) return this.#put(file, columnsOfFiles(table));
     await this.#remove([PROFILES_FILE]);
     return undefined;
