@@ -16,6 +16,10 @@ export const printable = (text: string): string =>
 /** A clause or a noun as the beginning of a sentence. */
 export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
+/** A clause as a sentence. The name of a host or a path at its start stays as it is. */
+export const sentenceOf = (clause: string): string =>
+  `${/^[a-z]+ /.test(clause) ? capitalized(clause) : clause}${/[.?]$/.test(clause) ? '' : '.'}`;
+
 /** Texts that programs, tables and templates write in place of a missing value. */
 const PLACEHOLDERS = new Set([
   ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],

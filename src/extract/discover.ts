@@ -1,4 +1,5 @@
 import { addDays, type Day } from '../base/days.ts';
+import { sentenceOf } from '../base/visible-text.ts';
 import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import {
@@ -42,14 +43,14 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
   );
-  const header = await exportHeader({ ...filtersOf(config), from, to }, deps);
-  if (header === undefined) {
+  const { header, reason } = await exportHeader({ ...filtersOf(config), from, to }, deps);
+  if (reason !== undefined) {
     const message =
-      `The service does not export the whole of ${from} to ${to} (history_days) at once: columns that ` +
-      `are missing from ${sampledDays} are not known.`;
+      `The header of ${from} to ${to} (history_days) was not exported: columns that are missing from ` +
+      `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header ?? [], await scanSample(sample, config, deps), config, deps.edits);
+  return joinColumns(header, await scanSample(sample, config, deps), config, deps.edits);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */

@@ -1,5 +1,5 @@
 // This folder: the operations of the service, each one request and its answer, and the quota of exports.
-// `check.ts` tries both operations for `check`. This file has what their tables of answers share.
+// `check.ts` tries one export for `check`. This file has what the tables of answers share.
 
 /** A row of an outcome table: the meaning of the answers for which `when` is true. */
 export interface OutcomeRow<Answer, Kind> {
@@ -7,7 +7,6 @@ export interface OutcomeRow<Answer, Kind> {
   readonly kind: Kind;
   /** Stable code for logs and tests. Without one it is the code that the body contains, if any. */
   readonly code?: string;
-  readonly message: (answer: Answer) => string;
 }
 
 interface HasStatus {

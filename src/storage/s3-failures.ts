@@ -1,5 +1,5 @@
 import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
-import { printable } from '../base/visible-text.ts';
+import { printable, sentenceOf } from '../base/visible-text.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../service/http/failures.ts';
 
@@ -93,11 +93,11 @@ const FAILURES: readonly FailureRow[] = [
     kind: 'config',
     message: ({ address }) => `${address}: there is no such bucket.`,
   },
-  { when: ({ network }) => network.isConfig, kind: 'config', message: ({ network }) => network.message },
+  { when: ({ network }) => network.isConfig, kind: 'config', message: ({ network }) => sentenceOf(network.clause) },
   {
     when: ({ network }) => network.code === 'proxy',
     kind: 'transient',
-    message: ({ address, network }) => `${address} was not reached, because ${network.message}: try again later.`,
+    message: ({ address, network }) => `${address} was not reached, because ${network.clause}: try again later.`,
   },
   {
     when: ({ region }) => region !== undefined,

@@ -1,4 +1,5 @@
 import { configError, transientError, UserError } from '../../base/errors.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import { parseDestinationConfig } from '../../config/destination.ts';
 import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { networkProblem } from '../../service/http/failures.ts';
@@ -38,9 +39,9 @@ async function checkHost(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;
-    const { isConfig, message } = networkProblem(error, transport.host);
-    if (isConfig) throw configError(message, { cause: error });
-    throw transientError(`${transport.host} was not reached: ${message}; check base_url.`, { cause: error });
+    const { isConfig, clause } = networkProblem(error, transport.host);
+    if (isConfig) throw configError(sentenceOf(clause), { cause: error });
+    throw transientError(`${transport.host} was not reached: ${clause}; check base_url.`, { cause: error });
   } finally {
     await transport.close();
   }

@@ -6,8 +6,8 @@ import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
 /** The answer of a verdict, unless a later attempt may prove more. */
-export function checkExit({ usable, kind }: Pick<CheckVerdict, 'usable' | 'kind'>): ExitCode {
-  if (usable) return EXIT.done;
+export function checkExit({ isUsable, kind }: Pick<CheckVerdict, 'isUsable' | 'kind'>): ExitCode {
+  if (isUsable) return EXIT.done;
   return kind === 'config' || kind === 'invalid' ? EXIT.usage : EXIT.later;
 }
 
@@ -24,14 +24,14 @@ export const command = defineCommand({
 
 /** Makes the check, which costs an export. */
 export async function checkSource(config: SourceConfig, context: Context) {
-  const { kind, usable, code, message, limits } = await checkService(config, context);
+  const { kind, isUsable, code, message, limits } = await checkService(config, context);
   const verdict = {
     v: 1,
-    usable,
+    usable: isUsable,
     code,
     message: context.redactor.mask(message),
     remaining: limits.remaining ?? null,
     reset_at: limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString(),
   };
-  return { verdict, exit: checkExit({ usable, kind }) };
+  return { verdict, exit: checkExit({ isUsable, kind }) };
 }

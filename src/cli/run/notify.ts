@@ -126,7 +126,8 @@ async function post(
     if (signal.aborted) return { problem: `the run was stopped before ${url.host} answered.`, isTemporary: false };
     if (error instanceof TimeLimitReached)
       return { problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
-    return { problem: `${networkProblem(error, url.host).message}.`, isTemporary: true };
+    const { isConfig, clause } = networkProblem(error, url.host);
+    return { problem: `${clause}.`, isTemporary: !isConfig };
   } finally {
     await transport.close();
   }

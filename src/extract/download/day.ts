@@ -4,6 +4,7 @@
 import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import { downloadChecked } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
@@ -138,7 +139,7 @@ class DayExport {
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   retry, wait                failed                                   left to the next run
-   *   unreadable                 failed: another download is the same     left to the next run
+   *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
   async #meaningOf(answer: ExportResult): Promise<DayResult> {
@@ -154,8 +155,8 @@ class DayExport {
       case 'retry':
       case 'wait':
         return this.#failed(refusalError(day, answer));
-      case 'unreadable':
-        return this.#failed(unreadableError(day, answer));
+      case 'unsupported':
+        return this.#failed(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
         throw refusalError(day, answer);
@@ -251,8 +252,9 @@ class DayExport {
 }
 
 /** The failure of a body that no other download mends. */
-function unreadableError(day: Day, { code, message }: ExportRefusal): UserError {
+function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
+  const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
-  const platformMessage = `${day}: ${message} Ask the provider to mend the export. ${withoutDay(day)}`;
-  return configError(`${day}: ${message} ${advice}`, { where: { day }, technical: code, platformMessage });
+  const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${withoutDay(day)}`;
+  return configError(`${day}: ${sentence} ${advice}`, { where: { day }, technical: code, platformMessage });
 }

@@ -1,4 +1,5 @@
 import { configError, transientError, type UserError } from '../../base/errors.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import type { CheckedBody } from '../../service/export/download.ts';
 import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import type { FileOutput } from '../spool.ts';
@@ -18,16 +19,16 @@ export async function discard(...results: readonly ExportResult[]): Promise<void
 }
 
 /** The failure of a refused export; `days` names the days of its request. */
-export function refusalError(days: string, { kind, code, message, where, emptyAs }: ExportRefusal): UserError {
+export function refusalError(days: string, { kind, code, clause, where, emptyAs }: ExportRefusal): UserError {
   const details = { where: { ...where, day: days }, technical: code };
   if (emptyAs !== undefined) return transientError(`${days} was answered with ${emptyAs}.`, details);
   switch (kind) {
     case 'retry':
     case 'wait':
-      return transientError(message, details);
+      return transientError(sentenceOf(clause), details);
     case 'retry_or_split':
-      return transientError(`The service does not export ${days}: ${message}. Run again later.`, details);
+      return transientError(`The service does not export ${days}: ${clause}. Run again later.`, details);
     default:
-      return configError(`The service does not export ${days}: ${message}`, details);
+      return configError(`The service does not export ${days}: ${sentenceOf(clause)}`, details);
   }
 }

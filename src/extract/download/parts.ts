@@ -71,8 +71,8 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, { message }: ExportRefusal): UserError {
-  const problem = `The events ${which} of ${day} cannot be exported by themselves (${message}): nothing of the day was stored.`;
+function tooLarge(day: Day, which: string, { clause }: ExportRefusal): UserError {
+  const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
     { where: { day }, platformMessage: `${problem} Run again later. ${withoutDay(day)}` },

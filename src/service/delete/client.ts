@@ -4,6 +4,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { firstBytes } from '../http/body.ts';
 import { networkProblem, WrongBody } from '../http/failures.ts';
@@ -11,15 +12,10 @@ import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, UNKNOWN } from './outcomes.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './outcomes.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
-  /**
-   * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may
-   * be sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more
-   * may be sent. `undecided`: the answer does not tell.
-   */
   readonly kind: DeletionKind;
   /** The service's code, or a short word if there was none. */
   readonly code: string;
@@ -66,13 +62,17 @@ export class DeletionClient {
   async deleteProfile(externalId: string, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
-      return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
+      return answerWithoutStatus(
+        'rejected',
+        'not_text',
+        'The id is empty or no valid Unicode text: nothing was sent for it.',
+      );
     }
     const { clock, serviceId, importToken } = this.#options;
     const request = deletionRequest(externalId, clock.now(), serviceId, importToken);
     try {
-      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) =>
-        this.#exchange(request, limited, memory),
+      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+        this.#exchange(request, timedSignal, memory),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -96,7 +96,7 @@ export class DeletionClient {
   }
 }
 
-const unanswered = (kind: DeletionKind, code: string, message: string): DeletionAnswer => ({
+const answerWithoutStatus = (kind: DeletionKind, code: string, message: string): DeletionAnswer => ({
   kind,
   code,
   status: undefined,
@@ -104,9 +104,7 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-/**
- * True for an id that JSON carries unchanged: any other would name somebody else at the service, an empty one nobody.
- */
+/** True for an id that JSON carries unchanged. Any other would name somebody else at the service; an empty one, nobody. */
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The request as specified, made at an instant (ms since 1970). */
@@ -129,14 +127,14 @@ function deletionRequest(externalId: string, at: number, serviceId: string, toke
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
-    return unanswered('retry', 'timeout', `${host} did not answer in time: ${UNKNOWN}`);
+    return answerWithoutStatus('retry', 'timeout', `${host} did not answer in time: ${MAYBE_DELETED}`);
   }
   if (error instanceof WrongBody) {
     const isCut = error.fault === 'length' || error.fault === 'gzip';
-    const message = `${host} ${error.message}: ${UNKNOWN}`;
-    return unanswered(isCut ? 'retry' : 'undecided', error.fault, message);
+    const message = `${host} ${error.message}: ${MAYBE_DELETED}`;
+    return answerWithoutStatus(isCut ? 'retry' : 'undecided', error.fault, message);
   }
-  const { isConfig, code, message } = networkProblem(error, host, 'base_url');
-  if (isConfig) return unanswered('stop', code, message);
-  return unanswered('retry', code, `Not sure whether it is deleted: ${message}.`);
+  const { isConfig, code, clause } = networkProblem(error, host, 'base_url');
+  if (isConfig) return answerWithoutStatus('stop', code, sentenceOf(clause));
+  return answerWithoutStatus('retry', code, `Not sure whether it is deleted: ${clause}.`);
 }

@@ -1,6 +1,11 @@
 import { objectIn } from '../../base/json.ts';
 import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 
+/**
+ * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may be
+ * sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more may be
+ * sent. `undecided`: the answer does not tell.
+ */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
 /** The traits by which an answer is classified; none of them is free text of the service. */
@@ -9,7 +14,7 @@ export interface DeletionTraits {
   /** `code` of a JSON envelope; undefined for another body. */
   readonly code: string | undefined;
   /** True if all four fields say success. */
-  readonly hasAllFour: boolean;
+  readonly isFullSuccess: boolean;
   /** True if the envelope's own `status` says success. */
   readonly claimsSuccess: boolean;
   /** True if the envelope's `data` is false. */
@@ -19,36 +24,41 @@ export interface DeletionTraits {
   readonly host: string;
 }
 
+interface DeletionRow extends OutcomeRow<DeletionTraits, DeletionKind> {
+  /** A sentence. */
+  readonly message: (answer: DeletionTraits) => string;
+}
+
 const hasCode =
   (...codes: string[]) =>
   ({ code }: DeletionTraits) =>
     code !== undefined && codes.includes(code);
 const failed = ({ host, status }: DeletionTraits): string => `${host} answered ${status}.`;
-const TOKEN =
+const CHECK_TOKEN =
   'nothing more is sent. Check import_token and service_id; a token that was reissued in the console replaces the old one.';
-const BASE = 'nothing more is sent. Is base_url right?';
+const CHECK_BASE_URL = 'nothing more is sent. Is base_url right?';
 /** What is said of a profile where the answer does not tell. */
-export const UNKNOWN = 'it may or may not be deleted.';
+export const MAYBE_DELETED = 'it may or may not be deleted.';
 
 /**
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
  * state of the service decides nothing about one id.
  */
-export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind>[] = [
+export const DELETION_OUTCOMES: readonly DeletionRow[] = [
   {
-    when: ({ hasAllFour }) => hasAllFour,
+    when: ({ isFullSuccess }) => isFullSuccess,
     kind: 'done',
     message: () => 'The service says that the profile is deleted.',
   },
   {
     when: hasCode('40101'),
     kind: 'stop',
-    message: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}`,
+    message: ({ host }) => `${host} does not know the service_id (40101): ${CHECK_TOKEN}`,
   },
   {
     when: hasCode('40201'),
     kind: 'stop',
-    message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
+    message: ({ host }) => `${host} does not accept the import token (40201): ${CHECK_TOKEN}`,
   },
   {
     when: (answer) => answer.code === '40401' || answer.status === 429,
@@ -64,12 +74,13 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     when: hasStatusBetween(300, 399),
     kind: 'stop',
     code: 'redirect',
-    message: (answer) => `${answer.host} answered with a redirect (${answer.status}), which is not followed: ${BASE}`,
+    message: (answer) =>
+      `${answer.host} answered with a redirect (${answer.status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'stop',
-    message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${TOKEN}`,
+    message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${CHECK_TOKEN}`,
   },
   { when: hasStatusBetween(500, 599), kind: 'retry', message: failed },
   {
@@ -81,7 +92,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
   {
     when: (answer) => answer.code === '20000' || answer.claimsSuccess,
     kind: 'undecided',
-    message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${UNKNOWN}`,
+    message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
   },
   {
     when: ({ code }) => code !== undefined,
@@ -96,7 +107,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
   {
     when: hasStatus(404, 405, 410),
     kind: 'stop',
-    message: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${BASE}`,
+    message: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatusBetween(200, 299),
@@ -108,7 +119,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
   {
     when: () => true,
     kind: 'undecided',
-    message: (answer) => `${answer.host} answered ${answer.status}: ${UNKNOWN}`,
+    message: (answer) => `${answer.host} answered ${answer.status}: ${MAYBE_DELETED}`,
   },
 ];
 
@@ -121,11 +132,11 @@ export function deletionTraits(
   about: Pick<DeletionTraits, 'host' | 'hasDeleted'>,
 ): DeletionTraits {
   const { status: success, code, message, data } = objectIn(text);
-  const shown = typeof code === 'number' ? String(code) : code;
+  const codeText = typeof code === 'number' ? String(code) : code;
   return {
     status: httpStatus,
-    code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
-    hasAllFour: success === true && code === '20000' && message === 'OK' && data === true,
+    code: typeof codeText === 'string' ? (CODE.test(codeText) ? codeText : 'odd_code') : undefined,
+    isFullSuccess: success === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: success === true,
     deletedNothing: data === false,
     ...about,

@@ -19,8 +19,8 @@ import {
   type ExportRefusal,
   type ExportRequest,
   type ExportService,
+  InterruptedBody,
   type ProfileRequest,
-  UnreadableBody,
 } from './protocol.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
@@ -49,6 +49,8 @@ export class ExportClient implements ExportService {
   close(): Promise<void> {
     return this.#transport.close();
   }
+
+  // Neither body has an empty list: the service takes one for everything, as if it were absent.
 
   exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
     const { events, eventsCondition, properties, propertiesCondition, from, to } = request;
@@ -87,7 +89,6 @@ export class ExportClient implements ExportService {
     };
   }
 
-  /** A body has no empty list: the service takes it for everything, as if it were absent. */
   async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
     const { clock, quota } = this.#options;
     const permit = await quota?.enter(signal);
@@ -107,11 +108,11 @@ export class ExportClient implements ExportService {
       const limits = readLimits(headers, clock.now());
       permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
-      const common = { limits, serverTime: readDate(headers) };
+      const head = { limits, serverTime: readDate(headers) };
       if (outcome.kind === 'data')
-        return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...common };
+        return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...head };
       await close();
-      return { ...outcome, ...common };
+      return { ...outcome, ...head };
     } catch (error) {
       await close();
       signal.throwIfAborted();
@@ -126,11 +127,11 @@ export class ExportClient implements ExportService {
     bytes: AsyncIterable<Uint8Array>,
   ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
     // What came before a failure may name its reason.
-    const start = { keepsPart: true };
-    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, start));
+    const keepPart = { keepsPart: true };
+    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, keepPart));
     const body = await peekBody(bytes);
     if (body.content === 'other' || body.content === 'empty') return { kind: 'data', bytes: body.bytes };
-    return this.#classify(answer, await firstBytes(body.bytes, start));
+    return this.#classify(answer, await firstBytes(body.bytes, keepPart));
   }
 
   #classify(answer: HttpAnswer, body: Buffer): ExportRefusal {
@@ -144,11 +145,11 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', message, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, message: message(traits), status: answer.status, emptyAs, isPage };
+    const { kind, code = reason ?? 'no_reason', clause, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, clause: clause(traits), status: answer.status, emptyAs, isPage };
   }
 
-  /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */
+  /** The bytes of a body, whose errors become an InterruptedBody. Closes at the end. */
   async *#data(
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
@@ -158,8 +159,8 @@ export class ExportClient implements ExportService {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      const { code, message } = bodyProblem(error, this.#transport.host);
-      throw new UnreadableBody(code, message, error);
+      const { code, clause } = bodyProblem(error, this.#transport.host);
+      throw new InterruptedBody(code, clause, error);
     } finally {
       await close();
     }
@@ -169,10 +170,10 @@ export class ExportClient implements ExportService {
   #failedExchange(error: unknown, status?: number): ExportRefusal {
     const { host } = this.#transport;
     if (status !== undefined || error instanceof TimeLimitReached) {
-      const { code, message } = bodyProblem(error, host);
-      return refusalOfBody(code, message, status);
+      const { code, clause } = bodyProblem(error, host);
+      return refusalOfBody(code, clause, status);
     }
-    const { isConfig, code, message } = networkProblem(error, host, 'base_url');
-    return { kind: isConfig ? 'config' : 'retry', code, message, status };
+    const { isConfig, code, clause } = networkProblem(error, host, 'base_url');
+    return { kind: isConfig ? 'config' : 'retry', code, clause, status };
   }
 }

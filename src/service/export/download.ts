@@ -7,7 +7,7 @@ import type { RunContext, Runtime } from '../../base/runtime.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { refusalOfBody } from './outcomes.ts';
-import { type ExportAnswer, type ExportRefusal, UnreadableBody } from './protocol.ts';
+import { type ExportAnswer, type ExportRefusal, InterruptedBody } from './protocol.ts';
 
 /** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
 export interface CheckedOutput {
@@ -71,9 +71,9 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. The message of a refusal is a sentence then, but for
- * `retry_or_split`: fewer events must be requested. `retry` and `wait` mean that all attempts failed. Throws what `open`
- * and its output throw, and UserErrors of the quota.
+ * Sends an export, with pauses, until its answer is final. Then `retry_or_split` means that fewer events must be
+ * requested, and `retry` and `wait` that the next run may succeed. Throws what `open` and its output throw, and
+ * UserErrors of the quota.
  */
 export const downloadChecked = <Output extends CheckedOutput>(
   download: DownloadRequest<Output>,
@@ -88,7 +88,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
  *   a body that is broken as one before, or no CSV  fails
  *   retry_or_split                                  attempted again; the third is the result
  *   retry, a body that is broken or may be cut      attempted again; the fifth fails
- *   anything else                                   it is the result
+ *   anything else, also what may be an empty day    it is the result
  */
 class Download<Output extends CheckedOutput> {
   readonly #request: DownloadRequest<Output>;
@@ -109,8 +109,8 @@ class Download<Output extends CheckedOutput> {
     if (result?.kind === 'checked') warnOfInvalidUtf8(result, this.#request);
     if (result !== undefined) return result;
     const last = this.#refusals[this.#refusals.length - 1];
-    const message = `The export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored, run again later.`;
-    return { ...last, kind: 'retry', message };
+    const clause = `the export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored, run again later`;
+    return { ...last, kind: 'retry', clause };
   }
 
   /** The result; undefined if another attempt may have a better one. */
@@ -118,11 +118,11 @@ class Download<Output extends CheckedOutput> {
     const { label, logger } = this.#request;
     const answer = await this.#askWithinQuota();
     if (answer.kind === 'checked' || !isRepeatable(answer)) return answer;
-    const { code: cause, message, where } = answer;
+    const { code: cause, clause, where } = answer;
     const isSame = (before: ExportRefusal) => before.code === cause && before.where?.row === where?.row;
     if (where !== undefined && (REPEATED_FAULTS.has(cause) || this.#refusals.some(isSame))) {
-      const sentence = `The export of ${label} is broken, and would be again: ${message}. Nothing of it was stored.`;
-      return { ...answer, kind: 'retry', message: sentence };
+      const broken = `the export of ${label} is broken, and would be again: ${clause}. Nothing of it was stored`;
+      return { ...answer, kind: 'retry', clause: broken };
     }
     this.#refusals.push(answer);
     const maybeTooLarge = this.#refusals.filter(({ kind }) => kind === 'retry_or_split').length;
@@ -142,14 +142,15 @@ class Download<Output extends CheckedOutput> {
       if (answer.kind === 'checked') return this.#withWholeEnd(answer);
       if (answer.kind !== 'wait') return answer;
       if (++this.#waits < MAX_QUOTA_REFUSALS) continue;
-      const message = `${this.#request.label}: ${answer.message} Asked ${this.#waits} times; run again later.`;
-      return { ...answer, message };
+      const clause = `${this.#request.label}: ${answer.clause}. Asked ${this.#waits} times; run again later`;
+      return { ...answer, clause };
     }
   }
 
   /**
    * The body, or a refusal if its last line may be cut. It is whole if it ends as usual, or if another download had as
-   * many bytes: rows may come in another order. Where rows may be added, another one that ended so is enough.
+   * many bytes: rows may come in another order. Where rows may be added, it is whole if another one ended without a
+   * line end.
    */
   async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
     const { finalNewline = true, mayGrow = false } = this.#request;
@@ -158,17 +159,16 @@ class Download<Output extends CheckedOutput> {
     await body.output.discard?.();
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);
-    const message = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-    return { kind: 'retry', code: LAST_LINE, message, status: 200 };
+    const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
+    return { kind: 'retry', code: LAST_LINE, clause, status: 200 };
   }
 }
 
 const isRepeatable = ({ kind, emptyAs }: ExportRefusal): boolean =>
   emptyAs === undefined && (kind === 'retry' || kind === 'retry_or_split');
 
-/** The message of a refusal with its code, for which the user can search. */
-const withCode = ({ code, message }: ExportRefusal): string =>
-  message.endsWith(')') ? message : `${message} (${code})`;
+/** The clause of a refusal with its code, for which the user can search. */
+const withCode = ({ code, clause }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
 /** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
 async function sendOnce<Output extends CheckedOutput>(
@@ -258,11 +258,14 @@ function refusalOf(error: unknown): ExportRefusal {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, expected, found } = error;
     if (code === 'empty_body')
-      return { kind: 'retry', code, message: 'its body has no byte', status, emptyAs: 'no byte' };
-    const message = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
-    return { kind: 'retry', code, message, status, where };
+      return { kind: 'retry', code, clause: 'its body has no byte', status, emptyAs: 'no byte' };
+    const clause = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
+    return { kind: 'retry', code, clause, status, where };
   }
-  if (error instanceof UnusableCsv) return { kind: 'unreadable', code: 'not_csv', message: error.message, status };
-  if (error instanceof UnreadableBody) return refusalOfBody(error.fault, error.message, status);
+  if (error instanceof UnusableCsv) {
+    const clause = `the export has ${error.fault}: nothing of it was used, and it would be the same again`;
+    return { kind: 'unsupported', code: 'not_csv', clause, status };
+  }
+  if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, status);
   throw error;
 }

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../base/durations.ts';
 import { transientError, UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
@@ -8,33 +9,39 @@ import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 /** Who configures a connection waits for its schema (ms). */
 const HEADER_TIMEOUT_MS = 60_000;
 
+/** The column names; empty if they did not come, for the reason that a clause says. */
+interface ExportHeader {
+  readonly header: readonly string[];
+  readonly reason?: string;
+}
+
 /**
- * The column names of one export, of which no more is read. Undefined when the service does not export so many days
- * within a minute. Throws a UserError of the quota, and the signal's reason.
+ * Sends one export and reads its column names alone. Every answer counts, as does none within a minute: it is not sent
+ * again. Throws a UserError of the quota, and the signal's reason.
  */
 export async function exportHeader(
   request: ExportRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
-): Promise<readonly string[] | undefined> {
+): Promise<ExportHeader> {
   try {
-    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, async (limited) => {
-      const answer = await service.exportEvents(request, limited);
-      return answer.kind === 'data' ? wholeHeader(answer) : undefined;
+    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+      const answer = await service.exportEvents(request, timedSignal);
+      return answer.kind === 'data' ? await wholeHeader(answer) : { header: [], reason: answer.clause };
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof TimeLimitReached) return undefined;
-    throw error;
+    if (!(error instanceof TimeLimitReached)) throw error;
+    return { header: [], reason: `no header came within ${formatDuration(HEADER_TIMEOUT_MS)}` };
   }
 }
 
-/** The header of a body that is not cut before its first line ends. */
-async function wholeHeader(answer: ExportBody): Promise<readonly string[] | undefined> {
+/** The header of a body, unless that is cut before its first line ends. */
+async function wholeHeader(answer: ExportBody): Promise<ExportHeader> {
   try {
     const { header, isWhole } = await readHeader(answer.bytes);
-    return isWhole ? header : undefined;
+    return isWhole ? { header } : { header: [], reason: 'the export ended before its first line did' };
   } catch (error) {
-    if (error instanceof UserError && error.kind === 'transient') return undefined;
+    if (error instanceof UserError && error.kind === 'transient') return { header: [], reason: error.message };
     throw error;
   } finally {
     await answer.close();
@@ -50,12 +57,12 @@ interface HeaderLine {
 /** The first line of a body, which is read no further. Throws a UserError if there is none. */
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
   const source = new RowSource();
-  const reads = () => source.begin() && source.next();
+  const readsRow = () => source.begin() && source.next();
   for await (const chunk of bytes) {
     source.push(chunk);
-    if (reads()) return { header: readNames(source.bytes, source.tokenizer), isWhole: true };
+    if (readsRow()) return { header: readNames(source.bytes, source.tokenizer), isWhole: true };
   }
   source.finish();
-  if (!reads()) throw transientError('The export ended before its first line did.');
+  if (!readsRow()) throw transientError('The export ended before its first line did.');
   return { header: readNames(source.bytes, source.tokenizer), isWhole: source.hasLineEnd };
 }

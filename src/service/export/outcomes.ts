@@ -27,7 +27,8 @@ const hasReason =
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
-type ExportRow = OutcomeRow<AnswerTraits, ExportRefusal['kind']> & Pick<ExportRefusal, 'emptyAs' | 'isPage'>;
+type ExportRow = OutcomeRow<AnswerTraits, ExportRefusal['kind']> &
+  Pick<ExportRefusal, 'emptyAs' | 'isPage'> & { readonly clause: (answer: AnswerTraits) => string };
 
 const has200With =
   (expected: Content) =>
@@ -37,108 +38,107 @@ const has200With =
 const reasonOf = (answer: AnswerTraits): string => answer.reason ?? 'no reason that is known';
 const failed = ({ host, status, reason }: AnswerTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
-const TOKEN =
+const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
-  'token) replaces the old one.';
-const BASE = 'is base_url right?';
+  'token) replaces the old one';
+const CHECK_BASE_URL = 'is base_url right?';
 
 /**
- * Every answer but a 200 that begins like CSV or has no byte at all: that is data until the scan finds it broken. The
- * message of `retry` and `retry_or_split` is a clause that can follow "because"; the others are sentences.
- * `retry_or_split`, such as 500, 504 and 524, may mean that the export is too large. Smaller exports are requested
- * after a few such answers.
+ * Every answer but a 200 that begins like CSV or has no byte at all: the scan decides whether that is data. The clause of
+ * `retry` and `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export
+ * is too large. After a few such answers smaller exports are requested.
  */
 export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
-    message: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${TOKEN}`,
+    clause: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
   {
     when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
-    message: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit).`,
+    clause: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit)`,
   },
   {
     when: hasReason('invalid_parameter'),
     kind: 'invalid',
-    message: (answer) =>
-      `${answer.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take.`,
+    clause: (answer) =>
+      `${answer.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take`,
   },
   {
     when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
-    message: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)}).`,
+    clause: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)})`,
   },
-  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', message: failed },
-  { when: hasReason('client_connection_closed'), kind: 'retry', message: failed },
+  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', clause: failed },
+  { when: hasReason('client_connection_closed'), kind: 'retry', clause: failed },
   {
     when: has200With('empty_list'),
     kind: 'retry',
     code: 'empty_list',
     emptyAs: 'an empty list',
-    message: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
+    clause: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
   },
   {
     when: has200With('json'),
     kind: 'retry',
     code: 'json_200',
-    message: (answer) => `${failed(answer)} in place of CSV`,
+    clause: (answer) => `${failed(answer)} in place of CSV`,
   },
   {
     when: has200With('html'),
     kind: 'retry',
     code: 'html_200',
     isPage: true,
-    message: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
+    clause: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
   },
-  { when: hasStatus(204), kind: 'retry', code: 'no_content', emptyAs: '204', message: failed },
+  { when: hasStatus(204), kind: 'retry', code: 'no_content', emptyAs: '204', clause: failed },
   {
     when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
-    message: ({ host, status, location }) =>
+    clause: ({ host, status, location }) =>
       `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, ` +
-      `since the token is for ${host} alone: ${BASE}`,
+      `since the token is for ${host} alone: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    message: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)}).`,
+    clause: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)})`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    message: (answer) =>
-      `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${TOKEN}`,
+    clause: (answer) =>
+      `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
   {
     when: hasStatus(404),
     kind: 'config',
     code: 'not_here',
     emptyAs: '404',
-    message: ({ host }) => `${host} knows no export under base_url (404): ${BASE}`,
+    clause: ({ host }) => `${host} knows no export under base_url (404): ${CHECK_BASE_URL}`,
   },
   // A timeout, a conflict, a lock and the like are temporary.
-  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', message: failed },
+  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', clause: failed },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', message: failed },
+  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: failed },
   {
     when: hasStatus(429),
     kind: 'wait',
     code: 'too_many_api_requests',
-    message: (answer) => `${answer.host} says that the limit of exports is reached (429).`,
+    clause: (answer) => `${answer.host} says that the limit of exports is reached (429)`,
   },
   {
     when: hasStatusBetween(402, 499),
     kind: 'config',
     code: 'refused_request',
-    message: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
+    clause: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', message: failed },
-  { when: () => true, kind: 'retry', code: 'odd_status', message: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', clause: failed },
+  { when: () => true, kind: 'retry', code: 'odd_status', clause: failed },
 ];
 
 const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
@@ -146,12 +146,11 @@ const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
   gzip: 'retry',
   length: 'retry',
   stall: 'retry_or_split',
-  content_encoding: 'unreadable',
-  charset: 'unreadable',
+  content_encoding: 'unsupported',
+  charset: 'unsupported',
 };
 
 /** The refusal for a body that could not be read to its end; `clause` says why. */
 export function refusalOfBody(code: BodyFault, clause: string, status: number | undefined): ExportRefusal {
-  const kind = KIND_OF_FAULT[code];
-  return { kind, code, message: kind === 'unreadable' ? `${clause}.` : clause, status };
+  return { kind: KIND_OF_FAULT[code], code, clause, status };
 }

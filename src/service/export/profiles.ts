@@ -1,3 +1,4 @@
+import { sentenceOf } from '../../base/visible-text.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { type CheckedBody, type CheckedOutput, type DownloadRequest, downloadChecked } from './download.ts';
@@ -12,12 +13,12 @@ export type ProfileService = Pick<ExportService, 'exportProfiles'>;
 
 /**
  * Why there is no snapshot. `busy`: the limit, a failure or a body that was cut, after all attempts. `refused`: the
- * user must act, on the token for instance. `unavailable`: the service does not have this export. `invalid`: a 400, it
- * does not take the request in this form.
- * `message` is a sentence.
+ * user must act, on the token for instance. `unavailable`: the service does not have this export. `invalid`: it does not
+ * accept the request in this form.
  */
 export interface NoSnapshot {
   readonly kind: 'busy' | 'refused' | 'unavailable' | 'invalid';
+  /** A sentence. */
   readonly message: string;
 }
 
@@ -47,11 +48,12 @@ export async function downloadProfiles<Output extends CheckedOutput>(
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
-function noSnapshot({ kind, message, status, emptyAs }: ExportRefusal): NoSnapshot {
+function noSnapshot({ kind, clause, status, emptyAs }: ExportRefusal): NoSnapshot {
+  const message = sentenceOf(clause);
   if (kind === 'gone' || (kind === 'config' && status === 404)) return { kind: 'unavailable', message };
-  if (kind === 'config' || kind === 'unreadable') return { kind: 'refused', message };
+  if (kind === 'config' || kind === 'unsupported') return { kind: 'refused', message };
   if (kind === 'invalid') return { kind, message };
   if (emptyAs !== undefined) return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
   if (kind !== 'retry_or_split') return { kind: 'busy', message };
-  return { kind: 'busy', message: `The export of profiles failed again and again: ${message}.` };
+  return { kind: 'busy', message: `The export of profiles failed again and again: ${clause}.` };
 }

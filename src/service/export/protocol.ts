@@ -1,42 +1,45 @@
 import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { BodyFault } from '../http/failures.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
-export class UnreadableBody extends UserError {
-  override readonly name = 'UnreadableBody';
+export class InterruptedBody extends UserError {
+  override readonly name = 'InterruptedBody';
   readonly fault: BodyFault;
+  /** What its message says. */
+  readonly clause: string;
 
-  constructor(fault: BodyFault, message: string, cause?: unknown) {
-    super('transient', message, { technical: `${fault}: ${message}`, cause });
+  constructor(fault: BodyFault, clause: string, cause?: unknown) {
+    super('transient', sentenceOf(clause), { technical: `${fault}: ${clause}`, cause });
     this.fault = fault;
+    this.clause = clause;
   }
 }
 
-/** A 200 whose body may be CSV, or has no byte: data only when it was read to its end and verified. */
+/** A 200 whose body may be CSV, or has no byte. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /**
-   * The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
-   */
+  /** The CSV after content decoding. Throws an InterruptedBody. An early end without an error shows in the rows alone. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): Promise<void>;
 }
 
-/** An answer that is not data, classified by the outcome table; `message` is for people, `code` for logs and tests. */
+/** An answer that is not data, classified by the outcome table; `clause` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
    * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
    * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
-   * service exports. `invalid`: a 400 that may come from a day that has not begun, or from the request itself.
-   * `unreadable`: a body of another format, which another download would have as well.
+   * service exports. `invalid`: the request, or a day that has not begun, is not accepted.
+   * `unsupported`: a body of another format, which another download would have as well.
    */
-  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unreadable';
+  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
-  readonly message: string;
+  /** What happened and what to do, without a capital and a final mark but `?`; `sentenceOf` makes a sentence of it. */
+  readonly clause: string;
   readonly status: number | undefined;
   /** Set if some services answer a day without rows like this: `no byte`, `204`, `404` or `an empty list`. */
   readonly emptyAs?: string | undefined;

@@ -21,45 +21,97 @@ export class WrongBody extends Error {
 }
 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". */
-export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
+export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
-    return { code: 'stall', message: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
-  if (error instanceof WrongBody) return { code: error.fault, message: `${host} ${error.message}` };
-  return { code: 'reset', message: networkProblem(error, host).message };
+    return { code: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
+  if (error instanceof WrongBody) return { code: error.fault, clause: `${host} ${error.message}` };
+  return { code: 'reset', clause: networkProblem(error, host).clause };
 }
 
 interface NetworkProblem {
   /** True if only the user can fix it. */
   readonly isConfig: boolean;
   readonly code: string;
-  /** A sentence if `isConfig`; else a clause that can follow "because". */
-  readonly message: string;
+  /** A clause that can follow "because"; `sentenceOf` makes a sentence of it. */
+  readonly clause: string;
 }
 
-type NetworkFailure = readonly [
-  codesOfNode: RegExp,
-  code: string,
-  /** What stands in parentheses: the code of Node; a question if a wrong address may be the cause. */
-  details: readonly ('code' | 'address')[],
-  message: (host: string) => string,
+interface NetworkFailure {
+  readonly codesOfNode: RegExp;
+  readonly code: string;
+  /** True if a wrong address may be the cause. */
+  readonly asksForAddress: boolean;
+  /** True if the code of Node says more than the clause. */
+  readonly showsCode: boolean;
+  readonly clause: (host: string) => string;
+}
+
+/** Failures whose cause may pass. The first row that matches applies. */
+const NETWORK_FAILURES: readonly NetworkFailure[] = [
+  {
+    codesOfNode: /^(ENOTFOUND|EAI_)/,
+    code: 'dns',
+    asksForAddress: true,
+    showsCode: true,
+    clause: (host) => `the name of ${host} could not be looked up`,
+  },
+  {
+    codesOfNode: /^ECONNREFUSED$/,
+    code: 'refused',
+    asksForAddress: true,
+    showsCode: true,
+    clause: (host) => `${host} refused the connection`,
+  },
+  {
+    codesOfNode: /^ETIMEDOUT$/,
+    code: 'connect_timeout',
+    asksForAddress: true,
+    showsCode: false,
+    clause: (host) => `${host} did not take the connection in time`,
+  },
+  {
+    codesOfNode: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    code: 'unreachable',
+    asksForAddress: true,
+    showsCode: true,
+    clause: (host) => `${host} is not reachable from this machine`,
+  },
+  {
+    codesOfNode: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
+    code: 'tls',
+    asksForAddress: true,
+    showsCode: true,
+    clause: (host) => `no TLS connection to ${host} came about`,
+  },
+  {
+    codesOfNode: /^HPE_HEADER_OVERFLOW$/,
+    code: 'protocol',
+    asksForAddress: false,
+    showsCode: true,
+    clause: (host) => `${host} answered with more headers than Node accepts`,
+  },
+  {
+    codesOfNode: /^HPE_/,
+    code: 'protocol',
+    asksForAddress: true,
+    showsCode: true,
+    clause: (host) => `${host} answered with something that is not HTTP`,
+  },
+  {
+    codesOfNode: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
+    code: 'reset',
+    asksForAddress: false,
+    showsCode: false,
+    clause: (host) => `the connection to ${host} broke`,
+  },
 ];
 
-/** Failures whose cause may pass. The first match applies, the last row matches everything. */
-const NETWORK_FAILURES: readonly NetworkFailure[] = [
-  [/^(ENOTFOUND|EAI_)/, 'dns', ['code', 'address'], (host) => `the name of ${host} could not be looked up`],
-  [/^ECONNREFUSED$/, 'refused', ['code', 'address'], (host) => `${host} refused the connection`],
-  [/^ETIMEDOUT$/, 'connect_timeout', ['address'], (host) => `${host} did not take the connection in time`],
-  [
-    /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
-    'unreachable',
-    ['code', 'address'],
-    (host) => `${host} is not reachable from this machine`,
-  ],
-  [/^(ERR_SSL_|EPROTO|ERR_TLS_)/, 'tls', ['code', 'address'], (host) => `no TLS connection to ${host} came about`],
-  [/^HPE_/, 'protocol', ['code', 'address'], (host) => `${host} answered with something that is not HTTP`],
-  [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'reset', [], (host) => `the connection to ${host} broke`],
-  [/^/, 'network', ['code'], (host) => `the request to ${host} failed`],
-];
+const OTHER_FAILURE: Omit<NetworkFailure, 'codesOfNode'> = {
+  code: 'network',
+  asksForAddress: false,
+  showsCode: true,
+  clause: (host) => `the request to ${host} failed`,
+};
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
@@ -72,27 +124,25 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   if (error instanceof ProxyFailed) return proxyProblem(error);
   const codeOfNode = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(codeOfNode)) {
-    const message =
-      `The certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +
-      'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.';
-    return { isConfig: true, code: 'certificate', message };
+    const clause =
+      `the certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +
+      'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
+    return { isConfig: true, code: 'certificate', clause };
   }
-  const row = NETWORK_FAILURES.find(([codes]) => codes.test(codeOfNode));
-  const [, code, details, message] = row ?? NETWORK_FAILURES[NETWORK_FAILURES.length - 1];
-  const shown = details.flatMap((detail) => {
-    if (detail === 'code') return [codeOfNode || 'no code'];
-    return setting === undefined ? [] : [`is ${setting} right?`];
-  });
-  return { isConfig: false, code, message: `${message(host)}${shown.length === 0 ? '' : ` (${shown.join('; ')})`}` };
+  const failure = NETWORK_FAILURES.find(({ codesOfNode }) => codesOfNode.test(codeOfNode)) ?? OTHER_FAILURE;
+  const { code, showsCode, asksForAddress } = failure;
+  const details: string[] = [];
+  if (showsCode) details.push(codeOfNode || 'no code');
+  if (asksForAddress && setting !== undefined) details.push(`is ${setting} right?`);
+  const inBrackets = details.length === 0 ? '' : ` (${details.join('; ')})`;
+  return { isConfig: false, code, clause: `${failure.clause(host)}${inBrackets}` };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
   if (status !== 403 && status !== 407)
-    return { isConfig: false, code: 'proxy', message: `${proxy} could not connect (HTTP ${status})` };
-  const message =
-    `T${proxy.slice(1)} refused to connect (HTTP ${status}): ` +
-    'check its user name and password, or add the host to NO_PROXY.';
-  return { isConfig: true, code: 'proxy', message };
+    return { isConfig: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
+  const advice = 'check its user name and password, or add the host to NO_PROXY';
+  return { isConfig: true, code: 'proxy', clause: `${proxy} refused to connect (HTTP ${status}): ${advice}` };
 }

@@ -79,9 +79,9 @@ describe('the verdict on one minimal export', () => {
     ['a reset', () => [{ reset: true }], 'retry', false],
     ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { end: true }], 'retry', false],
   ];
-  it.each(rows)('for %s', async (name, script, kind, usable) => {
+  it.each(rows)('for %s', async (name, script, kind, isUsable) => {
     const verdict = await probe(script);
-    expect(verdict).toMatchObject({ kind, usable });
+    expect(verdict).toMatchObject({ kind, isUsable });
     expect(verdict.message).toMatch(/[.?]$/);
     expect(verdict.message).toMatch(/^[A-Z0-9]/);
     expect(JSON.stringify(verdict)).not.toContain(CANARY);
@@ -102,11 +102,11 @@ describe('the verdict on one minimal export', () => {
     ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'wait', true],
   ] as [string, Script, CheckVerdict['kind'], boolean][])(
     'when the service refuses %s',
-    async (_name, second, kind, usable) => {
+    async (_name, second, kind, isUsable) => {
       const verdict = await probe((request, count) =>
         forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
       );
-      expect(verdict).toMatchObject({ kind, usable });
+      expect(verdict).toMatchObject({ kind, isUsable });
       expect(verdict.message).toMatch(/[.?]$/);
       const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
       expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
@@ -126,7 +126,7 @@ describe('the verdict on one minimal export', () => {
     const verdict = await probe((request, count) =>
       forEvent(request.body) ? first(request, count) : whole(200, `${HEADER}\n`),
     );
-    expect(verdict).toMatchObject({ kind: 'data', usable: true });
+    expect(verdict).toMatchObject({ kind: 'data', isUsable: true });
   });
 
   it('names the reset of an exhausted quota, and requests the minimal export', async () => {
@@ -151,7 +151,7 @@ describe('the verdict on one minimal export', () => {
     const probing = probeAt(server.url, { clock });
     await until(() => server?.requests.length === 1);
     clock.pass(4_999);
-    expect(await probing).toMatchObject({ usable: true, code: 'slow' });
+    expect(await probing).toMatchObject({ isUsable: true, code: 'slow' });
   });
 
   it('rejects with the reason of an abort', async () => {

@@ -122,7 +122,7 @@ describe('closing an export', () => {
     ]);
     const { service, quota } = exportService(server.url);
     const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
-    if (answer.kind !== 'data') throw new Error(answer.message);
+    if (answer.kind !== 'data') throw new Error(answer.clause);
     for await (const _chunk of answer.bytes) break;
     await answer.close();
     await answer.close();
@@ -148,7 +148,7 @@ describe('the token', () => {
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),
     );
     expect(answer).toMatchObject({ kind: 'config', code: 'redirect', status: 302 });
-    expect((answer as { message: string }).message).toContain(other.url);
+    expect((answer as { clause: string }).clause).toContain(other.url);
     expect(JSON.stringify(answer)).not.toMatch(/secret|canary/);
     expect(other.requests).toEqual([]);
     await other.close();
@@ -174,18 +174,18 @@ describe('an answer that cannot be read as it is', () => {
     [
       'another coding',
       whole(200, CSV, { 'Content-Encoding': 'br' }),
-      'unreadable',
+      'unsupported',
       'content_encoding',
       /compressed .* as br/,
     ],
     [
       'another charset',
       whole(200, CSV, { 'Content-Type': 'text/csv; charset=euc-kr' }),
-      'unreadable',
+      'unsupported',
       'charset',
       /euc-kr/,
     ],
   ])('is named: %s', async (_title, steps, kind, code, named) => {
-    expect(await refusal(steps)).toMatchObject({ kind, code, message: expect.stringMatching(named) });
+    expect(await refusal(steps)).toMatchObject({ kind, code, clause: expect.stringMatching(named) });
   });
 });

@@ -164,7 +164,7 @@ describe('requests without an answer', () => {
     const url = 'http://127.0.0.1:1';
     const answer = await exportService(url).service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'refused' });
-    expect((answer as { message: string }).message).toContain('127.0.0.1:1');
+    expect((answer as { clause: string }).clause).toContain('127.0.0.1:1');
   });
 
   it('an unknown host is reported', async () => {

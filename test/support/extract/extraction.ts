@@ -151,13 +151,13 @@ export class FakeService implements ExportService {
         ...common,
         kind,
         code: refused?.code ?? kind,
-        message: `the fake says ${kind}.`,
+        clause: `the fake says ${kind}`,
         status: refused?.status ?? 400,
       };
     const isEmpty = this.selected(request).length === 0;
     const { noRows } = this.settings;
     if (fault === undefined && isEmpty && noRows !== 'header' && noRows !== 'no byte')
-      return { ...common, kind: 'retry', code: noRows, message: `${noRows}.`, status: 200, emptyAs: noRows };
+      return { ...common, kind: 'retry', code: noRows, clause: noRows, status: 200, emptyAs: noRows };
     const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);

@@ -113,7 +113,7 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
 }
 
 export async function bodyOf(answer: ExportAnswer): Promise<string> {
-  if (answer.kind !== 'data') throw new Error(`no data: ${answer.kind} ${answer.code} ${answer.message}`);
+  if (answer.kind !== 'data') throw new Error(`no data: ${answer.kind} ${answer.code} ${answer.clause}`);
   const parts: Uint8Array[] = [];
   for await (const chunk of answer.bytes) parts.push(chunk);
   return Buffer.concat(parts).toString('utf8');

@@ -14,6 +14,7 @@ import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
 import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { startProxy } from '../../support/service/proxy.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -23,7 +24,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
  */
 async function reported(
   more: Partial<Summary>,
-  { historyDays = 30, answers = [200], clock = systemClock, stop = new AbortController() } = {},
+  { historyDays = 30, answers = [200], clock = systemClock, stop = new AbortController(), variables = {} } = {},
 ) {
   const posts: { text: string; reasons: string[] }[] = [];
   const server = createServer(async (request, response) => {
@@ -41,7 +42,8 @@ async function reported(
     'warn',
     (text) => text,
   );
-  const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  const env = envOf({ DFINERY_NOTIFY_URL: url, ...variables });
   const notification = notificationOf(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
@@ -107,6 +109,15 @@ describe('a notification', () => {
     const { posts, warnings } = await reported({ rescued_cells: 1 }, { answers: [status] });
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
+  });
+
+  it('is attempted once through a proxy that refuses it', async () => {
+    const proxy = await startProxy(407, 1);
+    const variables = { DFINERY_NOTIFY_URL: 'https://hooks.example/x', HTTPS_PROXY: proxy.url };
+    const { warnings } = await reported({ rescued_cells: 1 }, { variables });
+    proxy.close();
+    expect(proxy.requests).toHaveLength(1);
+    expect(warnings).toEqual([expect.stringMatching(/refused to connect \(HTTP 407\): .*NO_PROXY\.$/)]);
   });
 
   it('delays a run by at most two timeouts of ten seconds if its receiver never answers', async () => {

@@ -127,6 +127,6 @@ it.each([
   [false, 'retry', 3],
   [false, 'config', 2],
   [false, 'invalid', 2],
-] as const)('check ends usable (%s) and an answer of kind %s with exit %i', (usable, kind, exit) => {
-  expect(checkExit({ usable, kind })).toBe(exit);
+] as const)('check ends usable (%s) and an answer of kind %s with exit %i', (isUsable, kind, exit) => {
+  expect(checkExit({ isUsable, kind })).toBe(exit);
 });

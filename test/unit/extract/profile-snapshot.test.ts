@@ -25,7 +25,7 @@ const data = (csv: string): ExportAnswer => ({
 const refusal = (kind: 'retry' | 'config' | 'invalid', status: number): ExportAnswer => ({
   kind,
   code: 'some_code',
-  message: 'the service says no',
+  clause: 'the service says no',
   status,
   ...NO_LIMITS,
 });

@@ -118,13 +118,14 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
   ['CERT_HAS_EXPIRED', 'certificate', true],
   ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate', true],
   ['HPE_INVALID_CONSTANT', 'protocol', false],
+  ['HPE_HEADER_OVERFLOW', 'protocol', false],
   ['EPIPE', 'reset', false],
   ['ODD', 'network', false],
 ])('the network error %s is %s', (code, kind, isConfig) => {
   const problem = networkProblem(Object.assign(new Error('x'), { code }), 'api.example');
   expect(problem).toMatchObject({ code: kind, isConfig });
-  expect(problem.message).toContain('api.example');
-  expect(problem.message.endsWith('.')).toBe(isConfig);
+  expect(problem.clause).toContain('api.example');
+  expect(problem.clause).toMatch(/[^.]$/);
 });
 
 describe('a connection', () => {
