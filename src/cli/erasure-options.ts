@@ -3,10 +3,10 @@ import { configError } from '../base/errors.ts';
 import type { Secret } from '../base/secrets.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import { type ErasureConfig, parseErasureConfig } from '../config/erasure.ts';
-import type { ServiceName } from '../erasure/ledger/ledger.ts';
+import type { ServiceAddress } from '../erasure/ledger/ledger.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { placeName, type StoredPlace, type Ways } from '../erasure/ways.ts';
+import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/extract-deps.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
@@ -37,7 +37,7 @@ export function erasureOf({ values, erasure, names }: CliConfiguration): Erasure
 }
 
 /** The service whose profiles are deleted. Throws UserError if the configuration lacks it. */
-export function serviceOf({ service }: ErasureConfig, configuration: CliConfiguration): ServiceName {
+export function serviceOf({ service }: ErasureConfig, configuration: CliConfiguration): ServiceAddress {
   const { values, erasure } = configuration;
   if (service !== undefined) return service;
   throw configuration.missing(['base_url', 'service_id'].filter((key) => (values[key] ?? erasure[key] ?? '') === ''));
@@ -66,19 +66,19 @@ function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfi
 /** A longer wait for the quota ends a plan: it can be repeated later. */
 const MAX_QUOTA_WAIT_MS = 60_000;
 
-/** The ways in which people are found; `close` ends the connections of the export of profiles. */
-export function openWays(
+/** The search for people; `close` ends the connections of the export of profiles. */
+export function openSearch(
   values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'>,
   configuration: CliConfiguration,
   context: Context,
-): { readonly ways: Ways; readonly close: () => Promise<void> } {
+): { readonly search: PeopleSearch; readonly close: () => Promise<void> } {
   const erasure = erasureOf(configuration);
   const isAsked = erasure.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
   const client = isAsked
     ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
     : undefined;
   const { hashKey } = configuration.part('columnsHash', 'hashKey');
-  const ways = {
+  const search = {
     places: placesOf(values, erasure),
     profiles: client,
     column: values.byColumn ?? erasure.byColumn,
@@ -86,7 +86,7 @@ export function openWays(
     hashKey: hashKey && new HashKey(hashKey),
     options: configuration.placeOptions(),
   };
-  return { ways, close: async () => client?.close() };
+  return { search, close: async () => client?.close() };
 }
 
 /** The rows that the options name, each ID exactly as it is written. */

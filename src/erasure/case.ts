@@ -6,10 +6,10 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { sha256OfJson } from '../base/json.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { codesOf, type DeletionReport, type PlannedCase, reportOf } from './erasure-report.ts';
+import { codesOf, type ErasureReport, type PlanSummary, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { DeletionList, type ListedId, refusedSentence } from './list.ts';
-import { Purge, type PurgeRequest } from './purge.ts';
+import { IdList, type ListedId, refusedSentence } from './list.ts';
+import { type ErasurePurgeOptions, Purge } from './purge.ts';
 import { newCounts, type RateLimits, type Requested, type RequestOptions, sendRequests } from './requests.ts';
 import { placeName } from './ways.ts';
 
@@ -24,22 +24,22 @@ export interface ErasureOptions {
   readonly settings: ErasureSettings;
   readonly io: RunContext;
   /** Fills the list with the whole input. */
-  readonly read: (list: DeletionList) => Promise<void>;
+  readonly read: (list: IdList) => Promise<void>;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   /** Undefined: no request is sent. */
   readonly deleter: RequestOptions['deleter'] | undefined;
-  readonly purge?: PurgeRequest | undefined;
+  readonly purgeOptions?: ErasurePurgeOptions | undefined;
   /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
-  readonly onPlanned?: (report: DeletionReport) => void;
+  readonly onPlanned?: (report: ErasureReport) => void;
   /** Called when an id has its decision; the ledger has every answer by then. */
   readonly onDecided?: (hasConfirmed: boolean) => void;
 }
 
 export interface ErasureResult {
-  readonly report: DeletionReport;
+  readonly report: ErasureReport;
   /** The failure that the case ends with; undefined on success. */
   readonly failure: UserError | undefined;
 }
@@ -71,7 +71,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   }
   options.onPlanned?.(planned);
   if (planned.ids > 0 || purge !== undefined) {
-    const places = (options.purge?.ways.places ?? []).map(placeName);
+    const places = (options.purgeOptions?.search.places ?? []).map(placeName);
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
 
@@ -109,7 +109,7 @@ interface ErasurePlan {
   readonly toRequest: readonly ListedId[];
   /** Whom the ledger knows as deleted. */
   readonly doneBefore: readonly ListedId[];
-  readonly planned: PlannedCase;
+  readonly planned: PlanSummary;
 }
 
 /** Throws UserError for what makes the execution impossible. */
@@ -117,13 +117,14 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const { settings, io, consent, deleter, isAgain = false } = options;
   const began = io.clock.now();
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
-  const list = new DeletionList();
+  const list = new IdList();
   await options.read(list);
   const ids = list.ids();
-  const isSuppressed = options.purge?.isSuppressed === true;
+  const isSuppressed = options.purgeOptions?.isSuppressed === true;
   const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
   const hasPeople = ids.length > 0 || isSuppressed;
-  const purge = options.purge && hasPeople ? await Purge.plan(options.purge, ids, service, io) : undefined;
+  const purge =
+    options.purgeOptions && hasPeople ? await Purge.plan(options.purgeOptions, ids, service, io) : undefined;
   const isDone = (listed: ListedId): boolean => !isAgain && isDoneBefore(listed, ledger);
   const toRequest = deleter === undefined ? [] : ids.filter((listed) => !isDone(listed));
   const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
@@ -131,16 +132,16 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
     ...list.counts,
     done_before: doneBefore.length,
     to_request: toRequest.length,
-    guard: guardProblem(toRequest, ledger, settings) ?? purge?.problem ?? null,
+    guard: guardProblem(toRequest, ledger, settings) ?? purge?.guardProblem ?? null,
     purge_only: deleter === undefined,
-    ids_with_profile: purge?.listed.withProfile ?? null,
+    ids_with_profile: purge?.people.withProfile ?? null,
     hash: consentHash(list, purge, options),
     warnings: [
       list.counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(list.counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      options.purge?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
+      options.purgeOptions?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
     ].flat(),
   };
   return { began, ledger, purge, toRequest, doneBefore, planned };
@@ -200,7 +201,7 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
 }
 
 /** The failure of a case that exceeds a limit, or that has no usable ID in its rows: the field is probably wrong. */
-function planFailure(planned: DeletionReport): UserError | undefined {
+function planFailure(planned: ErasureReport): UserError | undefined {
   const { ids, guard, refused } = planned;
   const isWrongField = ids === 0 && Object.keys(refused).some((why) => why !== 'withdrawn');
   if (isWrongField) {
@@ -212,10 +213,10 @@ function planFailure(planned: DeletionReport): UserError | undefined {
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash(list: DeletionList, plan: Purge | undefined, options: ErasureOptions): string {
-  const { settings, purge, deleter, isAgain = false } = options;
-  const ways = purge?.ways;
-  const pairs = (plan?.listed.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+function consentHash(list: IdList, plan: Purge | undefined, options: ErasureOptions): string {
+  const { settings, purgeOptions: purge, deleter, isAgain = false } = options;
+  const ways = purge?.search;
+  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
@@ -230,10 +231,10 @@ const MIN_REJECTED = 10;
 
 /** The failure of the requests, if any. */
 function requestFailure(
-  { done, undecided, rejected, to_request, ...report }: DeletionReport,
+  { done, undecided, rejected, to_request, ...report }: ErasureReport,
   { stoppedBy }: Requested,
   ledger: Ledger,
-  { settings, io, purge }: ErasureOptions,
+  { settings, io, purgeOptions: purge }: ErasureOptions,
 ): UserError | undefined {
   const hasPlaces = purge !== undefined;
   const places = hasPlaces ? ' Their rows have left the places.' : '';

@@ -5,7 +5,7 @@ import type { PlaceReport, Purge } from './purge.ts';
 import { newCounts, type Requested } from './requests.ts';
 
 /** What a plan knows, with the names of the report. */
-export interface PlannedCase extends ListCounts {
+export interface PlanSummary extends ListCounts {
   /** Ids that are not requested, since the ledger knows them as deleted. */
   readonly done_before: number;
   readonly to_request: number;
@@ -18,8 +18,8 @@ export interface PlannedCase extends ListCounts {
   readonly warnings: readonly string[];
 }
 
-interface CaseState {
-  readonly planned: PlannedCase;
+interface ReportInput {
+  readonly planned: PlanSummary;
   readonly purge: Purge | undefined;
   readonly ledger: Ledger;
   /** Undefined for a plan. */
@@ -30,7 +30,7 @@ interface CaseState {
 }
 
 /** What a case would do, or once its requests ended did (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf({ planned, purge, ledger, requested, began, now }: CaseState) {
+export function reportOf({ planned, purge, ledger, requested, began, now }: ReportInput) {
   const sent = requested?.counts ?? newCounts();
   return {
     v: 1,
@@ -49,10 +49,10 @@ export function reportOf({ planned, purge, ledger, requested, began, now }: Case
   } as const;
 }
 
-export type DeletionReport = ReturnType<typeof reportOf>;
+export type ErasureReport = ReturnType<typeof reportOf>;
 
 /** The report as text: one `label  number` a line, then a line a place. */
-export function reportLines(report: DeletionReport): string[] {
+export function reportLines(report: ErasureReport): string[] {
   const { done, to_request, requests } = report;
   const rows: (readonly [string, number])[] = [
     // `--suppressed` has no list of IDs.

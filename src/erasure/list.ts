@@ -55,7 +55,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 
 /** The whole list of a case, read before the first request: each id once, in the order of its rows. */
-export class DeletionList {
+export class IdList {
   readonly #entries = new Map<string, ListedId>();
   readonly #refused: Partial<Record<Refusal, number>> = {};
   #received = 0;

@@ -5,8 +5,8 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { readNames } from '../cells/csv/tokenizer.ts';
-import { type PeopleById, personOf } from '../engine/people/query.ts';
-import { nearForm } from '../engine/people/spelling.ts';
+import { type PeopleById, personKey } from '../engine/people/query.ts';
+import { spellingKey } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
   downloadProfiles,
@@ -21,9 +21,9 @@ export interface ProfilesOfIds {
   /** The unified ids of the profiles of an id. */
   readonly peopleOf: PeopleById;
   /** Of ids without a profile: an external id that differs only in its spelling. */
-  readonly near: ReadonlyMap<string, string>;
-  /** The persons whom rows name, and whose profile has an external id that is not on the list. */
-  readonly shared: ReadonlySet<string>;
+  readonly alikeTexts: ReadonlyMap<string, string>;
+  /** The people whom rows name, and whose profile has an external id that is not on the list. */
+  readonly peopleWithOtherIds: ReadonlySet<string>;
 }
 
 /** `unavailable`: the service exports no profiles with external ids, as a sentence. */
@@ -34,12 +34,12 @@ type ProfilesAnswer =
 interface ProfileQuery {
   /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
-  /** The persons whom rows with these ids name, in the form of `personOf`. */
-  readonly persons: ReadonlySet<string>;
+  /** The people whom rows with these ids name, in the form of `personOf`. */
+  readonly peopleInRows: ReadonlySet<string>;
   readonly hashKey: HashKey | undefined;
 }
 
-/** Profiles of one list that are held in memory; beyond it an id is shared by everybody without one. */
+/** Maximum number of profiles in memory. With more, the id is one that people without an id share. */
 const MAX_PROFILES = 1_000_000;
 const REMEDY =
   'Without it people could be missed. Or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
@@ -70,7 +70,7 @@ export async function profilesOfIds(
   if (!scan.header.includes(EXTERNAL_ID)) {
     return unavailable(`The profiles of the service have no column ${EXTERNAL_ID}.`);
   }
-  if (reader.profiles === 0) return unavailable(`No profile of the service has a ${EXTERNAL_ID}.`);
+  if (reader.profileCount === 0) return unavailable(`No profile of the service has a ${EXTERNAL_ID}.`);
   return { kind: 'profiles', profiles: reader };
 }
 
@@ -89,12 +89,12 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfileReader implements ProfilesOfIds {
   readonly peopleOf = new Map<string, string[]>();
-  readonly near = new Map<string, string>();
-  readonly shared = new Set<string>();
+  readonly alikeTexts = new Map<string, string>();
+  readonly peopleWithOtherIds = new Set<string>();
   /** Number of profiles with an external id. */
-  profiles = 0;
+  profileCount = 0;
   readonly #query: ProfileQuery;
-  readonly #idsByForm = new Map<string, string[]>();
+  readonly #idsBySpelling = new Map<string, string[]>();
   readonly #source = new RowSource();
   #columns: readonly [unified: number, external: number] | undefined;
   #held = 0;
@@ -102,9 +102,9 @@ class ProfileReader implements ProfilesOfIds {
   constructor(query: ProfileQuery) {
     this.#query = query;
     for (const id of query.ids) {
-      const form = nearForm(id);
-      if (form === '') continue;
-      this.#idsByForm.set(form, [...(this.#idsByForm.get(form) ?? []), id]);
+      const key = spellingKey(id);
+      if (key === '') continue;
+      this.#idsBySpelling.set(key, [...(this.#idsBySpelling.get(key) ?? []), id]);
     }
   }
 
@@ -116,7 +116,7 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#source.finish();
     this.#readRows();
-    for (const id of this.peopleOf.keys()) this.near.delete(id);
+    for (const id of this.peopleOf.keys()) this.alikeTexts.delete(id);
   }
 
   #readRows(): void {
@@ -130,21 +130,21 @@ class ProfileReader implements ProfilesOfIds {
       this.#columns = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
       return;
     }
-    const [unified = '', external = ''] = this.#columns.map((index) => cells[index]);
-    if (external === '' || isPlaceholder(unified)) return;
-    this.profiles++;
-    if (this.#query.ids.has(external)) this.#hold(external, unified);
+    const [unifiedId = '', externalId = ''] = this.#columns.map((index) => cells[index]);
+    if (externalId === '' || isPlaceholder(unifiedId)) return;
+    this.profileCount++;
+    if (this.#query.ids.has(externalId)) this.#hold(externalId, unifiedId);
     else {
-      for (const id of this.#idsByForm.get(nearForm(external)) ?? []) this.near.set(id, external);
-      const person = personOf(unified, this.#query.hashKey);
-      if (this.#query.persons.has(person)) this.shared.add(person);
+      for (const id of this.#idsBySpelling.get(spellingKey(externalId)) ?? []) this.alikeTexts.set(id, externalId);
+      const person = personKey(unifiedId, this.#query.hashKey);
+      if (this.#query.peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
     }
   }
 
-  #hold(id: string, unified: string): void {
+  #hold(id: string, unifiedId: string): void {
     const people = this.peopleOf.get(id);
-    if (people === undefined) this.peopleOf.set(id, [unified]);
-    else people.push(unified);
+    if (people === undefined) this.peopleOf.set(id, [unifiedId]);
+    else people.push(unifiedId);
     if (++this.#held <= MAX_PROFILES) return;
     throw configError(
       `More than ${MAX_PROFILES} profiles have one of these IDs: an ID of the list is probably a placeholder. Nothing was done.`,

@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleById, type PeopleFound, personOf } from '../engine/people/query.ts';
+import { joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, personKey } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -25,7 +25,8 @@ export function placeName({ target, path }: StoredPlace): string {
   return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
 }
 
-export interface Ways {
+/** The places, and the ways in which people are looked for. */
+export interface PeopleSearch {
   readonly places: readonly StoredPlace[];
   /** The export of profiles; undefined if it is not asked. */
   readonly profiles: ProfileService | undefined;
@@ -45,9 +46,9 @@ export interface ListedPeople {
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly withProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-  readonly shared: ReadonlySet<string>;
+  readonly peopleWithOtherIds: ReadonlySet<string>;
   /** True if the profiles that places hold tell whose the ids are. */
-  readonly asksProfiles: boolean;
+  readonly searchesProfiles: boolean;
   /** The ways in which they were looked for, in words. */
   readonly usedWays: readonly string[];
   /** The pairs of a mapping, which the confirmation covers. */
@@ -59,8 +60,8 @@ export const NOBODY_LISTED: ListedPeople = {
   peopleOf: new Map(),
   foundIds: new Set(),
   withProfile: null,
-  shared: new Set(),
-  asksProfiles: false,
+  peopleWithOtherIds: new Set(),
+  searchesProfiles: false,
   usedWays: [],
   mapped: [],
   warnings: [],
@@ -72,94 +73,106 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(listed: readonly ListedId[], ways: Ways, io: RunContext): Promise<ListedPeople> {
-  const { column, profiles: service, hashKey } = ways;
-  const ids = new Set(listed.map(({ id }) => id));
+export async function findInAllWays(
+  entries: readonly ListedId[],
+  search: PeopleSearch,
+  io: RunContext,
+): Promise<ListedPeople> {
+  const { column, profiles: service, hashKey } = search;
+  const ids = new Set(entries.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
-  const mapping = ways.mapping === undefined ? undefined : await readMapping(ways.mapping, ids);
+  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  let asksProfiles = service === undefined && mapping === undefined;
-  let inRows = await searchRows([...ids], asksProfiles, ways);
-  const persons = new Set(inRows.flatMap((place) => personsOf(place.peopleOf, hashKey)));
+  let searchesProfiles = service === undefined && mapping === undefined;
+  let lookups = await searchRows([...ids], searchesProfiles, search);
+  const peopleInRows = new Set(lookups.flatMap(({ peopleOf }) => personKeysOf(peopleOf, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
-  const answer = isAsked ? await profilesOfIds({ ids, persons, hashKey }, service, io) : undefined;
+  const answer = isAsked ? await profilesOfIds({ ids, peopleInRows, hashKey }, service, io) : undefined;
   if (answer?.kind === 'unavailable') {
-    asksProfiles = true;
-    inRows = await searchRows([...ids], asksProfiles, ways);
+    searchesProfiles = true;
+    lookups = await searchRows([...ids], searchesProfiles, search);
   }
   const profiles = answer?.kind === 'profiles' ? answer.profiles : undefined;
   const why = answer?.kind === 'unavailable' ? answer.why : undefined;
-  if (asksProfiles && !inRows.some((place) => place.column !== undefined || place.askedProfiles)) {
+  if (searchesProfiles && !lookups.some(({ place }) => place.column !== undefined || place.searchedProfiles)) {
     const missing = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
-  const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...inRows.map((place) => place.peopleOf));
-  const foundIds = new Set([...peopleOf.keys(), ...inRows.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...lookups.map((lookup) => lookup.peopleOf));
+  const foundIds = new Set([...peopleOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
     peopleOf,
     foundIds,
     withProfile: profiles?.peopleOf.size ?? null,
-    shared: profiles?.shared ?? new Set(),
-    asksProfiles,
+    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
+    searchesProfiles,
     usedWays: [
       ...(mapping === undefined ? [] : ['a mapping']),
       ...(profiles === undefined ? [] : ['the profiles of the service']),
-      ...(inRows.some((place) => place.askedProfiles) ? ['the table user_profiles'] : []),
-      ...(inRows.some((place) => place.column !== undefined) ? [`the column ${column}`] : []),
+      ...(lookups.some(({ place }) => place.searchedProfiles) ? ['the table user_profiles'] : []),
+      ...(lookups.some(({ place }) => place.column !== undefined) ? [`the column ${column}`] : []),
     ],
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [
       ...(why === undefined ? [] : [`${why} People are found in the places alone.`]),
-      ...inRows.flatMap((place) => [...place.warnings, ...columnSentences(place, column)]),
-      ...missedSentences(listed, foundIds, [profiles, ...inRows]),
+      ...lookups.flatMap((lookup) => [...lookup.warnings, ...columnSentences(lookup, column)]),
+      ...missedSentences(entries, foundIds, [profiles, ...lookups]),
     ],
   };
 }
 
-const personsOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
-  [...peopleOf.values()].flat().map((text) => personOf(text, hashKey));
+const personKeysOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
+  [...peopleOf.values()].flat().map((text) => personKey(text, hashKey));
 
-const columnSentences = (place: PlaceRows, column: string | undefined): string[] =>
+const columnSentences = ({ name, place }: NamedLookup, column: string | undefined): string[] =>
   column === undefined || place.column !== undefined
     ? []
-    : [`${place.name} has no column ${column}: people are found there in the other ways alone.`];
+    : [`${name} has no column ${column}: people are found there in the other ways alone.`];
 
-type PlaceRows = PeopleFound & { readonly name: string };
+type NamedLookup = PeopleFound & { readonly name: string };
 
 /** What rows of each place say of the ids, by the column and by the profiles. */
 async function searchRows(
   ids: readonly string[],
-  asksProfiles: boolean,
-  { places, column, hashKey, options }: Ways,
-): Promise<PlaceRows[]> {
-  const inRows: PlaceRows[] = [];
-  if (column === undefined && !asksProfiles) return inRows;
+  searchesProfiles: boolean,
+  search: PeopleSearch,
+): Promise<NamedLookup[]> {
+  const { places, column, options } = search;
+  const lookups: NamedLookup[] = [];
+  if (column === undefined && !searchesProfiles) return lookups;
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    const query = { ids, column, asksProfiles, hashKey };
-    inRows.push({ ...(await (await place.target.people()).find(place.path, query, options)), name });
+    const query = queryOf(ids, search, { searchesProfiles });
+    lookups.push({ ...(await (await place.target.people()).find(place.path, query, options)), name });
   }
-  return inRows;
+  return lookups;
 }
+
+/** The query of a search for one place. `people`: as they were found before. */
+export const queryOf = (
+  ids: readonly string[],
+  { column, hashKey }: PeopleSearch,
+  { searchesProfiles, peopleOf }: Pick<ListedPeople, 'searchesProfiles'> & Partial<ListedPeople>,
+): PeopleQuery => ({ ids, column, searchesProfiles, knownPeople: peopleOf, hashKey });
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
 function missedSentences(
-  listed: readonly ListedId[],
+  entries: readonly ListedId[],
   foundIds: ReadonlySet<string>,
-  sources: readonly (Pick<ProfilesOfIds, 'near'> | undefined)[],
+  sources: readonly (Pick<ProfilesOfIds, 'alikeTexts'> | undefined)[],
 ): string[] {
-  const missed = listed.filter(({ id }) => !foundIds.has(id));
+  const missed = entries.filter(({ id }) => !foundIds.has(id));
   if (missed.length === 0) return [];
-  const near = new Map(sources.flatMap((source) => [...(source?.near ?? [])]));
+  const alikeTexts = new Map(sources.flatMap((source) => [...(source?.alikeTexts ?? [])]));
   const byDifference = new Map<string, ListedId[]>();
   for (const entry of missed) {
-    const other = near.get(entry.id);
+    const other = alikeTexts.get(entry.id);
     if (other === undefined) continue;
     const difference = differenceOf(entry.id, other);
     byDifference.set(difference, [...(byDifference.get(difference) ?? []), entry]);
@@ -168,8 +181,8 @@ function missedSentences(
   return [
     `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,
     ...[...byDifference].map(
-      ([difference, entries]) =>
-        `${rowsText(entries)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
+      ([difference, alikes]) =>
+        `${rowsText(alikes)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),
   ];
 }

@@ -4,8 +4,8 @@ import type { JsonObject } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/case.ts';
-import { type DeletionReport, reportLines } from '../../erasure/erasure-report.ts';
-import type { DeletionList } from '../../erasure/list.ts';
+import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
+import type { IdList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext, WriteVerb } from '../protocol/connector.ts';
@@ -62,7 +62,7 @@ export const write: WriteVerb = async (rawConfig, catalog, input, context) => {
 
 /** Echoes the last states and logs the report. Throws the failure of the run, if there is one. */
 async function endRun(
-  report: DeletionReport,
+  report: ErasureReport,
   failure: UserError | undefined,
   states: StateQueue,
   context: VerbContext,
@@ -98,7 +98,7 @@ async function readInput(
 type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
 
 /** Lists the person of a row for deletion, or withdraws the request. */
-function listRow({ data, line: row }: RecordMessage, list: DeletionList, config: DestinationConfig) {
+function listRow({ data, line: row }: RecordMessage, list: IdList, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);
@@ -120,11 +120,11 @@ function streamOf(
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function logWarnings({ warnings }: DeletionReport, { logger }: VerbContext): void {
+function logWarnings({ warnings }: ErasureReport, { logger }: VerbContext): void {
   for (const warning of warnings) logger.warn('erase.plan', warning);
 }
 
-function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, context: VerbContext): void {
+function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig, context: VerbContext): void {
   logWarnings(plan, context);
   const { to_request: count } = plan;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
@@ -133,7 +133,7 @@ function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig
 }
 
 /** A guard does not fail a dry run, which is there to show it. */
-function endDryRun(report: DeletionReport, failure: UserError | undefined, context: VerbContext): void {
+function endDryRun(report: ErasureReport, failure: UserError | undefined, context: VerbContext): void {
   const { logger } = context;
   logWarnings(report, context);
   for (const line of reportLines(report)) logger.info('erase.report', line);

@@ -4,6 +4,9 @@ export function literal(text: string): string {
   return `(${text.split('\0').map(literal).join(' || chr(0) || ')})`;
 }
 
+/** SQL of a list of these expressions. */
+export const listOf = (expressions: readonly string[]): string => `[${expressions.join(', ')}]`;
+
 /** SQL that is TRUE if the whole text matches an RE2 pattern. */
 export function matches(expr: string, pattern: string): string {
   return `regexp_full_match(${expr}, ${literal(pattern)})`;

@@ -5,10 +5,10 @@ import { reportLines } from '../../erasure/erasure-report.ts';
 import { verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
-import { DeletionList } from '../../erasure/list.ts';
-import type { PurgeRequest } from '../../erasure/purge.ts';
+import { IdList } from '../../erasure/list.ts';
+import type { ErasurePurgeOptions } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
-import type { Ways } from '../../erasure/ways.ts';
+import type { PeopleSearch } from '../../erasure/ways.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
@@ -28,7 +28,7 @@ import {
   erasureOf,
   importTokenOf,
   listRowsOf,
-  openWays,
+  openSearch,
   PEOPLE_OPTIONS,
   serviceOf,
 } from '../erasure-options.ts';
@@ -103,8 +103,8 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   const service = serviceOf(erasure, configuration);
   const importToken = isPurgeOnly ? undefined : importTokenOf(erasure, configuration);
   if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
-  const { ways, close } = openWays(values, configuration, context);
-  const purge = purgeOf(values, ways, configuration);
+  const { search, close } = openSearch(values, configuration, context);
+  const purge = purgeOf(values, search, configuration);
   if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
   const settings = { ...erasure, ...service, onRejected: 'continue' as const, reason };
   const rows = suppressed ? undefined : listRowsOf(values, erasure.requestedAtField);
@@ -115,7 +115,7 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
       io: { clock, random, logger, signal },
       consent: confirm === undefined ? undefined : { confirm },
       deleter,
-      purge,
+      purgeOptions: purge,
       isAgain: again,
       async read(list) {
         for await (const row of rows ?? []) {
@@ -132,8 +132,12 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   }
 }
 
-function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfiguration): PurgeRequest | undefined {
-  if (ways.places.length === 0) return undefined;
+function purgeOf(
+  values: ForgetValues,
+  search: PeopleSearch,
+  configuration: CliConfiguration,
+): ErasurePurgeOptions | undefined {
+  if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const { ledgerDir } = configuration;
   const suppression = suppressionFileOf({ ...configuration.part('suppressionFile', 'suppressionKey'), ledgerDir });
@@ -144,7 +148,7 @@ function purgeOf(values: ForgetValues, ways: Ways, configuration: CliConfigurati
     );
   }
   return {
-    ways: suppressed ? { ...ways, profiles: undefined, column: undefined, mapping: undefined } : ways,
+    search: suppressed ? { ...search, profiles: undefined, column: undefined, mapping: undefined } : search,
     suppression,
     isSuppressed: suppressed,
     isNewList: newList,
@@ -157,7 +161,7 @@ const NO_PLACES = 'The case has no places: rows that were loaded stay where they
 
 function commandResult(
   { report: plan, failure }: ErasureResult,
-  purge: PurgeRequest | undefined,
+  purge: ErasurePurgeOptions | undefined,
   context: Context,
 ): CommandResult {
   const { logger, redactor, signal } = context;
@@ -200,7 +204,7 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
   const service = serviceOf(erasure, configuration);
   if (erasure.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
-  const list = new DeletionList();
+  const list = new IdList();
   const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
   for await (const row of listRowsOf(people, undefined)) list.add(row);
   const proof = await proveErasure(list.ids(), { folder: erasure.ledgerDir, key: erasure.ledgerKey, service, head });

@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
-import { erasureOf, listRowsOf, openWays, PEOPLE_OPTIONS, serviceOf } from '../erasure-options.ts';
+import { erasureOf, listRowsOf, openSearch, PEOPLE_OPTIONS, serviceOf } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -21,8 +21,8 @@ export const command = defineCommand({
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const erasure = erasureOf(configuration);
-    const { ways, close } = openWays(values, configuration, context);
-    if (ways.places.length === 0)
+    const { search, close } = openSearch(values, configuration, context);
+    if (search.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
     const list = listRowsOf(values, undefined);
     const path = values.output === '-' ? undefined : values.output;
@@ -30,7 +30,7 @@ export const command = defineCommand({
     try {
       const { ids, rows } = await showPeople({
         rows: list,
-        ways,
+        search,
         io: context,
         ledger: erasure.ledgerDir === undefined ? undefined : { ...erasure, ...serviceOf(erasure, configuration) },
         async write(line) {

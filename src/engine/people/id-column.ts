@@ -1,7 +1,7 @@
 import { configError, systemError } from '../../base/errors.ts';
 import { nfc } from '../../cells/columns/groups.ts';
-import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
-import { anyOf, identifier, literal } from '../../cells/types/sql.ts';
+import type { HashKey } from '../../cells/columns/hash-key.ts';
+import { identifier, listOf, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
@@ -10,14 +10,15 @@ import type { TableState } from '../../table/place-state.ts';
 import { isTyped, type Table, type Typed } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
+import { hmacSql, type Pads, padsOf } from './hmac-sql.ts';
 import { isHash, type PeopleQuery } from './query.ts';
 
 /** The rows of one table of a place. */
 export interface SearchedTable {
   readonly engine: Engine;
-  readonly table: Table['name'];
+  readonly name: Table['name'];
   /** Rows with all columns; undefined if there are none. */
-  readonly from: string | undefined;
+  readonly relation: string | undefined;
   readonly state: TableState;
   readonly place: string;
 }
@@ -28,8 +29,8 @@ export const columnsNamed = (state: TableState, name: string): Typed[] =>
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
- * and of `_rescued`. The text of a cell is the canonical text of its value. The keys of an id are its text, and its canonical
- * text in the types of the column. If the column is hashed, the hashes of these are keys too.
+ * and of `_rescued`. The text of a cell is the canonical text of its value. The keys of an id are its text, and its
+ * canonical text in the types of the column. If the column is hashed, the hashes of these are keys too.
  */
 export class IdColumn {
   readonly source: string;
@@ -66,12 +67,7 @@ export class IdColumn {
 
   /** A relation (text) of all cells of the column in these rows. */
   cellsIn(rows: string): string {
-    return `(SELECT unnest(${list(this.cellTexts)}) AS text FROM ${rows})`;
-  }
-
-  /** TRUE when a cell of the row has a key of the table, else FALSE. */
-  isAmong(table: string): string {
-    return anyOf(this.cellTexts.map((text) => isKey(text, table)));
+    return `(SELECT unnest(${listOf(this.cellTexts)}) AS text FROM ${rows})`;
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for another text. */
@@ -85,15 +81,18 @@ export class IdColumn {
     return !this.lacksKey && this.#hashings.some(({ key_check }) => key_check !== this.#key?.check);
   }
 
-  /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
-  hashWarnings(): string[] {
-    if (this.lacksKey) {
-      const why = this.#key === undefined ? 'hash_key is missing' : 'hash_key is another one';
-      throw configError(
-        `${this.#place} holds the column ${this.source} hashed, but ${why}: give the one that it was loaded with, in ` +
-          'hash_key or DFINERY_HASH_KEY. Nothing was done.',
-      );
-    }
+  /** Throws a configuration failure if the column is hashed under keys that were not given. */
+  requireKey(): void {
+    if (!this.lacksKey) return;
+    const why = this.#key === undefined ? 'hash_key is missing' : 'hash_key is another one';
+    throw configError(
+      `${this.#place} holds the column ${this.source} hashed, but ${why}: give the one that it was loaded with, in ` +
+        'hash_key or DFINERY_HASH_KEY. Nothing was done.',
+    );
+  }
+
+  /** Warnings about hashes that cannot be looked for. */
+  otherKeyWarnings(): string[] {
     if (!this.hasOtherKey) return [];
     return [
       `${this.#place}: some rows have ${this.source} hashed under another key. Run again with that key for those.`,
@@ -101,30 +100,12 @@ export class IdColumn {
   }
 }
 
-/** TRUE when a text is a key of the table, else FALSE. */
-export const isKey = (text: string, table: string): string => `coalesce(${text} IN (SELECT key FROM ${table}), false)`;
-
 function textsOf(column: Typed, zone: Zone | undefined): string[] {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   const rescued = `json_extract_string(_rescued, ${literal(pointer)})`;
   return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
 }
 
-/** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. */
+/** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. The list evaluates the cast once. */
 const canonical = (type: Typed['type'], zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
-
-/** SQL of a list of these texts. */
-export const list = (texts: readonly string[]): string => `[${texts.join(', ')}]`;
-
-/** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement, so that no message of the engine can quote them. */
-export const hmacSql = (text: string): string =>
-  `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
-
-/** The pads of a key (hex). */
-type Pads = Readonly<Record<'inner_pad' | 'outer_pad', string>>;
-
-export function padsOf({ block }: HashKey): Pads {
-  const padOf = (pad: number) => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
-  return { inner_pad: padOf(INNER_PAD), outer_pad: padOf(OUTER_PAD) };
-}

@@ -1,8 +1,9 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `find.ts` fills tables of keys: texts that a cell may hold. From these follow the
-// people, and a condition on rows. A purge removes the rows of that condition, so it removes what was found.
+// hashed, in all rows or in some. `find.ts` fills tables of keys: texts that a cell may hold. A cell with a key names
+// one of the people. A condition in SQL selects the rows with such a cell. A purge removes the rows of that condition,
+// so it removes what was found.
 
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 
@@ -15,10 +16,10 @@ export interface PeopleQuery {
   readonly ids: readonly string[];
   /** Name in the export of the column that holds such ids; a place may lack it. */
   readonly column?: string | undefined;
-  /** True if the table of profiles, where there is one, tells whose the ids are. They are compared as exact text. */
-  readonly asksProfiles?: boolean | undefined;
+  /** True to look the ids up in the table `user_profiles`, too, as exact text. */
+  readonly searchesProfiles?: boolean | undefined;
   /** The people of the ids as they were found outside of the place. */
-  readonly peopleOf?: PeopleById | undefined;
+  readonly knownPeople?: PeopleById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
@@ -37,49 +38,51 @@ export interface UnifiedId {
   readonly hashKey: string | undefined;
 }
 
-/** Who was found in a place. Every count but `others` is of the people of the ids alone. */
+/** What a look-up tells of the place, whoever was found there. */
+interface PlaceTraits {
+  /** The name of the query's column as the place has it; undefined if it lacks it. */
+  readonly column: string | undefined;
+  /** True if the ids were looked up in a table `user_profiles`. */
+  readonly searchedProfiles: boolean;
+  /** Hash of the service whose data the place holds; undefined if its state does not name it. */
+  readonly service: string | undefined;
+  /** Number of people on the suppression list with which the place was purged last. */
+  readonly suppressionLength: number;
+}
+
+/** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
   /** Number of people; each counts once, whatever the number of forms. */
-  readonly persons: number;
+  readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
   /** The unified ids of the rows whose column, or whose external id, is an id. */
   readonly peopleOf: PeopleById;
   /** Of ids without a row: a text of the column that differs only in its spelling. */
-  readonly near: ReadonlyMap<string, string>;
+  readonly alikeTexts: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rows: number;
   /** The people whose rows also carry other ids in the column. */
-  readonly shared: ReadonlySet<string>;
+  readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
-  readonly others: { readonly persons: number; readonly rows: number };
-  /** True if a table of profiles was asked whose the ids are. */
-  readonly askedProfiles: boolean;
-  /** The name of the query's column as the place has it; undefined if it lacks it. */
-  readonly column: string | undefined;
-  /** Hash of the service whose data the place holds; undefined if its state does not name it. */
-  readonly service: string | undefined;
-  /** Number of people on the suppression list with which the place was purged last. */
-  readonly suppressionLength: number;
+  readonly suppressedOthers: { readonly personCount: number; readonly rows: number };
+  readonly place: PlaceTraits;
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
 
 export const NOBODY: PeopleFound = {
   unifiedIds: [],
-  persons: 0,
+  personCount: 0,
   rowsOf: new Map(),
   peopleOf: new Map(),
-  near: new Map(),
+  alikeTexts: new Map(),
   rows: 0,
-  shared: new Set(),
-  others: { persons: 0, rows: 0 },
-  askedProfiles: false,
-  column: undefined,
-  service: undefined,
-  suppressionLength: 0,
+  peopleWithOtherIds: new Set(),
+  suppressedOthers: { personCount: 0, rows: 0 },
+  place: { column: undefined, searchedProfiles: false, service: undefined, suppressionLength: 0 },
   warnings: [],
 };
 
@@ -99,5 +102,5 @@ const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personOf = (text: string, hashKey: HashKey | undefined): string =>
+export const personKey = (text: string, hashKey: HashKey | undefined): string =>
   hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);

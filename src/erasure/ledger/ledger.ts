@@ -28,12 +28,12 @@ import {
 import { type LedgerKey, ledgerKeyOf, makeLedgerKey, requireLedgerKey, temporaryKey } from './key.ts';
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
-export interface ServiceName {
+export interface ServiceAddress {
   readonly baseUrl: string;
   readonly serviceId: string;
 }
 
-export interface LedgerSettings extends ServiceName {
+export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
   readonly ledgerKey: Secret | undefined;
   readonly requestedBy?: string | undefined;

@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { type Chained, LEDGER_FILE, type LineOf, openLedger, verifyLedger } from './chain.ts';
-import type { ServiceName } from './ledger.ts';
+import type { ServiceAddress } from './ledger.ts';
 
 export interface ProofQuery {
   /** The folder of the ledger. */
   readonly folder: string;
   readonly key: Secret | undefined;
-  readonly service: ServiceName;
+  readonly service: ServiceAddress;
   /** The code of a line that must be there. */
   readonly head?: string | undefined;
 }
@@ -95,7 +95,7 @@ const NO_CONTEXT = { since: null, until: null, requested_by: [], reasons: [], pl
 
 /** Follows some ids through the lines of a ledger. */
 class LedgerTrace {
-  readonly #service: ServiceName;
+  readonly #service: ServiceAddress;
   readonly #ids = new Map<string, TracedId>();
   readonly #runs = new Map<string, LineOf<'open'>>();
   /** The ids whose rows a run counted in a place, by run and place. A line that says that the purge is done ends it. */
@@ -103,7 +103,7 @@ class LedgerTrace {
   /** The newest purge that was done, by place. */
   readonly #purged = new Map<string, LineOf<'purged'>>();
 
-  constructor(service: ServiceName) {
+  constructor(service: ServiceAddress) {
     this.#service = service;
   }
 

@@ -34,8 +34,8 @@ function tablesOf(engine: Engine, state: PlaceState): SearchedPlace {
   const place = engine.file;
   const profiles = profilesAsTable(state);
   return {
-    events: { engine, table: EVENTS.name, from: EVENTS.name, state, place },
-    profiles: profiles && { engine, table: USER_PROFILES.name, from: USER_PROFILES.name, state: profiles, place },
+    events: { engine, name: EVENTS.name, relation: EVENTS.name, state, place },
+    profiles: profiles && { engine, name: USER_PROFILES.name, relation: USER_PROFILES.name, state: profiles, place },
   };
 }
 

@@ -98,12 +98,12 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: PurgeOptions) {
   let removed: { people: PeopleFound; rowsRemoved: number } = { people: NOBODY, rowsRemoved: -1 };
   // Whoever was found once is found in the next attempt, too.
-  let { peopleOf } = query;
+  let { knownPeople } = query;
   const attempt = () =>
     place.commit(async () => {
-      const { people, change } = await withoutPeople(place, { ...query, peopleOf });
-      peopleOf = joinPeople(peopleOf, people.peopleOf);
-      const rows = people.rows + people.others.rows;
+      const { people, change } = await withoutPeople(place, { ...query, knownPeople });
+      knownPeople = joinPeople(knownPeople, people.peopleOf);
+      const rows = people.rows + people.suppressedOthers.rows;
       if (rows > removed.rowsRemoved) removed = { people, rowsRemoved: rows };
       await tryErase(place, change);
       const suppressionLength = await onFound(people);
@@ -151,13 +151,12 @@ interface Search {
 async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
   const { engine, name } = place;
   const { state } = place.version;
-  const from = await place.rows();
   const profiles = profilesAsTable(state);
   const tables = {
-    events: { engine, table: EVENTS.name, from, place: name, state },
+    events: { engine, name: EVENTS.name, relation: await place.rows(), place: name, state },
     profiles: profiles && {
-      ...{ engine, table: USER_PROFILES.name, place: name, state: profiles },
-      from: await place.rowsOfProfiles(),
+      ...{ engine, name: USER_PROFILES.name, place: name, state: profiles },
+      relation: await place.rowsOfProfiles(),
     },
   };
   return { lookup: await findPeople(tables, query), tables };
@@ -174,7 +173,7 @@ async function withoutPeople(place: FilesPlace, query: PeopleQuery) {
 async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
   const { engine, version } = place;
   const { state } = version;
-  const { from } = tables.events;
+  const { relation: from } = tables.events;
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
 
   const rowsLost =
@@ -188,7 +187,7 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
     if (rewritten !== undefined) added.push(rewritten);
     rows.set(file.day, rewritten?.rows ?? 0);
   }
-  const profiles = await profilesWithoutPeople(place, tables.profiles?.from, conditions.profiles, changedAt);
+  const profiles = await profilesWithoutPeople(place, tables.profiles?.relation, conditions.profiles, changedAt);
   const receipts = withRows(state.receipts, rows, changedAt);
   return {
     kind: 'purge',

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
-import type { DeletionReport } from '../../../src/erasure/erasure-report.ts';
+import type { ErasureReport } from '../../../src/erasure/erasure-report.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { PrivacyFixture, type Said } from '../privacy.ts';
 import { SERVICE_ID, TOKENS } from '../service/simulator.ts';
@@ -12,7 +12,7 @@ import { type Answer, type DeletionServer, json, SUCCESS, startDeletionServer } 
 const SUPPRESSION_KEY = 'a suppression key of 32 characters';
 export const PLACES = ['duckdb events.duckdb', 'parquet lake', 'delta delta'] as const;
 
-type Report = DeletionReport & { readonly exit: number; readonly error: string | null };
+type Report = ErasureReport & { readonly exit: number; readonly error: string | null };
 
 /** An event of a person; every text of it that is about the person holds the word `marked`. */
 export const event = (member: string, n = 1, more: Cells = {}): Cells => ({

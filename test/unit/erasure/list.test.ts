@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
-import { DeletionList, refusedSentence } from '../../../src/erasure/list.ts';
+import { IdList, refusedSentence } from '../../../src/erasure/list.ts';
 import { readList, readMapping } from '../../../src/erasure/list-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-list-'));
@@ -17,7 +17,7 @@ const file = (text: string | Uint8Array): string => {
 const rowsOf = async (text: string | Uint8Array, id?: string, requestedAt?: string) =>
   (await Readable.from(readList(file(text), { id, requestedAt })).toArray()).map((row) => [row.row, row.id]);
 const listOf = (...ids: unknown[]) => {
-  const list = new DeletionList();
+  const list = new IdList();
   for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
   return list;
 };
@@ -40,7 +40,7 @@ describe('a list of people', () => {
   });
 
   it('has each ID once, as it is written, with its first row and its latest time', () => {
-    const list = new DeletionList();
+    const list = new IdList();
     list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
     list.add({ row: 3, id: 'a' });
     list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
@@ -53,14 +53,14 @@ describe('a list of people', () => {
   });
 
   it('refuses a row whose time of request is no datetime, and takes a missing time', () => {
-    const list = new DeletionList();
+    const list = new IdList();
     for (const requestedAt of ['soon', '2026-13-01', '2026-02-30', null, ''])
       list.add({ row: 1, id: `x${requestedAt}`, requestedAt });
     expect(list.counts).toMatchObject({ ids: 2, refused: { requested_at: 3 } });
   });
 
   it('takes a time without a zone for the earliest instant that it may be', () => {
-    const list = new DeletionList();
+    const list = new IdList();
     const times = ['2026-01-20T14:00:00', '2026-01-20 14:00Z', '2026-01-20T14:00:00+0900', '2026-01-20'];
     for (const [i, requestedAt] of times.entries()) list.add({ row: i, id: `x${i}`, requestedAt });
     const hours = list.ids().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
@@ -79,7 +79,7 @@ describe('a list of people', () => {
   it('has a digest of its IDs and their times, in any order', () => {
     expect(listOf('a', 'b', 'a').digest).toBe(listOf('b', 'a').digest);
     expect(listOf('a', 'b').digest).not.toBe(listOf('a', 'c').digest);
-    const timed = new DeletionList();
+    const timed = new IdList();
     timed.add({ row: 1, id: 'a', requestedAt: '2026-01-01' });
     expect(timed.digest).not.toBe(listOf('a').digest);
   });

@@ -49,7 +49,12 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     );
     await load([{ id: 'e7', df_unified_id: 'u1' }], {}, D3);
     const found = await look({ column: 'member', ids: ['a', 'b', 'none'] });
-    expect(found).toMatchObject({ persons: 2, rows: 6, shared: new Set(), column: 'member' });
+    expect(found).toMatchObject({
+      personCount: 2,
+      rows: 6,
+      peopleWithOtherIds: new Set(),
+      place: { column: 'member' },
+    });
     expect(Object.fromEntries(found.rowsOf)).toEqual({ a: 5, b: 1 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
@@ -80,12 +85,12 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       ['z', ['u3']],
       ['w', ['null', ' ']],
     ]);
-    expect(await look({ ids: ['x', 'y', 'w'], peopleOf })).toMatchObject({
-      persons: 2,
+    expect(await look({ ids: ['x', 'y', 'w'], knownPeople: peopleOf })).toMatchObject({
+      personCount: 2,
       rowsOf: new Map([['x', 2]]),
       rows: 2,
     });
-    expect(await purge({ ids: ['x', 'y'], peopleOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+    expect(await purge({ ids: ['x', 'y'], knownPeople: peopleOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
   it('stay if what is done before their removal fails', async () => {
@@ -107,9 +112,17 @@ describe('people in a place', () => {
   it('are found in the other ways where the column is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
-      expect(await look({ column, ids: ['x'] })).toMatchObject({ column: undefined, persons: 0, rows: 0 });
+      expect(await look({ column, ids: ['x'] })).toMatchObject({
+        place: { column: undefined },
+        personCount: 0,
+        rows: 0,
+      });
       const peopleOf = new Map([['x', ['u1']]]);
-      expect(await look({ column, ids: ['x'], peopleOf })).toMatchObject({ column: undefined, persons: 1, rows: 1 });
+      expect(await look({ column, ids: ['x'], knownPeople: peopleOf })).toMatchObject({
+        place: { column: undefined },
+        personCount: 1,
+        rows: 1,
+      });
     }
   });
 
@@ -123,10 +136,10 @@ describe('people in a place', () => {
     const suppressed = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
     const query = { column: 'member', ids: ['a'], suppressed };
     expect(await look(query)).toMatchObject({
-      persons: 1,
+      personCount: 1,
       rows: 1,
-      shared: new Set(),
-      others: { persons: 1, rows: 1 },
+      peopleWithOtherIds: new Set(),
+      suppressedOthers: { personCount: 1, rows: 1 },
     });
     const people = await place.target.people();
     const onFound = async () => 3;
@@ -149,7 +162,7 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: ' ', member: 'a' },
       { id: 'e4', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ persons: 0, rows: 2 });
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rows: 2 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
   });
 
@@ -161,21 +174,24 @@ describe('people in a place', () => {
       { id: 'e4', df_unified_id: 'u2', member: 'null' },
     ]);
     expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({
-      persons: 2,
+      personCount: 2,
       rows: 4,
-      shared: new Set(['u1']),
+      peopleWithOtherIds: new Set(['u1']),
     });
-    expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({ persons: 2, shared: new Set() });
+    expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({
+      personCount: 2,
+      peopleWithOtherIds: new Set(),
+    });
   });
 
-  it('are near if an id differs in blanks at its edges, case or Unicode form alone', async () => {
+  it('are named if an id differs in blanks at its edges, case or Unicode form alone', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: 'Kim' },
       { id: 'e2', df_unified_id: 'u2', member: '김 ' },
     ]);
     const ids = ['kim', '\u00a0Kim', '김'.normalize('NFD'), 'Kimm', 'Kim'];
-    const { near } = await look({ column: 'member', ids });
-    expect([...near.keys()].sort()).toEqual(ids.slice(0, 3).sort());
+    const { alikeTexts } = await look({ column: 'member', ids });
+    expect([...alikeTexts.keys()].sort()).toEqual(ids.slice(0, 3).sort());
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
@@ -197,9 +213,14 @@ describe('people in a place', () => {
     await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashedColumns: hashing });
     await sink.close();
     const query = { column: 'member', ids: ['a'], hashKey };
-    expect(await look(query)).toMatchObject({ persons: 2, rows: 4, shared: new Set(), rowsOf: new Map([['a', 4]]) });
-    expect(await look({ ids: ['x'], peopleOf: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
-      persons: 1,
+    expect(await look(query)).toMatchObject({
+      personCount: 2,
+      rows: 4,
+      peopleWithOtherIds: new Set(),
+      rowsOf: new Map([['a', 4]]),
+    });
+    expect(await look({ ids: ['x'], knownPeople: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+      personCount: 1,
       rows: 2,
     });
     await expect(look({ column: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
@@ -218,8 +239,8 @@ describe('people in a place', () => {
       await sink.commit([place.of([D1, D2][i], rows)], { ...place.facts(D1), hashedColumns: hashing });
       await sink.close();
     }
-    const { persons, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
-    expect([persons, warnings]).toEqual([2, [expect.stringContaining('its people may come back with a sync')]]);
+    const { personCount, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
+    expect([personCount, warnings]).toEqual([2, [expect.stringContaining('its people may come back with a sync')]]);
   });
 
   it('are printed row by row, without the columns that are null', async () => {

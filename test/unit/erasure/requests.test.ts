@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
-import { DeletionList } from '../../../src/erasure/list.ts';
+import { IdList } from '../../../src/erasure/list.ts';
 import { RateLimiter, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
@@ -22,7 +22,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   const clock = quickClock();
   const events: LogEvent[] = [];
   const seen: string[] = [];
-  const list = new DeletionList();
+  const list = new IdList();
   for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
   const service = { baseUrl: 'https://host', serviceId: 's', ledgerDir: undefined, ledgerKey: undefined };
   const ledger = await Ledger.open(service, { clock, isPlan: false });

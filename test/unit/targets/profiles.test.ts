@@ -152,8 +152,11 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
       exitCode: 2,
       message: expect.stringContaining('user_profiles'),
     });
-    expect(await found({ ids: ['m1'], asksProfiles: true })).toMatchObject({ askedProfiles: false, persons: 0 });
-    await purge({ ids: ['m1'], asksProfiles: true });
+    expect(await found({ ids: ['m1'], searchesProfiles: true })).toMatchObject({
+      place: { searchedProfiles: false },
+      personCount: 0,
+    });
+    await purge({ ids: ['m1'], searchesProfiles: true });
     expect(bytes()).toEqual(before);
     if (name === 'duckdb') expect(await query(place.place, 'FROM user_profiles')).toHaveLength(1);
   });
@@ -165,11 +168,11 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
   it('tells whose an id is, as exact text, and both tables lose the person', async () => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
-    const asked = { ids: ['007', '7'], asksProfiles: true };
+    const asked = { ids: ['007', '7'], searchesProfiles: true };
     expect(await found(asked)).toMatchObject({
-      persons: 1,
+      personCount: 1,
       rows: 2,
-      askedProfiles: true,
+      place: { searchedProfiles: true },
       rowsOf: new Map([['007', 2]]),
     });
     expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
