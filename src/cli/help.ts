@@ -1,4 +1,4 @@
-import { FORMS, type Property, variablesOf } from '../config/environment.ts';
+import { type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -95,7 +95,7 @@ export function formOf(
   { type = 'string', enum: choices, airbyte_secret, default: standard }: Property,
   isRequired: boolean,
 ) {
-  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? FORMS[type]);
+  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type]);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(standard));
   return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(standard)}`})`;
 }

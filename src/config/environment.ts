@@ -1,7 +1,7 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
-import { nearest } from './nearest.ts';
+import { nearest } from '../base/nearest.ts';
 import { type Problem, throwProblems } from './problems.ts';
 
 export interface Property {
@@ -30,17 +30,23 @@ export const variablesOf = ({ properties }: ConfigSchema) =>
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
+  const known = knownVariables(schemas);
+  const suffixes = known.map((name) => name.slice(PREFIX.length));
+  const unknown: string[] = [];
+  for (const name of [...(env.names?.() ?? [])].sort()) {
+    if (!name.toUpperCase().startsWith(PREFIX) || known.includes(name)) continue;
+    unknown.push(`${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), suffixes)}?)`);
+  }
+  if (unknown.length === 0) return;
+  throw configError(`the environment has unknown variables: ${unknown.join(', ')}. Correct or unset them.`);
+}
+
+/** The names of all variables: of keys, and of the files that secrets may come from. */
+function knownVariables(schemas: readonly ConfigSchema[]): string[] {
   const variables = schemas.flatMap(variablesOf);
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE_SUFFIX}`);
-  const names = [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
-  const keys = names.map((name) => name.slice(PREFIX.length));
-  const unknown = (env.names?.() ?? [])
-    .filter((name) => name.toUpperCase().startsWith(PREFIX) && !names.includes(name))
-    .sort()
-    .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
-  if (unknown.length === 0) return;
-  throw configError(`the environment has unknown variables: ${unknown.join(', ')}. Correct or unset them.`);
+  return [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
 }
 
 /**
@@ -85,19 +91,30 @@ export function addSecrets(values: Record<string, unknown>, schema: ConfigSchema
   return problems;
 }
 
+/** The forms that a variable of each type may have. */
+export const VARIABLE_FORMS: Readonly<Record<string, string>> = {
+  boolean: 'true or false',
+  integer: 'a whole number',
+  array: 'names with commas, or a JSON array',
+  object: 'a JSON object',
+  string: 'a text',
+};
+
 /** Throws for a text that does not fit the type. */
 function typedValue(text: string, variable: string, type = 'string'): unknown {
-  const value = () => {
-    if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
-    if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
-    if (type === 'array' && !text.trimStart().startsWith('[')) return listIn(text, variable);
-    if (type !== 'array' && type !== 'object') return text;
-    const json = jsonOf(text);
-    return (type === 'array' ? Array.isArray(json) : isObject(json)) ? json : undefined;
-  };
-  const typed = value();
-  if (typed === undefined) throw configError(`${variable} is not usable, wanted ${FORMS[type]}.`);
-  return typed;
+  if (type === 'array' && !text.trimStart().startsWith('[')) return listIn(text, variable);
+  const value = parsedAs(type, text);
+  if (value === undefined) throw configError(`${variable} is not usable, wanted ${VARIABLE_FORMS[type]}.`);
+  return value;
+}
+
+/** A text as a value of a type; undefined if it does not fit. */
+function parsedAs(type: string, text: string): unknown {
+  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
+  if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
+  if (type !== 'array' && type !== 'object') return text;
+  const json = jsonOf(text);
+  return (type === 'array' ? Array.isArray(json) : isObject(json)) ? json : undefined;
 }
 
 function listIn(text: string, variable: string): string[] {
@@ -106,12 +123,3 @@ function listIn(text: string, variable: string): string[] {
     throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);
   return names;
 }
-
-/** The forms that a variable of each type may have. */
-export const FORMS: Readonly<Record<string, string>> = {
-  boolean: 'true or false',
-  integer: 'a whole number',
-  array: 'names with commas, or a JSON array',
-  object: 'a JSON object',
-  string: 'a text',
-};

@@ -1,6 +1,5 @@
 import schema from '../../schemas/erasure-config.json' with { type: 'json' };
 import validate from '../../schemas/erasure-config.validator';
-import { isObject } from '../base/json.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 
@@ -12,14 +11,8 @@ const configOf = ({ places, baseUrl, serviceId, ...values }: Omit<Values, Servic
   ...values,
   /** The service whose profiles are deleted, if both keys are set. */
   service: baseUrl === undefined || serviceId === undefined ? undefined : { baseUrl: cleanBaseUrl(baseUrl), serviceId },
-  places: targetPlaces(places),
+  places: places ?? [],
 });
-
-/** The schema has checked each entry. */
-const targetPlaces = (places: unknown): readonly { readonly target: string; readonly place: string }[] =>
-  (Array.isArray(places) ? places : []).flatMap((place: unknown) =>
-    isObject(place) ? [{ target: String(place.target), place: String(place.place) }] : [],
-  );
 
 /** The object `erasure` of dfinery.json with the service: frozen, every default values in. */
 export type ErasureConfig = Readonly<ReturnType<typeof configOf>>;

@@ -1,7 +1,8 @@
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/local-config.json' with { type: 'json' };
 import validate from '../../schemas/local-config.validator';
-import { DAY_MS, parseDuration } from '../base/durations.ts';
+import { parseDuration } from '../base/durations.ts';
+import { systemError } from '../base/errors.ts';
 import { type ParsedConfig, parseConfig, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
@@ -12,10 +13,17 @@ const configOf = ({ target, place, lockWait, retention, memoryLimit, spoolDir }:
   target,
   place,
   memoryLimit,
-  lockWaitMs: parseDuration(lockWait) ?? 90_000,
-  retentionMs: parseDuration(retention) ?? DAY_MS,
+  lockWaitMs: durationOf(lockWait),
+  retentionMs: durationOf(retention),
   spoolDir: spoolDir ?? defaultSpoolDir(),
 });
+
+/** Milliseconds of a duration that the schema has checked. */
+function durationOf(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined) throw systemError(`The schema lets a duration pass that cannot be read: ${text}.`);
+  return ms;
+}
 
 /** The keys that the command line alone has: how it works with places on this machine. */
 export type LocalConfig = Readonly<ReturnType<typeof configOf>>;

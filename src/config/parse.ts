@@ -1,15 +1,14 @@
-// This folder: configurations, from untrusted values and environment variables to frozen objects without optional
-// fields. A key is declared in its schema under schemas/; source.ts, destination.ts, local.ts and erasure.ts say
-// what its schema cannot.
+// This folder: from untrusted values and environment variables to configurations with every default filled in. Each
+// key has its schema under schemas/. What a schema cannot say stands in source.ts, destination.ts, local.ts, erasure.ts.
 
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
+import { nearest } from '../base/nearest.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { baseUrlProblem } from './base-url.ts';
 import { addSecrets, type ConfigSchema } from './environment.ts';
-import { nearest } from './nearest.ts';
 import { type Problem, schemaProblems, throwProblems } from './problems.ts';
 
 type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
@@ -29,10 +28,23 @@ type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
 /** The values that a schema found valid, by key in camel case. */
 export type ValuesOf<S extends ConfigSchema> = {
-  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends RequiredKey
-    ? NonNullable<ValueOf<S['properties'][K]>>
-    : ValueOf<S['properties'][K]>;
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof StructuredValues
+    ? StructuredValues[K]
+    : K extends RequiredKey
+      ? NonNullable<ValueOf<S['properties'][K]>>
+      : ValueOf<S['properties'][K]>;
 };
+
+/** The values of keys that are more than a text, a number or a list of names. */
+interface StructuredValues {
+  readonly places: readonly TargetPlace[] | undefined;
+}
+
+/** A place and its target, as the schema of the erasure checks them. */
+export interface TargetPlace {
+  readonly target: string;
+  readonly place: string;
+}
 
 function valuesOf<S extends ConfigSchema>(schema: S, values: Readonly<Record<string, unknown>>): ValuesOf<S> {
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {

@@ -2,8 +2,8 @@ import { configError } from '../base/errors.ts';
 import type { SchemaError, Validator } from '../base/validator.ts';
 
 /**
- * One thing wrong with a configuration. The text names the key and what is wanted, never the value: that may be a
- * secret in the wrong place.
+ * One thing wrong with a configuration. The text names the key and what is wanted. It never has the value, which may be
+ * a secret in the wrong place.
  */
 export interface Problem {
   readonly key: string;
@@ -34,7 +34,8 @@ function expectationOf({ keyword, params, parentSchema, message }: SchemaError):
 /** The violations of a schema, one a key. */
 export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
-  // Of several about one key the last is the most exact: a choice comes after its type, a calendar after a pattern.
+  // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last
+  // problem of a key is the most exact.
   const byKey = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     const isMissing = error.keyword === 'required';

@@ -73,37 +73,62 @@ export function parseSourceKeys<K extends SettingKey>(
   values: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
 ): ParsedConfig<Pick<SourceSettings, K>> {
-  const parts = new Set<string>(keys);
-  const part = Object.fromEntries(Object.entries(values).filter(([key]) => parts.has(camelCase(key))));
-  return parseConfig({ schema, validate, configOf: settingsOf, problems, required: [] }, part, { names });
+  const wantedKeys = new Set<string>(keys);
+  const wantedValues = Object.fromEntries(Object.entries(values).filter(([key]) => wantedKeys.has(camelCase(key))));
+  return parseConfig({ schema, validate, configOf: settingsOf, problems, required: [] }, wantedValues, { names });
 }
 
 export const timezoneProblem = (zone: string): string | undefined =>
   isZoneName(zone) ? undefined : 'is no IANA name such as Asia/Seoul';
 
-function problems(values: Readonly<Record<string, unknown>>): Problem[] {
-  const list = serviceProblems(values, 'export_token');
-  const add = (key: string, text: string) => list.push({ key, text: `${key} ${text}` });
-  const { start_date: start, end_date: end, timezone: zone } = values;
-  const zoneProblem = typeof zone === 'string' ? timezoneProblem(zone) : undefined;
-  if (zoneProblem !== undefined) add('timezone', zoneProblem);
-  if (typeof start === 'string' && typeof end === 'string' && isDay(start) && isDay(end) && start > end)
-    add('start_date', `${start} is after end_date ${end}`);
-  for (const [column, type] of Object.entries(values.column_types ?? {})) {
-    if (!isColumnType(type)) add('column_types', `gives ${column} no type, wanted one of ${COLUMN_TYPES.join(', ')}`);
-  }
-  for (const key of ['events', 'properties']) {
-    const [names, condition] = [values[key], values[`${key}_condition_type`]];
-    if (condition === 'all' && Array.isArray(names) && names.length > 0)
-      add(
-        `${key}_condition_type`,
-        `is all, under which the list ${key} would change nothing: wanted include or exclude`,
-      );
-  }
-  if (values.suppression_file !== undefined && values.suppression_key === undefined)
-    add('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file');
-  return [...list, ...columnListProblems(values), ...hashKeyProblems(values)];
+/** Values of a configuration by their keys, defaults included. */
+type Values = Readonly<Record<string, unknown>>;
+
+function problems(values: Values): Problem[] {
+  return [
+    ...serviceProblems(values, 'export_token'),
+    ...zoneProblems(values),
+    ...dateProblems(values),
+    ...typeProblems(values),
+    ...conditionProblems(values, 'events'),
+    ...conditionProblems(values, 'properties'),
+    ...suppressionProblems(values),
+    ...columnListProblems(values),
+    ...hashKeyProblems(values),
+  ];
 }
+
+const problemOf = (key: string, text: string): Problem => ({ key, text: `${key} ${text}` });
+
+function zoneProblems({ timezone }: Values): Problem[] {
+  const text = typeof timezone === 'string' ? timezoneProblem(timezone) : undefined;
+  return text === undefined ? [] : [problemOf('timezone', text)];
+}
+
+function dateProblems({ start_date: start, end_date: end }: Values): Problem[] {
+  if (typeof start !== 'string' || typeof end !== 'string') return [];
+  if (!isDay(start) || !isDay(end) || start <= end) return [];
+  return [problemOf('start_date', `${start} is after end_date ${end}`)];
+}
+
+const typeProblems = ({ column_types: types }: Values): Problem[] =>
+  Object.entries(types ?? {})
+    .filter(([, type]) => !isColumnType(type))
+    .map(([column]) => problemOf('column_types', `gives ${column} no type, wanted one of ${COLUMN_TYPES.join(', ')}`));
+
+/** A list of names needs a condition under which it filters something. */
+function conditionProblems(values: Values, key: 'events' | 'properties'): Problem[] {
+  const conditionKey = `${key}_condition_type`;
+  const names = values[key];
+  if (values[conditionKey] !== 'all' || !Array.isArray(names) || names.length === 0) return [];
+  const text = `is all, under which the list ${key} would change nothing: wanted include or exclude`;
+  return [problemOf(conditionKey, text)];
+}
+
+const suppressionProblems = ({ suppression_file: file, suppression_key: key }: Values): Problem[] =>
+  file !== undefined && key === undefined
+    ? [problemOf('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file')]
+    : [];
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
@@ -114,10 +139,10 @@ const NEVER_DROPPED = new Set(
 const NEVER_HASHED = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** The problems of `columns_drop`, `columns_hash` and `column_types` in combination. */
-function columnListProblems(values: Readonly<Record<string, unknown>>): Problem[] {
+function columnListProblems(values: Values): Problem[] {
   const [drop, hash] = [columnNamesIn(values.columns_drop), columnNamesIn(values.columns_hash)];
   const types = Object.entries(isObject(values.column_types) ? values.column_types : {});
-  const typed = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
+  const columnsWithOtherType = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
   const faults = [
     {
       key: 'columns_drop',
@@ -138,7 +163,7 @@ function columnListProblems(values: Readonly<Record<string, unknown>>): Problem[
     },
     {
       key: 'column_types',
-      columns: hash.filter((name) => typed.has(name)),
+      columns: hash.filter((name) => columnsWithOtherType.has(name)),
       text: (names: string) =>
         `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
     },
@@ -149,7 +174,7 @@ function columnListProblems(values: Readonly<Record<string, unknown>>): Problem[
 }
 
 /** A list to hash needs a key that nobody can guess. */
-function hashKeyProblems({ columns_hash: hash, hash_key: key = '' }: Readonly<Record<string, unknown>>): Problem[] {
+function hashKeyProblems({ columns_hash: hash, hash_key: key = '' }: Values): Problem[] {
   if (columnNamesIn(hash).length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return [];
   const why =
     key === ''

@@ -1,0 +1,37 @@
+import { distance } from 'fastest-levenshtein';
+
+/** How alike two names are, beside the number of edits between them. */
+const LIKENESS = { none: 0, isPart: 1, sameLetters: 2 };
+/** A shorter name is a part of too many others. */
+const MIN_PART_LENGTH = 4;
+
+/**
+ * The candidate that was probably meant. The best has the same letters, in any order. The next best contains the name,
+ * or is contained in it. The last is the fewest edits away, `maxEdits` at most. Only Latin letters and digits count.
+ */
+export function nearest(
+  name: string,
+  candidates: readonly string[],
+  maxEdits = Number.POSITIVE_INFINITY,
+): string | undefined {
+  const text = lettersAndDigits(name);
+  const ranked = candidates
+    .map((candidate) => {
+      const candidateText = lettersAndDigits(candidate);
+      return { candidate, likeness: likenessOf(candidateText, text), edits: distance(candidateText, text) };
+    })
+    .filter(({ likeness, edits }) => likeness > LIKENESS.none || edits <= maxEdits)
+    .sort((a, b) => b.likeness - a.likeness || a.edits - b.edits);
+  return ranked[0]?.candidate;
+}
+
+function likenessOf(a: string, b: string): number {
+  if (b === '') return LIKENESS.none;
+  if (sortedLetters(a) === sortedLetters(b)) return LIKENESS.sameLetters;
+  const isPart = Math.min(a.length, b.length) >= MIN_PART_LENGTH && (a.includes(b) || b.includes(a));
+  return isPart ? LIKENESS.isPart : LIKENESS.none;
+}
+
+const lettersAndDigits = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
+const sortedLetters = (text: string) => [...text].sort().join('');
