@@ -1,5 +1,5 @@
 import { isObject } from '../base/json.ts';
-import { answerJson, type Exchange, retryAfter } from './service.ts';
+import { answerJson, type Exchange, retryAfter } from './exchange.ts';
 
 /** The documented codes with their messages. */
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -25,10 +25,10 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   if (!limits.delete.take()) return answerCode(exchange, '40401', 429);
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
-  const planned = service.answerOf('delete', id);
+  const planned = service.takePlannedAnswer('delete', id);
   await clock.sleep(planned?.latency_ms ?? 0, exchange.closed);
   const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = planned ?? {};
-  if (code === '20000') dataset.deleteProfile(id);
+  if (code === '20000') dataset.deleteUser(id);
   answerCode(exchange, code, status, retryAfter(retry_after_s));
 }
 

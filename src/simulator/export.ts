@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
-import { PROFILE_PROPERTIES } from './data/columns.ts';
 import { allows, type Dataset, type NameFilter, type RowQuery } from './data/dataset.ts';
 import { ZONE_HOURS } from './data/event.ts';
-import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
+import { PROFILE_PROPERTIES } from './data/profiles.ts';
+import { type Exchange, fail, retryAfter } from './exchange.ts';
+import type { SimulatedService } from './service.ts';
 
 const MESSAGES: Readonly<Record<number, string>> = {
   400: 'invalid_parameter',
@@ -12,54 +13,62 @@ const MESSAGES: Readonly<Record<number, string>> = {
   429: 'too_many_api_requests',
 };
 
+/** A request that the service answers with 400, and the message. */
+interface Refusal {
+  readonly refusal: string;
+}
+
+const INVALID: Refusal = { refusal: MESSAGES[400] };
+
 /** Serves an export of events. */
 export const serveExport = (exchange: Exchange): Promise<void> =>
-  serve(exchange, 'export', ({ service, body }) => {
-    const query = readExportRequest(body, service);
-    return typeof query === 'string' ? query : eventLines(service.dataset, query);
+  serveCsv(exchange, 'export', ({ service, body }) => {
+    const request = readExportRequest(body, service);
+    return 'refusal' in request ? request : { lines: eventLines(service.dataset, request.query) };
   });
 
 /** Serves an export of profiles, which counts against the same limits. */
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
-  serve(exchange, 'profiles', ({ service, body }) => {
+  serveCsv(exchange, 'profiles', ({ service, body }) => {
     const columns = isObject(body) ? requestedColumns(body) : undefined;
-    return columns === undefined ? 'invalid_parameter' : profileLines(service.dataset, columns);
+    return columns === undefined ? INVALID : { lines: profileLines(service.dataset, columns) };
   });
 
-/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may give why it is refused. */
-async function serve(
+/** Serves one export: token, service, limits, body, data, in that order. */
+async function serveCsv(
   exchange: Exchange,
   operation: 'export' | 'profiles',
-  linesOf: (exchange: Exchange) => Iterable<string> | string,
+  answerTo: (exchange: Exchange) => Refusal | { readonly lines: Iterable<string> },
 ): Promise<void> {
   const { service, res, req } = exchange;
   const { scenario, limits, clock } = service;
-  const isToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
-  if (!isToken || exchange.serviceId !== scenario.service_id) return fail(exchange, 401, 'unauthorized_token');
-  if (service.runningExports >= scenario.concurrent_exports) {
-    return fail(exchange, 429, 'too_many_api_requests', { ...limits.export.headers(), ...retryAfter(1) });
-  }
-  if (!limits.export.take()) return fail(exchange, 429, 'too_many_api_requests', limits.export.headers());
+  const hasToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
+  if (!hasToken || exchange.serviceId !== scenario.service_id) return fail(exchange, 401, MESSAGES[401]);
+  if (service.runningExports >= scenario.concurrent_exports) return refuse(exchange, 429, 1);
+  if (!limits.export.take()) return refuse(exchange, 429);
   service.runningExports++;
   res.once('close', () => service.runningExports--);
-  const planned = service.answerOf(operation);
+  const planned = service.takePlannedAnswer(operation);
   await clock.sleep(planned?.latency_ms ?? 0, exchange.closed);
-  if (planned?.status !== undefined) {
-    const headers = { ...limits.export.headers(), ...retryAfter(planned.retry_after_s) };
-    return fail(exchange, planned.status, MESSAGES[planned.status] ?? 'unknown_error', headers);
-  }
-  const lines = linesOf(exchange);
-  if (typeof lines === 'string') return fail(exchange, 400, lines, limits.export.headers());
+  if (planned?.status !== undefined) return refuse(exchange, planned.status, planned.retry_after_s);
+  const answer = answerTo(exchange);
+  if ('refusal' in answer) return fail(exchange, 400, answer.refusal, limits.export.headers());
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });
-  for (const chunk of chunksOf(lines)) {
+  for (const chunk of chunksOf(answer.lines)) {
     if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
   }
   res.end();
 }
 
-/** Reads an export body as the service would; returns the query, or the reason for a refusal. */
-function readExportRequest(body: unknown, service: SimulatedService): RowQuery | string {
-  if (!isObject(body)) return 'invalid_parameter';
+/** Answers with a failure, its usual message, and the headers of the limit. */
+function refuse(exchange: Exchange, status: number, retryAfterSeconds?: number): void {
+  const headers = { ...exchange.service.limits.export.headers(), ...retryAfter(retryAfterSeconds) };
+  fail(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
+}
+
+/** Reads an export body as the service would. */
+function readExportRequest(body: unknown, service: SimulatedService): Refusal | { readonly query: RowQuery } {
+  if (!isObject(body)) return INVALID;
   const { history_days, to_date_inclusive } = service.scenario;
   const now = service.clock.now();
   const today = dayAt(now, ZONE_HOURS);
@@ -67,10 +76,10 @@ function readExportRequest(body: unknown, service: SimulatedService): RowQuery |
   const properties = readFilter(body.properties, body.properties_condition_type ?? 'all');
   const from = body.from_date;
   const to = body.to_date ?? today;
-  if (events === undefined || properties === undefined) return 'invalid_parameter';
-  if (!isDate(from) || !isDate(to) || to < from) return 'invalid_parameter';
-  if (from < addDays(today, -history_days)) return 'exceed_date_range_limit';
-  return { from, last: to_date_inclusive ? to : addDays(to, -1), events, properties, now };
+  if (events === undefined || properties === undefined) return INVALID;
+  if (!isDate(from) || !isDate(to) || to < from) return INVALID;
+  if (from < addDays(today, -history_days)) return { refusal: 'exceed_date_range_limit' };
+  return { query: { from, last: to_date_inclusive ? to : addDays(to, -1), events, properties, now } };
 }
 
 /** The columns of an export of profiles; undefined if the request is not valid. */
@@ -78,8 +87,8 @@ function requestedColumns(body: JsonObject): readonly string[] | undefined {
   const properties = readFilter(body.properties, body.properties_condition_type);
   const identities = readFilter([], body.identities_condition_type ?? 'all');
   if (properties === undefined || identities === undefined) return undefined;
-  const chosen = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
-  return ['df_unified_id', 'df_external_id', ...chosen].sort();
+  const attributes = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
+  return ['df_unified_id', 'df_external_id', ...attributes].sort();
 }
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);

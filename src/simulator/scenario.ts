@@ -1,4 +1,4 @@
-import valid from '../../schemas/scenario.validator';
+import validateScenario from '../../schemas/scenario.validator';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
@@ -35,10 +35,11 @@ export interface Scenario {
 
 /** Parses a scenario; absent keys have their defaults. Throws a configuration error that names every problem. */
 export function parseScenario(source: unknown): Scenario {
+  // The validation fills in the defaults.
   const value: unknown = structuredClone(source);
   if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
-  if (valid<Scenario>(value)) return value;
-  const problems = (valid.errors ?? []).map(({ keyword, params, ...rest }) =>
+  if (validateScenario<Scenario>(value)) return value;
+  const problems = (validateScenario.errors ?? []).map(({ keyword, params, ...rest }) =>
     keyword === 'additionalProperties'
       ? `"${params.additionalProperty}" is not known`
       : problemText({ params, ...rest }),

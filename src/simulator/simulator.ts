@@ -1,5 +1,5 @@
-// This folder: the embedded service, which shares no code with its client: its operations on loopback, with made-up
-// events and profiles, for the demo and the command `simulate`.
+// This folder: the embedded service of the demo and the command `simulate`. It has the operations of the real service on
+// loopback, with made-up events and profiles. It shares `base` alone with the client.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,11 +7,17 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
+import { type Exchange, fail } from './exchange.ts';
 import { serveExport, serveProfiles } from './export.ts';
-import { parseScenario } from './scenario.ts';
-import { type Exchange, fail, SimulatedService } from './service.ts';
+import { parseScenario, type Scenario } from './scenario.ts';
+import { SimulatedService } from './service.ts';
 
-export type Simulator = Awaited<ReturnType<typeof startSimulator>>;
+export interface Simulator {
+  readonly url: string;
+  readonly port: number;
+  readonly scenario: Scenario;
+  readonly close: () => Promise<void>;
+}
 
 const LOOPBACK = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -33,10 +39,10 @@ export async function startSimulator({
   readonly port?: number;
   readonly scenario?: unknown;
   readonly clock?: Clock;
-} = {}) {
+} = {}): Promise<Simulator> {
   const scenario = parseScenario(keys);
   const service = new SimulatedService(scenario, clock);
-  const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
+  const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serveRequest(service, req, res));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
       const why = codeOf(cause) ?? messageOf(cause);
@@ -44,32 +50,32 @@ export async function startSimulator({
     });
     server.listen(port, LOOPBACK, resolve);
   });
-  const taken = (server.address() as AddressInfo).port;
+  const { port: openPort } = server.address() as AddressInfo;
   const close = () =>
     new Promise<void>((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { url: `http://${LOOPBACK}:${taken}`, port: taken, scenario, close };
+  return { url: `http://${LOOPBACK}:${openPort}`, port: openPort, scenario, close };
 }
 
-async function serve(service: SimulatedService, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const over = new AbortController();
-  res.once('close', () => over.abort());
-  res.on('error', () => over.abort());
+async function serveRequest(service: SimulatedService, req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const connection = new AbortController();
+  res.once('close', () => connection.abort());
+  res.on('error', () => connection.abort());
   try {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
     const operation = Object.hasOwn(OPERATIONS, pathname) ? OPERATIONS[pathname] : undefined;
     const text = await readBody(req);
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
     const body = isJson ? jsonOf(text) : undefined;
-    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: over.signal };
-    await service.clock.sleep(service.scenario.latency_ms, over.signal);
+    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
+    await service.clock.sleep(service.scenario.latency_ms, connection.signal);
     if (operation === undefined) return fail(exchange, 404, 'not_found');
     if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
     await operation(exchange);
   } catch {
-    // The client is gone, or its request was too large, or the simulator has a defect: never an answer of the service.
+    // The client is gone, its request was too large, or the simulator has a defect. The service never answers so.
     res.destroy();
   }
 }

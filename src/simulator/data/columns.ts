@@ -1,24 +1,21 @@
-import {
-  EVENT_KINDS,
-  type EventRow,
-  fullStamp,
-  hashText,
-  hex8,
-  ITEM_EVENTS,
-  kindsOf,
-  mix,
-  shortStamp,
-} from './event.ts';
+import { EVENT_KINDS, type EventRow, fullStamp, ITEM_EVENTS, kindsOf, shortStamp } from './event.ts';
+import { hashText, hex8, oneOf } from './hashing.ts';
+import { birthday, memberNumber, unifiedId } from './profiles.ts';
 
 /** Generates the text of a cell for a row, drawn by a hash; an empty text is an absent value. */
-type CellText = (row: EventRow, hash: number, dataset: { readonly seed: number; readonly serviceId: string }) => string;
+type TextGenerator = (row: EventRow, hash: number, context: TextContext) => string;
+
+interface TextContext {
+  readonly seed: number;
+  readonly serviceId: string;
+}
 
 /** One column of the export: the rows in which it may have a value, and the text of that value. */
 export interface Column {
   readonly name: string;
   /** Hash of the name, so that the cells of one row are drawn from different hashes. */
   readonly salt: number;
-  readonly textOf: CellText;
+  readonly textOf: TextGenerator;
   /** True for a system column, which is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
   /** Whether the value belongs to an event, and is repeated in each of its rows, or to an item. */
@@ -31,52 +28,49 @@ export interface Column {
   readonly daysOf256: number;
 }
 
-/** How the texts of a column are made, a list to draw from or a function; and what differs from `USUAL`. */
-type Definition = { readonly texts: readonly string[] | CellText } & Partial<Column>;
+/** How the texts of a column are made, by a list to draw from or a function. Other keys replace those of `USUAL`. */
+type Definition = { readonly texts: readonly string[] | TextGenerator } & Partial<Pick<Column, keyof typeof USUAL>>;
 type Definitions = Readonly<Record<string, Definition>>;
 
 const USUAL = { isSystem: false, grain: 'event', kinds: -1, rowsOf256: 256, daysOf256: 256 } as const;
 
 function columnOf(name: string, { texts, ...definition }: Definition): Column {
-  const textOf: CellText = typeof texts === 'function' ? texts : (_row, hash) => oneOf(texts, hash);
+  const textOf: TextGenerator = typeof texts === 'function' ? texts : (_row, hash) => oneOf(texts, hash);
   return { name, salt: hashText(name), textOf, ...USUAL, ...definition };
 }
 
-const oneOf = (texts: readonly string[], hash: number): string => texts[(hash >>> 8) % texts.length];
-
 /** Generates one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
-  (least: number, count: number, width = 1): CellText =>
+  (least: number, count: number, width = 1): TextGenerator =>
   (_row, hash) =>
     String(least + ((hash >>> 8) % count)).padStart(width, '0');
 
-const bool: CellText = (_row, hash) => (hash & 0x100 ? 'TRUE' : 'FALSE');
+const bool: TextGenerator = (_row, hash) => (hash & 0x100 ? 'TRUE' : 'FALSE');
 
-/** Generates lists as JSON text; an absent list is, as often as not, the text `null`. */
+/** Generates lists as JSON text; one of four is the text `null`. */
 const orNull =
-  (...values: readonly string[]): CellText =>
+  (...values: readonly string[]): TextGenerator =>
   (_row, hash) =>
     hash & 0x300 ? oneOf(values, hash) : 'null';
 
 /** Generates the datetime of a row in one of the two forms. */
 const stamp =
-  (time: 'server' | 'correction' | 'occurred'): CellText =>
+  (time: 'server' | 'correction' | 'occurred'): TextGenerator =>
   (row, hash) =>
     ((hash & 0x700) === 0 ? shortStamp : fullStamp)(row[time]);
 
-/** Generates an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. */
-const amount: CellText = (_row, hash) => {
+/**
+ * Generates an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. The
+ * form follows from the bits that also decide whether there is a value.
+ */
+const amount: TextGenerator = (_row, hash) => {
   const whole = 100 + ((hash >>> 8) % 90_000);
   if ((hash & 0xf0) === 0) return `${1 + (hash >>> 29)}.${1 + ((hash >>> 9) % 9)}E7`;
   return (hash & 0x30) === 0x10 ? `${whole}.5` : `${whole}00`;
 };
 
-const twoDigits = (n: number) => String(n).padStart(2, '0');
-const birthday = (hash: number): string =>
-  `${1940 + ((hash >>> 8) % 75)}-${twoDigits(1 + ((hash >>> 15) % 12))}-${twoDigits(1 + ((hash >>> 20) % 28))}`;
-
 /** Generates whole numbers on one day, numbers with a fraction on the next, text on the third. */
-const level: CellText = (row, hash) => {
+const level: TextGenerator = (row, hash) => {
   const turn = ((row.day.number % 3) + 3) % 3;
   return turn === 0
     ? String(hash % 10)
@@ -85,15 +79,10 @@ const level: CellText = (row, hash) => {
       : oneOf(['silver', 'gold', '7', '다이아'], hash);
 };
 
-const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, user))}`;
-
-/** The number by which the customer knows a user: the external id, with leading zeros. */
-export const memberNumber = (user: number): string => String(user).padStart(8, '0');
-
-const logId = ({ day, hash }: EventRow): string => `${day.compact}-${hex8(hash)}`;
+const logId = ({ day, hash }: EventRow): string => `${day.digits}-${hex8(hash)}`;
 
 /** A purchase has one row an item, and the id of each row has the position of its item. */
-const detailId: CellText = (row) => (row.items > 1 ? `${logId(row)}:${row.item}` : logId(row));
+const detailId: TextGenerator = (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row));
 
 // Texts as people type them: texts that a CSV has to quote, and texts that look like something that they are not.
 
@@ -131,8 +120,6 @@ const PLANS = ['free', 'basic', 'pro', '기업'];
 
 const ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
 
-const PEOPLE_NAMES = ['김민수', '이서연', '박지훈', 'Anna Lee', 'O\'Neill, "Jo"'];
-
 const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
 
 const SIGN_UP = { kinds: kindsOf('df_sign_up') };
@@ -156,7 +143,7 @@ const STANDARD: Definitions = {
   df_discount: { texts: amount, ...PAYMENT, rowsOf256: 120 },
   df_event_datetime: { texts: stamp('occurred') },
   df_keyword: { texts: KEYWORDS, kinds: kindsOf('df_view_search_result') },
-  df_order_id: { texts: (row) => `${row.day.compact}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
+  df_order_id: { texts: (row) => `${row.day.digits}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
   df_payment_method: {
     texts: ['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point'],
     ...PAYMENT,
@@ -215,33 +202,3 @@ export const COLUMNS: readonly Column[] = [
   ...Object.entries(SYSTEM).map(([name, definition]) => columnOf(name, { ...definition, isSystem: true })),
   ...Object.entries({ ...STANDARD, ...CUSTOM }).map(([name, definition]) => columnOf(name, definition)),
 ].sort((a, b) => (a.name < b.name ? -1 : 1));
-
-interface Attribute {
-  readonly profilesOf256: number;
-  readonly textOf: (hash: number) => string;
-}
-
-/** The attributes of a profile. */
-const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
-  df_birth: { profilesOf256: 150, textOf: birthday },
-  df_gender: { profilesOf256: 200, textOf: (hash) => oneOf(['F', 'M'], hash) },
-  df_membership: { profilesOf256: 120, textOf: (hash) => oneOf(['basic', 'gold', 'VIP'], hash) },
-  df_name: { profilesOf256: 230, textOf: (hash) => oneOf(PEOPLE_NAMES, hash) },
-  favourite_colour: { profilesOf256: 60, textOf: (hash) => oneOf(['빨강', 'navy', '#00ff00'], hash) },
-};
-
-/** The columns that a filter of properties selects from. */
-export const PROFILE_PROPERTIES: readonly string[] = Object.keys(ATTRIBUTES);
-
-/** The profile of a user, by column; an absent value is an empty text. */
-export function profileOf(user: number, seed: number): Readonly<Record<string, string>> {
-  const attributes = Object.entries(ATTRIBUTES).map(([name, { profilesOf256, textOf }]) => {
-    const hash = mix(mix(seed, user), hashText(name));
-    return [name, (hash & 0xff) < profilesOf256 ? textOf(hash) : ''];
-  });
-  return {
-    df_unified_id: unifiedId(user, seed),
-    df_external_id: memberNumber(user),
-    ...Object.fromEntries(attributes),
-  };
-}

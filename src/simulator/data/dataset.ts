@@ -1,7 +1,9 @@
 import { type Day, daysOf } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
-import { COLUMNS, type Column, memberNumber, profileOf } from './columns.ts';
-import { type EventRow, eventAt, hashText, kindsWhere, mix, simulateDay, USERS } from './event.ts';
+import { COLUMNS, type Column } from './columns.ts';
+import { type EventRow, eventAt, kindsWhere, simulateDay } from './event.ts';
+import { hashText, mix } from './hashing.ts';
+import { memberNumber, profileOf, USERS } from './profiles.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -35,7 +37,7 @@ export class Dataset {
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
-  deleteProfile(externalId: string): void {
+  deleteUser(externalId: string): void {
     const user = Number(externalId);
     if (memberNumber(user) === externalId) this.#deletedUsers.add(user);
   }
@@ -51,27 +53,25 @@ export class Dataset {
   *rows(query: RowQuery): Generator<EventRow, void, undefined> {
     const kinds = kindsWhere(({ name }) => allows(query.events, name));
     for (const day of daysOf(query.from, query.last)) {
-      const simulated = simulateDay(this.#seed, day, this.#options);
-      for (let i = 0; i < simulated.events; i++) {
-        const event = eventAt(simulated, i);
+      const simulatedDay = simulateDay(this.#seed, day, this.#options);
+      for (let i = 0; i < simulatedDay.eventCount; i++) {
+        const event = eventAt(simulatedDay, i);
         if (event.server > query.now) break;
         if ((kinds & (1 << event.kind)) === 0 || this.#deletedUsers.has(event.user)) continue;
-        for (let item = 0; item < event.items; item++) yield { ...event, item };
+        for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
       }
     }
   }
 
   /** The header of an export: columns of the system, and those with a value in any row, by name. */
   header(query: RowQuery): Column[] {
-    const requested = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
-    const filled = new Set(requested.filter((column) => column.isSystem));
-    let undecided = requested.filter((column) => !column.isSystem);
-    for (const row of undecided.length > 0 ? this.rows(query) : []) {
-      for (const column of undecided) if (this.cell(column, row) !== '') filled.add(column);
-      undecided = undecided.filter((column) => !filled.has(column));
-      if (undecided.length === 0) break;
+    const columns = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
+    const emptyColumns = new Set(columns.filter((column) => !column.isSystem));
+    for (const row of emptyColumns.size > 0 ? this.rows(query) : []) {
+      for (const column of emptyColumns) if (this.cell(column, row) !== '') emptyColumns.delete(column);
+      if (emptyColumns.size === 0) break;
     }
-    return requested.filter((column) => filled.has(column));
+    return columns.filter((column) => !emptyColumns.has(column));
   }
 
   /** The text of a cell; empty if the row has no such value. */
@@ -81,7 +81,7 @@ export class Dataset {
     const cellHash = mix(hash, column.salt);
     if (column.isSystem) return column.textOf(row, cellHash, context);
     if ((column.kinds & (1 << kind)) === 0 || mix(day.hash, column.salt) % 256 >= column.daysOf256) return '';
-    const drawn = column.grain === 'item' ? mix(cellHash, item) : cellHash;
-    return (drawn & 0xff) < column.rowsOf256 ? column.textOf(row, drawn, context) : '';
+    const valueHash = column.grain === 'item' ? mix(cellHash, item) : cellHash;
+    return (valueHash & 0xff) < column.rowsOf256 ? column.textOf(row, valueHash, context) : '';
   }
 }

@@ -1,32 +1,11 @@
-// This folder: the events that the embedded service makes up. Each row is a pure function of the seed and the day.
+// This folder: the data that the embedded service makes up. `event.ts` has the events of a day, `columns.ts` the texts of
+// their cells, `profiles.ts` the users. `dataset.ts` is all of it. Each row is a pure function of the seed and the day.
 
 import { type Day, startOf } from '../../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import type { Scenario } from '../scenario.ts';
-
-/** Mixes two numbers into 32 bits; for a fixed `a`, different `b` have different results. */
-export function mix(a: number, b: number): number {
-  let hash = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
-  hash ^= hash >>> 13;
-  hash = Math.imul(hash, 0xc2b2ae35);
-  hash ^= hash >>> 16;
-  hash = Math.imul(hash, 0x27d4eb2f);
-  return (hash ^ (hash >>> 15)) >>> 0;
-}
-
-/** FNV-1a over UTF-16 code units. */
-export function hashText(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  return hash >>> 0;
-}
-
-const TWO_32 = 2 ** 32;
-
-/** A hash as a number in [0, 1). */
-const unit = (hash: number): number => hash / TWO_32;
-
-export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');
+import { mix, unit } from './hashing.ts';
+import { USERS } from './profiles.ts';
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
@@ -35,7 +14,7 @@ interface EventKind {
   readonly name: string;
   /** Share of this kind among 1,024 events. */
   readonly weight: number;
-  /** The number of rows of an event: `many` is one to five. */
+  /** How many items an event has: `many` is one to five. */
   readonly items: 'none' | 'one' | 'many';
 }
 
@@ -61,8 +40,9 @@ export const EVENT_KINDS: readonly EventKind[] = [
   { name: 'survey, "second" page', weight: 4, items: 'none' },
 ];
 
-/** The kind of an event, by ten bits of its hash. */
+/** The kind of an event, by the ten highest bits of its hash. */
 const KIND_OF: Uint8Array = Uint8Array.from(EVENT_KINDS.flatMap((kind, i) => Array<number>(kind.weight).fill(i)));
+if (KIND_OF.length !== 1 << 10) throw new Error('The weights of the kinds of event must add up to 1,024.');
 
 /** Kinds of event as a set of bits, one for each. */
 export const kindsWhere = (fits: (kind: EventKind) => boolean): number =>
@@ -72,52 +52,74 @@ export const kindsOf = (...names: string[]): number => kindsWhere(({ name }) => 
 
 export const ITEM_EVENTS = kindsWhere(({ items }) => items !== 'none');
 
-/** The events of one day; `start` is its first instant (ms UTC). */
+/** What the hash of a day or an event is mixed with, so that its values do not depend on each other. */
+const SALTS = { eventCount: 1, server: 2, user: 7, items: 9, timing: 10, delay: 11 } as const;
+/** The first event of a day is mixed with this number, behind the salts. */
+const FIRST_EVENT_SALT = 16;
+
+/** One day of events. */
 export interface SimulatedDay {
   /** Days since 1970. */
   readonly number: number;
   readonly hash: number;
+  /** The first instant (ms UTC). */
   readonly start: number;
-  readonly events: number;
-  readonly compact: string;
+  readonly eventCount: number;
+  /** The day as `yyyyMMdd`. */
+  readonly digits: string;
 }
 
 /** `events_per_day` holds for a day that `days` does not name. */
 export function simulateDay(
   seed: number,
   day: Day,
-  { events_per_day: usual, days }: Pick<Scenario, 'events_per_day' | 'days'>,
+  { events_per_day: meanCount, days }: Pick<Scenario, 'events_per_day' | 'days'>,
 ): SimulatedDay {
   const number = startOf(day) / DAY_MS;
   const hash = mix(seed, number);
   const start = startOf(day) - ZONE_HOURS * HOUR_MS;
-  return { number, hash, start, events: days[day] ?? varied(usual, day, hash), compact: day.replaceAll('-', '') };
+  const eventCount = days[day] ?? drawnCount(meanCount, day, hash);
+  return { number, hash, start, eventCount, digits: day.replaceAll('-', '') };
 }
 
-/** About `usual` events: one tenth more or less, and a tenth more at the weekend. */
-function varied(usual: number, day: Day, hash: number): number {
+/** About `meanCount` events: one tenth more or less, and a tenth more at the weekend. */
+function drawnCount(meanCount: number, day: Day, hash: number): number {
   const weekday = new Date(startOf(day)).getUTCDay();
   const weekend = weekday === 0 || weekday === 6 ? 0.1 : 0;
-  return Math.round(usual * (0.9 + 0.2 * unit(mix(hash, 1)) + weekend));
+  return Math.round(meanCount * (0.9 + 0.2 * unit(mix(hash, SALTS.eventCount)) + weekend));
 }
 
 const MAX_ITEMS = 5;
-export const USERS = 2_000;
 
 /** An event; instants in ms UTC. */
-type SimulatedEvent = ReturnType<typeof eventAt>;
+interface SimulatedEvent {
+  readonly day: SimulatedDay;
+  /** Position among the events of the day, in the order of their arrival. */
+  readonly index: number;
+  readonly hash: number;
+  /** Index into `EVENT_KINDS`. */
+  readonly kind: number;
+  readonly user: number;
+  /** Number of rows: one for each item, or one for an event without items. */
+  readonly rowCount: number;
+  /** When the service received the event. */
+  readonly server: number;
+  /** When the device sent it. */
+  readonly correction: number;
+  /** When it happened. */
+  readonly occurred: number;
+}
 
 /** One row of an event: one of its items, or the event itself. */
 export interface EventRow extends SimulatedEvent {
   readonly item: number;
 }
 
-/** Event `index` of a day. Events are numbered in the order of their arrival. */
-export function eventAt(day: SimulatedDay, index: number) {
-  const hash = mix(day.hash, index + 16);
-  const server = day.start + Math.floor(((index + unit(mix(hash, 2))) / day.events) * DAY_MS);
+export function eventAt(day: SimulatedDay, index: number): SimulatedEvent {
+  const hash = mix(day.hash, index + FIRST_EVENT_SALT);
+  const server = day.start + Math.floor(((index + unit(mix(hash, SALTS.server))) / day.eventCount) * DAY_MS);
   const kind = KIND_OF[hash >>> 22];
-  const timing = mix(hash, 10);
+  const timing = mix(hash, SALTS.timing);
   const correction = server - delayOf(timing);
   return {
     day,
@@ -125,8 +127,8 @@ export function eventAt(day: SimulatedDay, index: number) {
     hash,
     kind,
     // Some users have far more events than others.
-    user: Math.floor(unit(mix(hash, 7)) ** 2 * USERS),
-    items: EVENT_KINDS[kind].items === 'many' ? 1 + (mix(hash, 9) % MAX_ITEMS) : 1,
+    user: Math.floor(unit(mix(hash, SALTS.user)) ** 2 * USERS),
+    rowCount: EVENT_KINDS[kind].items === 'many' ? 1 + (mix(hash, SALTS.items) % MAX_ITEMS) : 1,
     server,
     correction,
     occurred: correction - (timing % 50 === 0 ? timing % HOUR_MS : timing % 1_500),
@@ -137,7 +139,7 @@ export function eventAt(day: SimulatedDay, index: number) {
 function delayOf(timing: number): number {
   const percentile = timing % 100;
   const longest = percentile < 90 ? 3_000 : percentile < 98 ? HOUR_MS : DAY_MS;
-  return Math.floor(unit(mix(timing, 11)) * longest);
+  return Math.floor(unit(mix(timing, SALTS.delay)) * longest);
 }
 
 /** Writes an instant (ms, UTC) in the service's zone as `yyyy-MM-dd HH:mm:ss.SSS`. */
