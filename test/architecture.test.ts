@@ -15,6 +15,7 @@ const LAYERS = [
   'table',
   'extract',
   'service',
+  'http',
   'config',
   'cells',
   'fs',

@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
+import { allowedFrom } from '../http/headers.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
-import { allowedFrom } from '../service/http/headers.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Decision, ListedId } from './list.ts';
 

@@ -6,6 +6,8 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { missingColumns } from '../cells/columns/groups.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
+import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
 import {
@@ -15,8 +17,6 @@ import {
   type ExportRequest,
   InterruptedBody,
 } from './export/protocol.ts';
-import { allowedFrom, type LimitHeaders, NO_LIMITS } from './http/headers.ts';
-import { TimeLimitReached, withinTime } from './http/time-limit.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {

@@ -3,7 +3,7 @@ import type { S3 } from '@aws-sdk/client-s3';
 import { type Env, setDefaultVariable } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { endpointProblem } from '../config/base-url.ts';
-import { ProxyAgent } from '../service/http/proxy.ts';
+import { ProxyAgent } from '../http/proxy.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
 const SDK_ATTEMPTS = 5;

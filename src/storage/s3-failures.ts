@@ -1,7 +1,7 @@
 import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
 import { printable, sentenceOf } from '../base/visible-text.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
-import { networkProblem } from '../service/http/failures.ts';
+import { networkProblem } from '../http/failures.ts';
 
 const CREDENTIALS = new Set([
   'CredentialsProviderError',

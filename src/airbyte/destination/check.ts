@@ -2,9 +2,9 @@ import { configError, transientError, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import { parseDestinationConfig } from '../../config/destination.ts';
 import { Ledger } from '../../erasure/ledger/ledger.ts';
-import { networkProblem } from '../../service/http/failures.ts';
-import { withinTime } from '../../service/http/time-limit.ts';
-import { Transport } from '../../service/http/transport.ts';
+import { networkProblem } from '../../http/failures.ts';
+import { withinTime } from '../../http/time-limit.ts';
+import { Transport } from '../../http/transport.ts';
 import type { CheckVerb, VerbContext } from '../protocol/connector.ts';
 import { openConfig } from '../protocol/open-config.ts';
 

@@ -6,12 +6,13 @@ import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { firstBytes } from '../http/body.ts';
-import { networkProblem, WrongBody } from '../http/failures.ts';
-import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
-import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
-import { type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
+import { firstBytes } from '../../http/body.ts';
+import { networkProblem, WrongBody } from '../../http/failures.ts';
+import { type LimitHeaders, NO_LIMITS, readLimits } from '../../http/headers.ts';
+import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
+import { type OutgoingRequest, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
+import { serviceRequest } from '../service-request.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './outcomes.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
@@ -108,21 +109,13 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The request as specified, made at an instant (ms since 1970). */
-function deletionRequest(externalId: string, at: number, serviceId: string, token: Secret): OutgoingRequest {
-  return {
-    method: 'POST',
-    path: scopedPath('/api/v1/identities/delete', serviceId),
-    headers: {
-      'Content-Type': 'application/json',
-      access_token: token.reveal(),
-      'User-Agent': 'dfinery-elt',
-    },
-    body: JSON.stringify({
-      identity: { external_id: externalId },
-      request_datetime: new Date(at).toISOString(),
-    }),
-  };
-}
+const deletionRequest = (externalId: string, at: number, serviceId: string, token: Secret): OutgoingRequest =>
+  serviceRequest(
+    '/api/v1/identities/delete',
+    serviceId,
+    { access_token: token.reveal() },
+    { identity: { external_id: externalId }, request_datetime: new Date(at).toISOString() },
+  );
 
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {

@@ -4,13 +4,14 @@ import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { firstBytes } from '../http/body.ts';
-import { bodyProblem, networkProblem } from '../http/failures.ts';
-import { NO_LIMITS, readDate, readLimits } from '../http/headers.ts';
-import { IdleTimeout, TimeLimitReached } from '../http/time-limit.ts';
-import { type HttpAnswer, type OutgoingRequest, scopedPath, Transport } from '../http/transport.ts';
+import { firstBytes } from '../../http/body.ts';
+import { bodyProblem, networkProblem } from '../../http/failures.ts';
+import { NO_LIMITS, readDate, readLimits } from '../../http/headers.ts';
+import { IdleTimeout, TimeLimitReached } from '../../http/time-limit.ts';
+import { type HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
+import { serviceRequest } from '../service-request.ts';
 import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
 import {
@@ -74,23 +75,10 @@ export class ExportClient implements ExportService {
     return this.#export('/api/v1/export/userprofile', body, signal);
   }
 
-  #requestOf(path: string, body: object): OutgoingRequest {
-    const { serviceId, exportToken } = this.#options;
-    return {
-      method: 'POST',
-      path: scopedPath(path, serviceId),
-      headers: {
-        Authorization: `Bearer ${exportToken.reveal()}`,
-        'Content-Type': 'application/json',
-        'Accept-Encoding': 'gzip',
-        'User-Agent': 'dfinery-elt',
-      },
-      body: JSON.stringify(body),
-    };
-  }
-
   async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
-    const { clock, quota } = this.#options;
+    const { clock, quota, serviceId, exportToken } = this.#options;
+    const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
+    const request = serviceRequest(path, serviceId, headers, body);
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: HttpAnswer | undefined;
@@ -100,15 +88,15 @@ export class ExportClient implements ExportService {
       permit?.release();
     };
     try {
-      answer = await idleTimeout.waitFor(this.#transport.send(this.#requestOf(path, body), idleTimeout.signal));
-      const { status, headers } = answer;
+      answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
+      const { status } = answer;
       const outcome = await this.#outcome(answer, answer.bytes(idleTimeout)).catch((error: unknown) =>
         this.#failedExchange(error, status),
       );
-      const limits = readLimits(headers, clock.now());
+      const limits = readLimits(answer.headers, clock.now());
       permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
-      const head = { limits, serverTime: readDate(headers) };
+      const head = { limits, serverTime: readDate(answer.headers) };
       if (outcome.kind === 'data')
         return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...head };
       await close();

@@ -3,7 +3,7 @@ import { transientError, UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { readNames } from '../../cells/csv/tokenizer.ts';
-import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
+import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 
 /** Who configures a connection waits for its schema (ms). */

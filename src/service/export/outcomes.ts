@@ -1,4 +1,4 @@
-import type { BodyFault } from '../http/failures.ts';
+import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 import type { ExportRefusal } from './protocol.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { networkProblem } from '../../../src/service/http/failures.ts';
-import { Transport } from '../../../src/service/http/transport.ts';
+import { networkProblem } from '../../../src/http/failures.ts';
+import { Transport } from '../../../src/http/transport.ts';
 import { type FaultyServer, startFaultyServer, whole } from '../../support/service/faulty-server.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';

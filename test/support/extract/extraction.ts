@@ -12,8 +12,8 @@ import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/extract-deps.ts';
 import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
+import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
-import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);

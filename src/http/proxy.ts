@@ -3,9 +3,9 @@ import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
-import type { Env } from '../../base/env.ts';
-import { configError } from '../../base/errors.ts';
-import { isLoopback } from '../../config/base-url.ts';
+import type { Env } from '../base/env.ts';
+import { configError } from '../base/errors.ts';
+import { isLoopback } from '../config/base-url.ts';
 
 /**
  * The proxy for an address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for loopback:
@@ -14,17 +14,24 @@ import { isLoopback } from '../../config/base-url.ts';
 export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const url = new URL(baseUrl);
   if (url.protocol !== 'https:' || isLoopback(url.hostname)) return undefined;
-  const either = (name: string) => env(name.toLowerCase()) || env(name) || '';
-  const proxy = either('HTTPS_PROXY').trim();
-  if (proxy === '' || isExempt(url, either('NO_PROXY'))) return undefined;
+  const variable = (name: string) => env(name.toLowerCase()) || env(name) || '';
+  const proxy = variable('HTTPS_PROXY').trim();
+  if (proxy === '' || isExempt(url, variable('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
   try {
     const address = new URL(text);
-    if (/^https?:\/\/[^/]/i.test(text) && credentialsOf(address) !== undefined) return address;
+    // Throws for a password that cannot be read.
+    credentialsOf(address);
+    if (/^https?:\/\/[^/]/i.test(text)) return address;
   } catch {}
   throw configError(
     'HTTPS_PROXY is not the address of a proxy: wanted http://host:port, with %25 for a % in a password.',
   );
+}
+
+/** Throws a configuration failure for a proxy that cannot be used. */
+export function checkProxy(baseUrl: string, env: Env): void {
+  proxyFor(baseUrl, env);
 }
 
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
@@ -43,7 +50,7 @@ export class ProxyFailed extends Error {
   /** Host and port of the proxy. */
   readonly host: string;
   readonly status: number | undefined;
-  /** A code that clients attempt again; undefined if only the user can help. */
+  /** The S3 client attempts a request again for this code. Undefined if only the user can help. */
   readonly code: string | undefined;
 
   constructor({ host }: URL, status: number | undefined, cause?: Error) {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { codeOf, messageOf } from '../../base/errors.ts';
+import { codeOf, messageOf } from '../base/errors.ts';
 import { WrongBody } from './failures.ts';
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;

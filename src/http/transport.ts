@@ -1,4 +1,4 @@
-// This folder: HTTP for both operations: connections, answers and their bodies, proxies, limit headers.
+// This folder: HTTP requests to one origin: connections, answers and their bodies, proxies, time limits, failures.
 
 import {
   type ClientRequest,
@@ -8,12 +8,12 @@ import {
   type IncomingMessage,
 } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { type Clock, nextTurn } from '../../base/clock.ts';
-import type { Env } from '../../base/env.ts';
-import { codeOf } from '../../base/errors.ts';
+import { type Clock, nextTurn } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
+import { codeOf } from '../base/errors.ts';
 import { decoded } from './body.ts';
 import { Truncated, WrongBody } from './failures.ts';
-import { ProxyAgent, proxyFor } from './proxy.ts';
+import { checkProxy, ProxyAgent } from './proxy.ts';
 import type { IdleTimeout } from './time-limit.ts';
 
 export interface OutgoingRequest {
@@ -22,9 +22,6 @@ export interface OutgoingRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
-
-export const scopedPath = (path: string, serviceId: string): string =>
-  `${path}?service_id=${encodeURIComponent(serviceId)}`;
 
 export interface TransportOptions {
   readonly baseUrl: string;
@@ -39,12 +36,13 @@ export interface TransportOptions {
 const CONNECT_TIMEOUT_MS = 30_000;
 /** Bytes that are read ahead of the reader of a body: with Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop until Node has told what it knows of a connection. */
-const TURNS = 3;
+/** Turns of the event loop in which Node may open another connection after one was closed. */
+const TURNS_TO_CLOSE = 3;
+/** Turns of the event loop until Node has reported what follows the declared bytes of a body. */
+const TURNS_TO_END = 3;
 
 /**
- * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. It uses
- * Node's own client. undici 7 ends the process by an assertion when a connection closes while its reader is busy
+ * An HTTP client. It sends requests to one origin only and does not follow redirects. It uses Node's own client. undici 7 ends the process by an assertion when a connection closes while its reader is busy
  * (nodejs/undici#5360). It also takes a reset for a clean end of a body without a length. undici 8 needs Node 22.
  */
 export class Transport {
@@ -98,7 +96,7 @@ export class Transport {
     for (const request of this.#requests) request.destroy();
     agent?.destroy();
     // When a connection closes, Node 24 opens another for a request that waited for it, although that was destroyed.
-    for (let turn = 0; turn < TURNS && agent !== undefined; turn++) {
+    for (let turn = 0; turn < TURNS_TO_CLOSE && agent !== undefined; turn++) {
       await nextTurn();
       agent.destroy();
     }
@@ -111,17 +109,16 @@ export class Transport {
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
-    // Throws for a proxy that cannot be used.
-    proxyFor(baseUrl, env);
+    checkProxy(baseUrl, env);
     this.#agent = protocol === 'https:' ? new ProxyAgent(env, options) : new HttpAgent(options);
     return this.#agent;
   }
 
   #watchConnection(request: ClientRequest): void {
     const { clock, onConnect } = this.#options;
-    const secure = this.#base.protocol === 'https:';
-    const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
-    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(late));
+    const isTls = this.#base.protocol === 'https:';
+    const timeoutError = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
+    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(timeoutError));
     const onConnected = () => {
       cancel();
       onConnect?.();
@@ -129,7 +126,7 @@ export class Transport {
     request.once('close', cancel);
     request.once('socket', (socket) => {
       if (request.reusedSocket) onConnected();
-      else socket.once(secure ? 'secureConnect' : 'connect', onConnected);
+      else socket.once(isTls ? 'secureConnect' : 'connect', onConnected);
     });
   }
 }
@@ -147,29 +144,16 @@ interface BodyEnd {
   readonly error: Error | undefined;
 }
 
-/** Which bodies are whole (no fault), and why the others are not. The first row that matches applies. */
-const BODY_ENDS: readonly {
-  readonly when: (end: BodyEnd) => boolean;
-  readonly fault: (end: BodyEnd) => Error | undefined;
-}[] = [
-  { when: ({ isCut, error }) => isCut && error !== undefined, fault: ({ error }) => error },
+/** Why a body is not whole; undefined for one that is. */
+function bodyFault({ mark, declared, received, isCut, error }: BodyEnd): Error | undefined {
   // Node takes a body that ends with its connection for complete, even if a reset was its end.
-  { when: ({ mark, error }) => mark === 'connection' && error !== undefined, fault: ({ error }) => error },
-  {
-    when: ({ mark, declared, received }) => mark === 'length' && received !== declared,
-    fault: ({ declared, received }) =>
-      new WrongBody('length', `declared ${declared} bytes of an answer and sent ${received}`),
-  },
-  {
-    when: ({ mark, error }) => mark === 'length' && isSurplus(error),
-    fault: ({ declared }) => new WrongBody('length', `declared ${declared} bytes of an answer and sent more`),
-  },
-  {
-    when: ({ mark, isCut }) => mark !== 'length' && isCut,
-    fault: () => new Truncated('the connection was closed early'),
-  },
-  { when: () => true, fault: () => undefined },
-];
+  if (error !== undefined && (isCut || mark === 'connection')) return error;
+  if (mark !== 'length') return isCut ? new Truncated('the connection was closed early') : undefined;
+  if (received !== declared)
+    return new WrongBody('length', `declared ${declared} bytes of an answer and sent ${received}`);
+  if (isSurplus(error)) return new WrongBody('length', `declared ${declared} bytes of an answer and sent more`);
+  return undefined;
+}
 
 /** True for an error of Node's parser: behind a declared length it has read further bytes. */
 const isSurplus = (error: Error | undefined): boolean => codeOf(error)?.startsWith('HPE_') === true;
@@ -218,19 +202,21 @@ export class HttpAnswer {
         yield chunk.value;
       }
     } catch (error) {
-      if (idleTimeout?.signal.aborted || (this.#failure() === undefined && stream.complete)) throw error;
+      // A whole answer on a sound connection has no error of its own: this one is its reader's.
+      const isReadersError = this.#failure() === undefined && stream.complete;
+      if (idleTimeout?.signal.aborted || isReadersError) throw error;
       isCut = true;
     } finally {
       await chunks.return?.();
     }
     isCut ||= !stream.complete;
     const declared = this.#declaredLength();
-    // Node reads what follows the declared bytes, and reports it, a little later.
-    for (let turn = 0; turn < TURNS && received === declared && this.#failure() === undefined; turn++) await nextTurn();
+    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure() === undefined; turn++)
+      await nextTurn();
     const isChunked = this.headers['transfer-encoding'] !== undefined;
     const mark = declared !== undefined ? 'length' : isChunked ? 'chunks' : 'connection';
     const end: BodyEnd = { mark, declared, received, isCut, error: this.#failure() };
-    const fault = BODY_ENDS.find(({ when }) => when(end))?.fault(end);
+    const fault = bodyFault(end);
     if (fault !== undefined) throw fault;
   }
 

@@ -12,7 +12,7 @@ export interface LimitHeaders {
 export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
-/** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */
+/** Seconds reach this number in the year 5138. Milliseconds have been above it since 1973. */
 const FIRST_MS = 100_000_000_000;
 
 /** Reads both spellings, in seconds or milliseconds. */
