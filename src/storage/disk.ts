@@ -7,7 +7,7 @@ import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { checkFolderWritable } from '../fs/writability.ts';
-import type { IsKept, Storage, Stored } from './storage.ts';
+import type { IsKept, Storage, StoredObject } from './storage.ts';
 
 /** The folder of locks, notes and temporary files, which are for their owner alone. */
 const OWN_FOLDER = '_dfinery';
@@ -31,7 +31,7 @@ export class DiskStorage implements Storage {
     return this.#guard(() => readFile(this.#fullPath(path)).catch(ifAbsent));
   }
 
-  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+  async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
@@ -89,7 +89,7 @@ export class DiskStorage implements Storage {
     await this.remove(paths);
   }
 
-  async tryErase(paths: readonly string[]): Promise<void> {
+  async checkErasable(paths: readonly string[]): Promise<void> {
     const folders = new Set(paths.map((path) => dirname(this.#fullPath(path))));
     for (const folder of folders) await checkFolderWritable(folder);
   }

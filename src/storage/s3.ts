@@ -16,7 +16,7 @@ import { type BucketAccess, s3ClientOf } from './s3-client.ts';
 import { isPassing, S3_STATUS, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions, tryAbort } from './s3-versions.ts';
-import { type IsKept, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
+import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
@@ -74,7 +74,7 @@ class S3Storage implements Storage {
     });
   }
 
-  async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+  async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const { paginateListObjectsV2 } = await import('@aws-sdk/client-s3');
     const { client, bucket, options } = this.#access;
     const below = { Bucket: bucket, Prefix: this.#key(`${folder}/`) };
@@ -144,7 +144,7 @@ class S3Storage implements Storage {
     return this.#erase(folder, isKept, until, this.#bytesStay);
   }
 
-  async tryErase(): Promise<void> {
+  async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
     await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`), this.#cannotErase));

@@ -1,6 +1,7 @@
 // This folder: where tables of files are stored: a folder of a disk, or a bucket.
 
-export interface Stored {
+/** What a listing says of an object. */
+export interface StoredObject {
   readonly path: string;
   readonly bytes: number;
   /** Time at which it was written, by the store's own clock (ms since 1970). */
@@ -8,7 +9,7 @@ export interface Stored {
 }
 
 /** True for an object that stays. */
-export type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
+export type IsKept = (object: Pick<StoredObject, 'path' | 'modified'>) => boolean;
 
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else
@@ -27,7 +28,7 @@ export interface Storage {
   /** Reads the bytes of an object from `from` to before `to`; absent on a disk, where `localFile` costs nothing. */
   readRange?(path: string, from: number, to: number): Promise<Buffer>;
   /** Lists everything below a folder whose path comes after `after`, in order of the paths' bytes. */
-  list(folder: string, after?: string): AsyncGenerator<Stored, void, undefined>;
+  list(folder: string, after?: string): AsyncGenerator<StoredObject, void, undefined>;
   /**
    * Creates an object; false if one exists, which then stays as it was. This is the one step that decides between two
    * writers.
@@ -45,18 +46,24 @@ export interface Storage {
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /**
-   * Removes everything below a folder but the latest version of the objects to keep: also earlier versions, and
-   * unfinished uploads that were begun before `until` (ms, by the store's clock).
+   * Removes everything below a folder but the latest version of the objects to keep. Earlier versions go, too, and
+   * unfinished uploads that began before a time (ms, by the store's clock).
    */
-  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void>;
+  eraseAllBut(folder: string, isKept: IsKept, uploadsBegunBefore: number): Promise<void>;
   /**
-   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
-   * one of its own, in the `PROBE_FOLDER`, or looks whether their folders can be written.
+   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects. In a bucket it
+   * erases an object of its own in the `PROBE_FOLDER`. On a disk it looks whether the folders can be written.
    */
-  tryErase(paths: readonly string[]): Promise<void>;
+  checkErasable(paths: readonly string[]): Promise<void>;
   /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
 
 /** Folder of objects that a run makes to see what the store does, and removes. */
 export const PROBE_FOLDER = '_dfinery/probe';
+
+/** True if an object lies below a folder. */
+export async function hasObjects(storage: Pick<Storage, 'list'>, folder: string): Promise<boolean> {
+  for await (const _ of storage.list(folder)) return true;
+  return false;
+}

@@ -15,7 +15,7 @@ function filesTarget(
     ...descriptor,
     async open(place, options) {
       const [format, { openFilesSink }] = await Promise.all([load(), import('./files/files-sink.ts')]);
-      return openFilesSink(format, { ...options, place });
+      return openFilesSink(format, { ...options, address: place });
     },
     async maintenance() {
       const [format, { maintenanceOf }] = await Promise.all([load(), import('./files/maintenance.ts')]);

@@ -31,9 +31,8 @@ export class BatchFiles {
   async write(receipts: Receipts) {
     const days = await this.#writeDays(receipts);
     const { files, widenedDays } = await this.#writeWidened(days, receipts);
-    const replaced = new Set([...days.keys(), ...files.keys()]);
     const events: ReplacedFiles = {
-      removed: [...this.#storedFiles.values()].filter(({ day }) => replaced.has(day)),
+      removed: [...new Set([...files.keys(), ...days.keys()])],
       added: [...files.values(), ...days.values()].filter((file) => file !== undefined),
     };
     const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
@@ -45,14 +44,12 @@ export class BatchFiles {
     const files = new Map<Day, NewFile | undefined>();
     for (const plannedDay of this.#planned.days) {
       const { mayShareRows, receipt } = plannedDay.download;
-      let file = await this.writeDay(plannedDay);
+      const written = await this.writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
-      if (mayShareRows && file !== undefined) file = await this.#withoutRowsOfNext(file, plannedDay);
-      if (mayShareRows && file !== undefined) {
-        const previous = await this.#previousWithout(file, receipts);
-        // First the day before: a row leaves it before a reader finds the row under this day.
-        if (previous !== undefined) files.set(previous.day, previous.file);
-      }
+      const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
+      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file, receipts) : undefined;
+      // First the day before: a row leaves it before a reader finds the row under this day.
+      if (previous !== undefined) files.set(previous.day, previous.file);
       files.set(receipt.day, file);
     }
     return files;
@@ -60,7 +57,7 @@ export class BatchFiles {
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
   async writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
-    const { engine, format, name } = this.#place;
+    const { engine, format, address } = this.#place;
     const { columns, timezone = null } = this.#planned;
     const rows = rowsIn([plannedDay]);
     let file: NewFile | undefined;
@@ -71,7 +68,7 @@ export class BatchFiles {
       const query = selectRows(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await this.#place.write(query, rows, this.#receiptOf(plannedDay, rows), profiles);
     });
-    checkRowCount([plannedDay], file?.rows ?? 0, name);
+    checkRowCount([plannedDay], file?.rows ?? 0, address);
     return file;
   }
 
@@ -92,12 +89,12 @@ export class BatchFiles {
   async #previousWithout(newFile: NewFile, receipts: Receipts) {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
-    const without = this.#isAlsoIn(newFile.local);
-    const from = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
-    const rowsLost = await this.#place.engine.count(`${from} WHERE ${without}`);
+    const isLeaving = this.#isAlsoIn(newFile.local);
+    const stored = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
+    const rowsLost = await this.#place.engine.count(`${stored} WHERE ${isLeaving}`);
     if (rowsLost === 0) return undefined;
-    const rewriting = { without, rowsLost, changedAt: this.#changedAt };
-    return { day: previous.day, file: await this.#place.rewrite(previous, this.#tableWith(receipts), rewriting) };
+    const leaving = { isLeaving, rowsLost, changedAt: this.#changedAt };
+    return { day: previous.day, file: await this.#place.rewrite(previous, this.#tableWith(receipts), leaving) };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -136,10 +133,10 @@ export class BatchFiles {
     const files = new Map<Day, NewFile | undefined>();
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const from = withColumn.length === 0 ? undefined : await this.#place.rows(withColumn);
-    if (from === undefined) return { files, widenedDays: new Set<Day>() };
+    const events = withColumn.length === 0 ? undefined : await this.#place.eventsRelation(withColumn);
+    if (events === undefined) return { files, widenedDays: new Set<Day>() };
     const hasValue = anyOf(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    const widenedDays = new Set((await rowsByDay(this.#place.engine, `${from} WHERE ${hasValue}`)).keys());
+    const widenedDays = new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValue}`)).keys());
     const ofOtherDays = this.#place.format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
     for (const file of ofOtherDays) {
       const change = widenedDays.has(file.day) ? { changedAt: this.#changedAt } : {};

@@ -19,10 +19,10 @@ import {
   type FilesLog,
   type FilesOptions,
   type NewFile,
+  newFileOf,
   type OpenMode,
   type PlaceVersion,
   type PlannedChange,
-  STATE_FILE,
 } from './format.ts';
 import {
   describeFile,
@@ -31,7 +31,6 @@ import {
   rewriteParquet,
   rowsOfFile,
   selectConformed,
-  type WrittenFile,
   writeParquet,
 } from './parquet-file.ts';
 
@@ -41,7 +40,7 @@ const COPY_CONCURRENCY = 4;
 const FILE = '_dfinery_file';
 
 /** What an open place holds on to, until it is closed. */
-interface Opened {
+interface OpenResources {
   readonly storage: Storage;
   readonly run: RunFolder;
   readonly engine: Engine;
@@ -49,22 +48,22 @@ interface Opened {
 
 /** An open place: its log, and what can be read from its files and written into new ones. */
 export class FilesPlace {
-  readonly name: string;
+  readonly address: string;
   readonly format: FilesFormat;
   readonly storage: Storage;
   readonly engine: Engine;
   readonly log: FilesLog;
-  readonly #opened: Opened;
+  readonly #resources: OpenResources;
   /** The local copies of files of a bucket, by the path of the file. */
   readonly #copies = new Map<string, string>();
 
-  private constructor(name: string, format: FilesFormat, opened: Opened, log: FilesLog) {
-    this.name = name;
+  private constructor(address: string, format: FilesFormat, resources: OpenResources, log: FilesLog) {
+    this.address = address;
     this.format = format;
-    this.storage = opened.storage;
-    this.engine = opened.engine;
+    this.storage = resources.storage;
+    this.engine = resources.engine;
     this.log = log;
-    this.#opened = opened;
+    this.#resources = resources;
   }
 
   /** Opens a place, and reads its latest version. Throws UserError. */
@@ -75,7 +74,7 @@ export class FilesPlace {
     let engine: Engine | undefined;
     try {
       // The folder of the run lies in a place on a disk: nothing is made in one that is not ours.
-      if (mode === 'rewrite' && !(await hasFiles(storage))) throw noTableError(options.place);
+      if (mode === 'rewrite' && !(await format.isLoaded(storage))) throw noTableError(options.address);
       if (mode === 'load') await format.refuseForeign(storage);
       run =
         mode === 'read' || workFolder === undefined
@@ -84,10 +83,10 @@ export class FilesPlace {
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
-      const log = format.logOf({ storage, engine, folder: run.path }, options, mode);
+      const log = format.logOf({ storage, engine, runFolder: run.path }, options, mode);
       await log.read();
-      if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.place);
-      return new FilesPlace(options.place, format, { storage, run, engine }, log);
+      if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.address);
+      return new FilesPlace(options.address, format, { storage, run, engine }, log);
     } catch (error) {
       await closeAll({ storage, run, engine });
       throw error;
@@ -104,26 +103,26 @@ export class FilesPlace {
   }
 
   close(): Promise<void> {
-    return closeAll(this.#opened);
+    return closeAll(this.#resources);
   }
 
   /** The latest version. Throws UserError if nothing was loaded yet. */
   get version(): PlaceVersion {
     const { version } = this.log;
-    if (version === undefined) throw noTableError(this.name);
+    if (version === undefined) throw noTableError(this.address);
     return version;
   }
 
   /** The folder of this run. */
-  get folder(): string {
-    return this.#opened.run.path;
+  get runFolder(): string {
+    return this.#resources.run.path;
   }
 
   /** The local path of a file: on a disk the file itself, else a copy, made once. */
   async fetch({ day, path }: DayFile): Promise<string> {
     const copy = this.#copies.get(path);
     if (copy !== undefined) return copy;
-    const local = await this.storage.localFile(path, join(this.folder, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+    const local = await this.storage.localFile(path, join(this.runFolder, `${PARTITION_COLUMN}=${day}`, randomUUID()));
     this.#copies.set(path, local);
     return local;
   }
@@ -134,7 +133,7 @@ export class FilesPlace {
   }
 
   /** A relation of all rows of `events`: `event_date`, and all columns of the state. Undefined if there is no file. */
-  async rows(files: Iterable<DayFile> = this.version.files.values()): Promise<string | undefined> {
+  async eventsRelation(files: Iterable<DayFile> = this.version.files.values()): Promise<string | undefined> {
     const { state, unfinishedDays } = this.version;
     const dayFiles = [...files];
     if (dayFiles.length === 0) return undefined;
@@ -155,7 +154,7 @@ export class FilesPlace {
   }
 
   /** A relation of the rows of profiles, with all columns of their state; undefined if there are none. */
-  async rowsOfProfiles(): Promise<string | undefined> {
+  async profilesRelation(): Promise<string | undefined> {
     const { state, profiles: file } = this.version;
     const table = profilesAsTable(state);
     if (table === undefined || file === undefined) return undefined;
@@ -176,14 +175,14 @@ export class FilesPlace {
   /** Writes a query into a local file, which the next commit may store. `profiles`: it is that of the profiles. */
   async write(query: string, rows: number, receipt: StoredReceipt, profiles?: StoredProfiles): Promise<NewFile> {
     const written = await writeParquet(this.engine, { query, rows, receipt, profiles }, this.#newPath());
-    return this.#newFile(written, receipt.day, profiles);
+    return newFileOf(written, receipt.day, this.#newFilePath(receipt.day, profiles));
   }
 
   /** Writes a file anew, with the columns of `table` in their types. Undefined if no row is left. */
   async rewrite(
     file: DayFile,
     table: Pick<TableState, 'columns' | 'timezone' | 'receipts'>,
-    { without, rowsLost = 0, changedAt, profiles }: Rewrite = {},
+    { isLeaving, rowsLost = 0, changedAt, profiles }: RowsLeaving = {},
   ): Promise<NewFile | undefined> {
     const receipt = table.receipts.get(file.day);
     const rows = file.rows - rowsLost;
@@ -192,34 +191,35 @@ export class FilesPlace {
     const after = { ...receipt, rows_stored: rows, ...(changedAt !== undefined && { changed_at: changedAt }) };
     const { isUniform } = this.format;
     const local = await this.fetch(file);
-    const rewriting = { local, table, isUniform, without, rows, receipt: after, profiles };
-    return this.#newFile(await rewriteParquet(this.engine, rewriting, this.#newPath()), file.day, profiles);
+    const source = { local, table, isUniform, isLeaving, rows, receipt: after, profiles };
+    const written = await rewriteParquet(this.engine, source, this.#newPath());
+    return newFileOf(written, file.day, this.#newFilePath(file.day, profiles));
   }
 
   /** As `commit` of the log; it fails once another run took this one for dead. */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     return this.log.commit(async () => {
       const planned = await plan();
-      this.#opened.run.checkHeld();
+      this.#resources.run.checkHeld();
       return planned;
     });
   }
 
-  /** A free path in the folder of this run. */
-  #newPath(): string {
-    return join(this.folder, randomUUID());
+  /** The path at which the place will store a file. */
+  #newFilePath(day: Day, profiles: StoredProfiles | undefined): string {
+    return this.format.newPath(day, profiles === undefined ? EVENTS.name : USER_PROFILES.name);
   }
 
-  #newFile(written: WrittenFile, day: Day, profiles: StoredProfiles | undefined): NewFile {
-    const path = this.format.pathOf(day, profiles === undefined ? EVENTS.name : USER_PROFILES.name);
-    return { ...written, day, path, columns: new Set(written.statistics.keys()) };
+  /** A free path in the folder of this run. */
+  #newPath(): string {
+    return join(this.runFolder, randomUUID());
   }
 }
 
-/** What a file loses when it is written anew, and what it says then. */
-interface Rewrite {
+/** The rows that leave a file when it is written anew, and what it says then. */
+interface RowsLeaving {
   /** SQL, TRUE for the rows that leave, else FALSE. */
-  readonly without?: string;
+  readonly isLeaving?: string;
   /** Number of these rows. */
   readonly rowsLost?: number;
   readonly changedAt?: string;
@@ -227,14 +227,12 @@ interface Rewrite {
   readonly profiles?: StoredProfiles;
 }
 
-async function closeAll({ storage, run, engine }: { [part in keyof Opened]: Opened[part] | undefined }): Promise<void> {
+async function closeAll({
+  storage,
+  run,
+  engine,
+}: { [part in keyof OpenResources]: OpenResources[part] | undefined }): Promise<void> {
   await engine?.close();
   storage?.close();
   await run?.remove();
-}
-
-/** True if the place may have been loaded. A first load may have stored profiles alone. */
-async function hasFiles(storage: Storage): Promise<boolean> {
-  for (const { name } of [EVENTS, USER_PROFILES]) for await (const _ of storage.list(name)) return true;
-  return (await storage.read(STATE_FILE)) !== undefined;
 }

@@ -17,7 +17,7 @@ import { FilesPlace } from './files-place.ts';
 import type { Change, FilesFormat, PlannedChange } from './format.ts';
 import { readParquet } from './parquet-file.ts';
 
-type SinkOptions = OpenOptions & { readonly place: string };
+type SinkOptions = OpenOptions & { readonly address: string };
 
 /** Opens a place for loading. Throws UserError. */
 export async function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
@@ -28,11 +28,11 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
-    throw otherTimezone(options.place, 'folder', options.timezone ?? null, stored.timezone);
+    throw otherTimezone(options.address, 'folder', options.timezone ?? null, stored.timezone);
   } catch (error) {
     await place?.close();
     options.signal.throwIfAborted();
-    throw filesError(error, options.place);
+    throw filesError(error, options.address);
   }
 }
 
@@ -41,12 +41,12 @@ class FilesSink implements Sink {
   readonly #place: FilesPlace;
   readonly #options: SinkOptions & ColumnRules;
   /** The state when the place was opened. */
-  readonly #opened: PlaceState | undefined;
+  readonly #stateAtOpen: PlaceState | undefined;
 
   constructor(place: FilesPlace, options: SinkOptions & ColumnRules) {
     this.#place = place;
     this.#options = options;
-    this.#opened = this.state;
+    this.#stateAtOpen = this.state;
   }
 
   get state(): PlaceState | undefined {
@@ -54,28 +54,28 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
-    const { commit, columns } = await this.#committed(() => this.#changeOfDays(batch, progress));
+    const { commit, columns } = await this.#commit(() => this.#changeOfDays(batch, progress));
     logChanges(this.#options.logger, columns, commit.rescued);
     return commit;
   }
 
   async replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
-    const stored = await this.#committed(() => this.#changeOfProfiles(snapshot, hashing));
+    const stored = await this.#commit(() => this.#changeOfProfiles(snapshot, hashing));
     if (stored === undefined) return undefined;
     logChanges(this.#options.logger, stored.columns, stored.rescued);
     return stored.rows;
   }
 
   recordRun(run: RunRecord): Promise<void> {
-    return this.#guarded(() => this.#place.log.recordRun(run));
+    return this.#withFilesErrors(() => this.#place.log.recordRun(run));
   }
 
   async close(): Promise<void> {
-    const { logger, place, signal } = this.#options;
+    const { logger, address, signal } = this.#options;
     try {
       if (this.state !== undefined && !signal.aborted) await this.#place.log.tidy();
     } catch (error) {
-      const message = `${place}: old files could not be removed; the next run tries again.`;
+      const message = `${address}: old files could not be removed; the next run tries again.`;
       logger.warn('files.expired', message, { error: String(error) });
     } finally {
       await this.#place.close();
@@ -85,7 +85,7 @@ class FilesSink implements Sink {
   /** The change that stores a batch of days, and what is reported of it. */
   async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress) {
     const place = this.#place;
-    const { before, changedAt } = this.#latest();
+    const { before, changedAt } = this.#startingPoint();
     const { toWrite, unchanged } = await splitBatch(before.receipts, batch, progress, {
       logger: this.#options.logger,
       countRows: (days) => place.countRows(days),
@@ -104,14 +104,14 @@ class FilesSink implements Sink {
     const { state, commit } = finishUnchanged(before, unchanged, progress);
     const isStored = unchanged.length === 0 || isDeepStrictEqual(state, this.state);
     const change: Change = { kind: 'load', state, events: { removed: [], added: [] } };
-    const namesRemoved = this.#place.log.version?.namesRemoved === true;
-    return { change: isStored && !namesRemoved ? undefined : change, report: { commit, columns: [] } };
+    const hasMissingFiles = this.#place.log.version?.hasMissingFiles === true;
+    return { change: isStored && !hasMissingFiles ? undefined : change, report: { commit, columns: [] } };
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
   async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
     const { engine, log } = this.#place;
-    const { before, changedAt } = this.#latest();
+    const { before, changedAt } = this.#startingPoint();
     if (isSuperseded(before.profiles, snapshot)) return { change: undefined, report: undefined };
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     const [plannedDay] = planned.days;
@@ -124,31 +124,31 @@ class FilesSink implements Sink {
         ? new Map<string, number>()
         : await countRescuedOfBatch(engine, planned, readParquet([file.local]));
     const stored = log.version?.profiles;
-    const replaced = { removed: stored === undefined ? [] : [stored], added: file === undefined ? [] : [file] };
+    const replaced = { removed: stored === undefined ? [] : [stored.day], added: file === undefined ? [] : [file] };
     const change: Change = { kind: 'load', state: { ...before, profiles }, profiles: replaced };
     return { change, report: { rows, rescued, columns: planned.columns } };
   }
 
   /** The state to which a commit adds, and its instant. Throws if people were purged since the place was opened. */
-  #latest(): { readonly before: PlaceState; readonly changedAt: string } {
-    const { timezone = null, place, clock } = this.#options;
+  #startingPoint(): { readonly before: PlaceState; readonly changedAt: string } {
+    const { timezone = null, address, clock } = this.#options;
     const stored = this.state ?? newState(timezone);
-    checkNotPurged(place, this.#opened, stored);
+    checkNotPurged(address, this.#stateAtOpen, stored);
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
     return { before, changedAt: nextChangedAt(before.receipts, clock.now()) };
   }
 
-  #committed<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
-    return this.#guarded(() => this.#place.commit(plan));
+  #commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+    return this.#withFilesErrors(() => this.#place.commit(plan));
   }
 
-  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+  async #withFilesErrors<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       this.#options.signal.throwIfAborted();
-      throw filesError(error, this.#options.place);
+      throw filesError(error, this.#options.address);
     }
   }
 }

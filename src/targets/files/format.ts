@@ -34,6 +34,17 @@ export interface DayFile {
 /** A file that is completely written, and not part of the table yet. */
 export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
 
+export const newFileOf = (written: WrittenFile, day: Day, path: string): NewFile => ({
+  ...written,
+  day,
+  path,
+  columns: new Set(written.statistics.keys()),
+});
+
+/** The size of all live files. */
+export const bytesIn = ({ files, profiles }: PlaceVersion): number =>
+  [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
+
 /** A place at one moment. */
 export interface PlaceVersion {
   readonly state: PlaceState;
@@ -48,7 +59,7 @@ export interface PlaceVersion {
   /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
   readonly unfinishedDays: ReadonlySet<Day>;
   /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
-  readonly namesRemoved?: boolean;
+  readonly hasMissingFiles?: boolean;
 }
 
 /** A sentence about each table with damaged files; none if all are whole. */
@@ -62,9 +73,9 @@ export function damageIn({ damagedDays, damagedProfiles }: PlaceVersion): string
   ];
 }
 
-/** The files that leave a table, and those that come. A day whose file leaves has a new one, or no rows any more. */
+/** The days whose stored files leave a table, and the new files. A day without a new file has no rows any more. */
 export interface ReplacedFiles {
-  readonly removed: readonly Pick<DayFile, 'day' | 'path'>[];
+  readonly removed: readonly Day[];
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
   readonly added: readonly NewFile[];
 }
@@ -119,13 +130,15 @@ export interface FilesFormat {
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
   readonly isUniform: boolean;
   storageOf(options: FilesOptions): Promise<Storage>;
+  /** True if the place may have been loaded. */
+  isLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
   logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
   /** All columns that a file can have, in their order, with their types. */
   columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
   /** The path of a new file, from the root of the storage. */
-  pathOf(day: Day, table: Table['name']): string;
+  newPath(day: Day, table: Table['name']): string;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
 }
@@ -134,14 +147,14 @@ export interface LogParts {
   readonly storage: Storage;
   readonly engine: Engine;
   /** A local folder of this run. */
-  readonly folder: string;
+  readonly runFolder: string;
 }
 
 export interface FilesOptions
   extends PlaceOptions,
     Partial<Pick<OpenOptions, 'timezone' | 'userProfiles' | 'retentionMs'>> {
-  /** The place as it was given: a folder or an address. */
-  readonly place: string;
+  /** A folder or an address, as it was given. */
+  readonly address: string;
 }
 
 /** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
@@ -157,9 +170,9 @@ export class LostRace extends UserError {
   }
 }
 
-export const foreignError = (place: string, table: Table['name'] = 'events'): UserError =>
+export const foreignError = (address: string, table: Table['name'] = 'events'): UserError =>
   configError(
-    `${place}/${table} holds files that this program did not write: give another place, or move them away` +
+    `${address}/${table} holds files that this program did not write: give another place, or move them away` +
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,
-    { where: { file: place } },
+    { where: { file: address } },
   );

@@ -8,24 +8,23 @@ import { checkKeys, checkProfiles, checkRows, type Difference, difference } from
 import { profilesAsTable, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
-import { EVENTS } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
-import type { Change, DayFile, FilesFormat, FilesOptions } from './format.ts';
+import { bytesIn, type Change, type DayFile, type FilesFormat, type FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
 import { readPlace, withPlace } from './with-place.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (place, options) => readPlace(format, { ...options, place }, async ({ log }) => log.version?.state),
-  verify: (place, options) =>
+  readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),
+  verify: (address, options) =>
     readPlace(
       format,
-      { ...options, place },
-      (open) => verify(open, options.signal),
+      { ...options, address },
+      (place) => verify(place, options.signal),
       ({ differences }) => differences.length === 0,
     ),
-  report: (place, options) => readPlace(format, { ...options, place }, report),
-  prune: (place, before, options) => prune(format, { ...options, place }, before, options.execute),
+  report: (address, options) => readPlace(format, { ...options, address }, report),
+  prune: (address, before, options) => prune(format, { ...options, address }, before, options.execute),
 });
 
 /** Compares every file with the log, and all rows with the receipts. */
@@ -45,11 +44,11 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     );
   }
   if (differences.length > 0) return { differences, warnings };
-  const from = await place.rows();
-  const counted = from === undefined ? new Map<Day, number>() : await rowsByDay(place.engine, from);
+  const events = await place.eventsRelation();
+  const counted = events === undefined ? new Map<Day, number>() : await rowsByDay(place.engine, events);
   differences.push(...checkRows(state.receipts, counted));
-  if (from !== undefined) {
-    const faults = await countKeyFaults(place.engine, from);
+  if (events !== undefined) {
+    const faults = await countKeyFaults(place.engine, events);
     differences.push(...checkKeys(faults));
     warnings.push(...keyWarnings(faults));
   }
@@ -73,9 +72,9 @@ async function checkFile(
   if (place.version.unfinishedDays.has(file.day)) return [];
   const expected = new Map(place.format.columnsOf(state).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
-  const odd = described.find(({ name, type }) => expected.get(name) !== type);
-  const message = `${path} has ${plainCount(rows, 'row')} and the column ${odd?.name} of type ${odd?.type}`;
-  return odd === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
+  const mismatch = described.find(({ name, type }) => expected.get(name) !== type);
+  const message = `${path} has ${plainCount(rows, 'row')} and the column ${mismatch?.name} of type ${mismatch?.type}`;
+  return mismatch === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
 }
 
 /** Checks the file of profiles, and its rows. */
@@ -85,42 +84,37 @@ async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
   if (table === undefined) return [];
   const differences = file === undefined ? [] : await checkFile(place, file, table);
   if (differences.length > 0) return differences;
-  const from = await place.rowsOfProfiles();
-  if (from === undefined) return checkProfiles(table, { rows: 0, keys: 0 });
-  const keys = await place.engine.count(`(SELECT DISTINCT _key FROM ${from} WHERE _key IS NOT NULL)`);
-  return checkProfiles(table, { rows: await place.engine.count(from), keys });
+  const profiles = await place.profilesRelation();
+  if (profiles === undefined) return checkProfiles(table, { rows: 0, keys: 0 });
+  const keys = await place.engine.count(`(SELECT DISTINCT _key FROM ${profiles} WHERE _key IS NOT NULL)`);
+  return checkProfiles(table, { rows: await place.engine.count(profiles), keys });
 }
 
 async function report(place: FilesPlace): Promise<TargetReport> {
-  const { state, files, profiles } = place.version;
+  const { state } = place.version;
   const { columns, timezone } = state;
-  const events = await place.rows();
+  const events = await place.eventsRelation();
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
-  const sizeBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
-  return { state, ...counted, sizeBytes, runs: state.lastRun === undefined ? [] : [state.lastRun] };
+  return {
+    state,
+    ...counted,
+    sizeBytes: bytesIn(place.version),
+    runs: state.lastRun === undefined ? [] : [state.lastRun],
+  };
 }
 
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
-  const planned = ({ version: { state, files }, format: { pathOf } }: FilesPlace) => {
-    const { days, rows } = prunableBefore(state.receipts, before);
-    const removed = days.map((day) => files.get(day) ?? { day, path: pathOf(day, EVENTS.name) });
-    return { days, removed, rows };
-  };
-  if (!execute) {
-    return readPlace(format, options, async (place) => {
-      const { days, rows } = planned(place);
-      return { days, rows };
-    });
-  }
+  const planPrune = ({ version }: FilesPlace): Pruned => prunableBefore(version.state.receipts, before);
+  if (!execute) return readPlace(format, options, async (place) => planPrune(place));
   return withPlace(format, options, 'rewrite', (place) =>
     place.commit(async () => {
-      const { days, removed, rows } = planned(place);
       const { state } = place.version;
+      const report = planPrune(place);
       const changedAt = nextChangedAt(state.receipts, options.clock.now());
-      const after = { ...state, receipts: withPruned(state.receipts, days, changedAt) };
-      const change: Change = { kind: 'prune', state: after, events: { removed, added: [] } };
-      return { change: days.length === 0 ? undefined : change, report: { days, rows } };
+      const after = { ...state, receipts: withPruned(state.receipts, report.days, changedAt) };
+      const change: Change = { kind: 'prune', state: after, events: { removed: report.days, added: [] } };
+      return { change: report.days.length === 0 ? undefined : change, report };
     }),
   );
 }

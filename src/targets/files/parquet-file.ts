@@ -152,26 +152,26 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
 }
 
 /** A file that is written anew. `local` is where it is, `rows` are those that stay. */
-interface Rewriting extends Omit<FileSource, 'query'> {
+interface ConformedSource extends Omit<FileSource, 'query'> {
   readonly local: string;
   /** What decides its columns. */
   readonly table: Columns;
   /** True if it gets the columns that it lacks, without a value. */
   readonly isUniform: boolean;
   /** SQL, TRUE for the rows that leave, else FALSE. */
-  readonly without?: string | undefined;
+  readonly isLeaving?: string | undefined;
 }
 
 /** Writes a file anew, with the columns of a table in their types, without the rows that leave. */
-export async function rewriteParquet(engine: Engine, rewriting: Rewriting, path: string): Promise<WrittenFile> {
-  const { local, table, isUniform, without = 'false', rows } = rewriting;
+export async function rewriteParquet(engine: Engine, source: ConformedSource, path: string): Promise<WrittenFile> {
+  const { local, table, isUniform, isLeaving = 'false', rows } = source;
   const inFile = await describeFile(engine, local);
   const names = new Set(inFile.map(({ name }) => name));
   const select = columnsOfFiles(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
   // The condition may be about a column that the file lacks.
   const conformed = selectConformed(local, inFile, table);
-  const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${without}`;
-  const written = await writeParquet(engine, { ...rewriting, query }, path);
+  const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
+  const written = await writeParquet(engine, { ...source, query }, path);
   if (written.rows === rows) return written;
   throw new RangeError(`${local} came to ${written.rows} rows instead of ${rows}`);
 }

@@ -16,13 +16,13 @@ import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import {
+  bytesIn,
   type Change,
   damageIn,
   type FilesFormat,
   type FilesOptions,
   LostRace,
   type NewFile,
-  type PlaceVersion,
 } from './format.ts';
 import { readPlace, withPlace } from './with-place.ts';
 
@@ -30,11 +30,11 @@ import { readPlace, withPlace } from './with-place.ts';
 const PURGE_ATTEMPTS = 5;
 
 export const peopleIn = (format: FilesFormat): People => ({
-  find: (place, query, options) =>
-    readPlace(format, { ...options, place }, async (open) => (await lookUp(open, query)).lookup.people),
-  rows: (place, query, options) => streamRows(format, { ...options, place }, query),
-  previewPurge: (place, query, options) => previewPurge(format, { ...options, place }, query),
-  purge: (place, query, options) => purge(format, { ...options, place }, query),
+  find: (address, query, options) =>
+    readPlace(format, { ...options, address }, async (place) => (await lookUp(place, query)).lookup.people),
+  rows: (address, query, options) => streamRows(format, { ...options, address }, query),
+  previewPurge: (address, query, options) => previewPurge(format, { ...options, address }, query),
+  purge: (address, query, options) => purge(format, { ...options, address }, query),
 });
 
 async function* streamRows(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
@@ -49,7 +49,7 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
       damaged = damageIn(place.version);
     });
-    for (const message of damaged) options.logger.warn('files.damaged', `${options.place}: ${message}`);
+    for (const message of damaged) options.logger.warn('files.damaged', `${options.address}: ${message}`);
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
     }
@@ -65,8 +65,8 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 /** Runs the steps of a purge before its commit. Like every run, it first finishes what a killed run left. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    const { people, change } = await withoutPeople(place, query);
-    await tryErase(place, change);
+    const { people, change } = await planRemoval(place, query);
+    await checkErasable(place, change);
     return { people, foreign: await place.log.foreign() };
   });
 }
@@ -101,11 +101,11 @@ async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: Pu
   let { knownPeople } = query;
   const attempt = () =>
     place.commit(async () => {
-      const { people, change } = await withoutPeople(place, { ...query, knownPeople });
+      const { people, change } = await planRemoval(place, { ...query, knownPeople });
       knownPeople = joinPeople(knownPeople, people.peopleOf);
       const rows = people.rows + people.suppressedOthers.rows;
       if (rows > removed.rowsRemoved) removed = { people, rowsRemoved: rows };
-      await tryErase(place, change);
+      await checkErasable(place, change);
       const suppressionLength = await onFound(people);
       return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
     });
@@ -113,12 +113,12 @@ async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: Pu
   return removed;
 }
 
-const bytesIn = ({ files, profiles }: PlaceVersion): number =>
-  [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
-
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
-const tryErase = ({ storage }: FilesPlace, change: Change): Promise<void> =>
-  storage.tryErase([...(change.events?.removed ?? []), ...(change.profiles?.removed ?? [])].map(({ path }) => path));
+function checkErasable({ storage, version: { files, profiles } }: FilesPlace, change: Change): Promise<void> {
+  const ofEvents = (change.events?.removed ?? []).flatMap((day) => files.get(day)?.path ?? []);
+  const ofProfiles = change.profiles === undefined || profiles === undefined ? [] : [profiles.path];
+  return storage.checkErasable([...ofEvents, ...ofProfiles]);
+}
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
@@ -127,20 +127,20 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();
-    const error = diskError(thrown, { what: place.name, path: place.name });
+    const error = diskError(thrown, { what: place.address, path: place.address });
     if (!(error instanceof UserError)) throw error;
     return [`${error.message} ${NOT_ERASED}`];
   }
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ storage, folder, engine }: FilesPlace) {
+async function sweepRuns({ storage, runFolder, engine }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
   const { left: folders, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
   const unswept = folders.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
-  return { unswept, inUse: inUse.filter((path) => path !== folder) };
+  return { unswept, inUse: inUse.filter((path) => path !== runFolder) };
 }
 
 interface Search {
@@ -149,41 +149,45 @@ interface Search {
 }
 
 async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
-  const { engine, name } = place;
+  const { engine, address } = place;
   const { state } = place.version;
+  const events = await place.eventsRelation();
   const profiles = profilesAsTable(state);
   const tables = {
-    events: { engine, name: EVENTS.name, relation: await place.rows(), place: name, state },
+    events: { engine, name: EVENTS.name, relation: events, place: address, state },
     profiles: profiles && {
-      ...{ engine, name: USER_PROFILES.name, place: name, state: profiles },
-      relation: await place.rowsOfProfiles(),
+      engine,
+      name: USER_PROFILES.name,
+      relation: await place.profilesRelation(),
+      place: address,
+      state: profiles,
     },
   };
   return { lookup: await findPeople(tables, query), tables };
 }
 
-async function withoutPeople(place: FilesPlace, query: PeopleQuery) {
+async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   return place.engine.transaction(async () => {
     const search = await lookUp(place, query);
-    return { people: search.lookup.people, change: await changeWithout(place, search) };
+    return { people: search.lookup.people, change: await changeOfRemoval(place, search) };
   });
 }
 
 /** Writes every file anew that has rows of these people. */
-async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
+async function changeOfRemoval(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
   const { engine, version } = place;
   const { state } = version;
-  const { relation: from } = tables.events;
+  const { relation: events } = tables.events;
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
 
   const rowsLost =
-    from === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${from} WHERE ${conditions.events}`);
-  const removed = [...rowsLost.keys()].flatMap((day) => version.files.get(day) ?? []);
+    events === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${events} WHERE ${conditions.events}`);
+  const files = [...rowsLost.keys()].flatMap((day) => version.files.get(day) ?? []);
   const added: NewFile[] = [];
   const rows = new Map<Day, number>();
-  for (const file of removed) {
-    const rewriting = { without: conditions.events, rowsLost: rowsLost.get(file.day) ?? 0, changedAt };
-    const rewritten = await place.rewrite(file, state, rewriting);
+  for (const file of files) {
+    const leaving = { isLeaving: conditions.events, rowsLost: rowsLost.get(file.day) ?? 0, changedAt };
+    const rewritten = await place.rewrite(file, state, leaving);
     if (rewritten !== undefined) added.push(rewritten);
     rows.set(file.day, rewritten?.rows ?? 0);
   }
@@ -192,19 +196,25 @@ async function changeWithout(place: FilesPlace, { lookup: { conditions }, tables
   return {
     kind: 'purge',
     state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
-    events: { removed, added },
+    events: { removed: files.map(({ day }) => day), added },
     profiles: profiles?.files,
   };
 }
 
 /** Writes the file of profiles anew without the rows that meet a condition; undefined if there is none of them. */
-async function profilesWithoutPeople(place: FilesPlace, from: string | undefined, without: string, changedAt: string) {
+async function profilesWithoutPeople(
+  place: FilesPlace,
+  profiles: string | undefined,
+  isLeaving: string,
+  changedAt: string,
+) {
   const { state, profiles: file } = place.version;
   const table = profilesAsTable(state);
-  if (state.profiles === undefined || table === undefined || file === undefined || from === undefined) return undefined;
-  const rowsLost = await place.engine.count(`${from} WHERE ${without}`);
+  if (state.profiles === undefined || table === undefined || file === undefined || profiles === undefined)
+    return undefined;
+  const rowsLost = await place.engine.count(`${profiles} WHERE ${isLeaving}`);
   if (rowsLost === 0) return undefined;
   const stored = profilesWithout(state.profiles, rowsLost, changedAt);
-  const rewritten = await place.rewrite(file, table, { without, rowsLost, changedAt, profiles: stored });
-  return { stored, files: { removed: [file], added: rewritten === undefined ? [] : [rewritten] } };
+  const rewritten = await place.rewrite(file, table, { isLeaving, rowsLost, changedAt, profiles: stored });
+  return { stored, files: { removed: [file.day], added: rewritten === undefined ? [] : [rewritten] } };
 }

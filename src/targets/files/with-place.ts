@@ -4,8 +4,10 @@ import { filesError } from '../failures.ts';
 import { FilesPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions, OpenMode } from './format.ts';
 
-/** Pauses before a place is read again, since a writer has changed it meanwhile (ms). */
-const READ_PAUSES = [0, 0, 0, 0];
+/** Attempts at reading one version of a place that a writer changes meanwhile. */
+const READ_ATTEMPTS = 5;
+/** Without a pause (ms): what was read before is new by now. */
+const READ_PAUSES = new Array<number>(READ_ATTEMPTS - 1).fill(0);
 
 /** Opens a place, runs work and closes it. Throws UserError. */
 export async function withPlace<T>(
@@ -19,32 +21,33 @@ export async function withPlace<T>(
     return await place.use(work);
   } catch (error) {
     options.signal?.throwIfAborted();
-    throw filesError(error, options.place);
+    throw filesError(error, options.address);
   }
 }
 
 /**
- * Opens a place and reads it. The work runs again if a writer changed the place meanwhile, and what it read may be of
- * two versions: it failed, its result is not `isCertain`, or files were replaced. Throws UserError.
+ * Opens a place and reads it. Throws UserError. If a writer changed the place meanwhile, the work may have read two
+ * versions: it failed, its result is not `isConsistent`, or files were replaced. Then it runs again.
  */
 export function readPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   work: (place: FilesPlace) => Promise<T>,
-  isCertain: (result: T) => boolean = () => true,
+  isConsistent: (result: T) => boolean = () => true,
 ): Promise<T> {
   const { clock, signal } = options;
   return withPlace(format, options, 'read', async (place) => {
     const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
       const [outcome] = await Promise.allSettled([work(place)]);
       signal?.throwIfAborted();
-      const isDone = outcome.status === 'fulfilled' && isCertain(outcome.value);
-      const isOfOneVersion = isDone && !place.log.hasReplacedFiles();
-      return isOfOneVersion || !(await place.log.read()) ? outcome : undefined;
+      const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
+      if (isDone && !place.log.hasReplacedFiles()) return outcome;
+      const isChanged = await place.log.read();
+      return isChanged ? undefined : outcome;
     });
     if (read?.status === 'fulfilled') return read.value;
     throw (
-      read?.reason ?? transientError(`${options.place} is written all the time: try again once its writer is done.`)
+      read?.reason ?? transientError(`${options.address} is written all the time: try again once its writer is done.`)
     );
   });
 }

@@ -268,7 +268,7 @@ describe('what a purge erases', () => {
     ['AbortMultipartUpload', 's3:AbortMultipartUpload'],
   ])('needs the permission for %s, which is tried before', async (what, permission) => {
     s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
-    await expect(using((storage) => storage.tryErase([]))).rejects.toMatchObject({
+    await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining(permission),
     });

@@ -130,6 +130,12 @@ describe('a Parquet folder', () => {
       },
     );
 
+    it('removes a damaged file once its day is read again without rows', async () => {
+      await harm('no Parquet');
+      await place.load([[place.of(D1, [])]]);
+      expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+    });
+
     it('prunes a damaged file by its day', async () => {
       await harm('no Parquet');
       expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 1 });

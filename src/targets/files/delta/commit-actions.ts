@@ -34,8 +34,8 @@ interface CommitDetails {
   /** Time of the commit (ms since 1970). */
   readonly now: number;
   readonly retentionMs: number;
-  /** Paths of live files that somebody removed from the storage: they leave the log, too. */
-  readonly missing: ReadonlySet<string>;
+  /** Paths of live files that leave the table. */
+  readonly leaving: ReadonlySet<string>;
   readonly table: Table['name'];
 }
 
@@ -43,12 +43,11 @@ interface CommitDetails {
 export function commitActions(
   log: LogVersion,
   change: TableChange,
-  { now, retentionMs, missing, table }: CommitDetails,
+  { now, retentionMs, leaving, table }: CommitDetails,
 ): Action[] {
   const { kind, added, removed, state } = change;
-  const days = new Set([...added, ...removed].map(({ day }) => day));
-  const paths = new Set(removed.map(({ path }) => path));
-  const removedAdds = [...log.files.values()].filter(({ path }) => paths.has(`${table}/${path}`) || missing.has(path));
+  const days = new Set([...removed, ...added.map(({ day }) => day)]);
+  const removedAdds = [...log.files.values()].filter(({ path }) => leaving.has(path));
   const commitInfo = {
     timestamp: Math.floor(now),
     operation: OPERATIONS[kind],
@@ -71,7 +70,7 @@ export function commitActions(
 function tableActions(
   before: MetaData | undefined,
   state: PlaceState,
-  { now, retentionMs, table }: Omit<CommitDetails, 'missing'>,
+  { now, retentionMs, table }: Omit<CommitDetails, 'leaving'>,
 ): Action[] {
   const schema = schemaString(state, table);
   const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;

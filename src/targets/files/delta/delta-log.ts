@@ -10,7 +10,7 @@ import { jsonOf } from '../../../base/json.ts';
 import { NOTHING_HASHED } from '../../../extract/column-hashing.ts';
 import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
-import type { Storage } from '../../../storage/storage.ts';
+import { hasObjects, type Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
 import { newState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
@@ -41,10 +41,13 @@ export const DELTA: FilesFormat = {
   isUniform: false,
   columnName: readableName,
   columnsOf: columnsOfTable,
-  pathOf: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
-  storageOf: (options) => openStorage(options.place, options),
+  newPath: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
+  storageOf: (options) => openStorage(options.address, options),
+  // A first load may have stored profiles alone.
+  isLoaded: async (storage) =>
+    (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   async refuseForeign(storage) {
-    for await (const _ of storage.list(`${EVENTS.name}/${LOG_FOLDER}`)) return;
+    if (await hasObjects(storage, `${EVENTS.name}/${LOG_FOLDER}`)) return;
     await refuseOthersFiles(storage, EVENTS.name);
   },
   logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),

@@ -4,7 +4,7 @@ import type { Day } from '../../../base/days.ts';
 import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { folderOf } from '../../../storage/folder.ts';
-import type { Stored } from '../../../storage/storage.ts';
+import type { StoredObject } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
@@ -13,7 +13,7 @@ import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
 import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateOf } from './delta-state.ts';
-import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFolder } from './protocol/entry.ts';
+import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFiles } from './protocol/entry.ts';
 import { LogVersion, readLatest } from './protocol/log-version.ts';
 import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
 import {
@@ -28,32 +28,32 @@ import {
 const STORE_CONCURRENCY = 4;
 
 /** A table at one version of its log. */
-type TableVersion = Pick<PlaceVersion, 'state' | 'files' | 'namesRemoved'>;
+type TableVersion = Pick<PlaceVersion, 'state' | 'files' | 'hasMissingFiles'>;
 
 /** The log of one table of a place. Its paths are from the folder of the table, but for those of a `DayFile`. */
 export class TableLog {
   /** The table as it was read or committed last; undefined before the first commit. */
   version: TableVersion | undefined;
-  readonly #folder: TableFolder;
+  readonly #tableFiles: TableFiles;
   readonly #table: Table['name'];
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
   /** The log of `version`. */
   #log: LogVersion | undefined;
   /** The data files that were in the storage when the table was read. */
-  #stored: readonly Stored[] = [];
+  #stored: readonly StoredObject[] = [];
   /** Live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
   constructor(parts: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
-    this.#folder = { ...parts, storage: folderOf(parts.storage, table) };
+    this.#tableFiles = { ...parts, storage: folderOf(parts.storage, table) };
     this.#table = table;
     this.#options = options;
     this.#mode = mode;
   }
 
   get address(): string {
-    return this.#folder.storage.address;
+    return this.#tableFiles.storage.address;
   }
 
   /** Reads the latest version, and lists the data files; false if the version was known. */
@@ -72,7 +72,7 @@ export class TableLog {
   /** Reads what is new in the log; false if nothing is. */
   async readEntries(): Promise<boolean> {
     const before = this.#log?.number;
-    const log = await readLatest(this.#folder, this.#log);
+    const log = await readLatest(this.#tableFiles, this.#log);
     if (log?.number === before) return false;
     if (log !== undefined) this.#refuseOthers(log);
     this.version = log && this.#versionOf(log);
@@ -82,7 +82,7 @@ export class TableLog {
 
   /** Stores the files of a change, which no reader sees before its entry. */
   async putFiles(files: readonly NewFile[]): Promise<void> {
-    const { storage } = this.#folder;
+    const { storage } = this.#tableFiles;
     const limit = pLimit(STORE_CONCURRENCY);
     const put = ({ local, path }: NewFile) => limit(() => storage.putFile(local, this.#inTable(path)));
     const stored = await Promise.allSettled(files.map(put));
@@ -92,12 +92,14 @@ export class TableLog {
 
   /** Makes a change of the version visible by the next entry; false if another writer has created that. */
   async createEntry(change: TableChange): Promise<boolean> {
-    const { storage } = this.#folder;
+    const { storage } = this.#tableFiles;
     const { added, removed, state } = change;
     const now = this.#options.clock.now();
     const log = this.#log ?? new LogVersion();
-    const details = { now, retentionMs: this.#retentionMs, missing: this.#missing, table: this.#table };
-    const actions = commitActions(log, change, details);
+    const replaced = removed.flatMap((day) => this.version?.files.get(day)?.path ?? []);
+    const leaving = new Set([...this.#missing, ...replaced.map((path) => this.#inTable(path))]);
+    const context = { now, retentionMs: this.#retentionMs, leaving, table: this.#table };
+    const actions = commitActions(log, change, context);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const path = entryPath(log.number + 1);
     // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
@@ -106,7 +108,7 @@ export class TableLog {
     log.apply(log.number + 1, actions);
     this.#log = log;
     const files = new Map(this.version?.files);
-    for (const { day } of removed) files.delete(day);
+    for (const day of removed) files.delete(day);
     for (const { local: _local, statistics: _statistics, ...file } of added) files.set(file.day, file);
     this.version = { state, files };
     if (log.number > 0 && log.number % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(log);
@@ -115,7 +117,7 @@ export class TableLog {
 
   /** Removes every byte of files and history that the version does not name. */
   async erase(): Promise<void> {
-    if (this.#log === undefined) await eraseWithoutLog(this.#folder, this.#options.clock.now());
+    if (this.#log === undefined) await eraseWithoutLog(this.#tableFiles, this.#options.clock.now());
     else await eraseHistory(this.#upkeepOf(this.#log));
   }
 
@@ -124,7 +126,7 @@ export class TableLog {
     if (this.#expiredFiles().length === 0) return;
     // Another run may have committed a file meanwhile that was nobody's when the table was read.
     await this.readEntries();
-    await this.#folder.storage.remove(this.#expiredFiles());
+    await this.#tableFiles.storage.remove(this.#expiredFiles());
   }
 
   /** The files that this program did not write, but for those of the log; from the root of the place. */
@@ -168,14 +170,14 @@ export class TableLog {
     }
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
-    return { state: { ...state, receipts }, files, namesRemoved: this.#missing.size > 0 };
+    return { state: { ...state, receipts }, files, hasMissingFiles: this.#missing.size > 0 };
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
   async #missingOf({ files }: LogVersion): Promise<Set<string>> {
     const stored = new Set(this.#stored.map(({ path }) => path));
     const unlisted = [...files.keys()].filter((path) => !stored.has(path));
-    const { storage } = this.#folder;
+    const { storage } = this.#tableFiles;
     const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => storage.read(path));
     return new Set(unlisted.filter((_, i) => objects[i] === undefined));
   }
@@ -187,17 +189,17 @@ export class TableLog {
   }
 
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */
-  async #listDataFiles(): Promise<Stored[]> {
+  async #listDataFiles(): Promise<StoredObject[]> {
     const first = this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-';
-    const files: Stored[] = [];
-    for await (const file of this.#folder.storage.list('', first)) files.push(file);
+    const files: StoredObject[] = [];
+    for await (const file of this.#tableFiles.storage.list('', first)) files.push(file);
     return files;
   }
 
   /** The paths of all files in the folder of the table but for its log. */
   async #listTable(): Promise<string[]> {
     const paths: string[] = [];
-    for await (const { path } of this.#folder.storage.list('')) {
+    for await (const { path } of this.#tableFiles.storage.list('')) {
       if (!path.startsWith(`${LOG_FOLDER}/`)) paths.push(path);
     }
     return paths;
@@ -220,7 +222,7 @@ export class TableLog {
   }
 
   #upkeepOf(log: LogVersion): Upkeep {
-    return { folder: this.#folder, log, now: this.#options.clock.now(), retentionMs: this.#retentionMs };
+    return { tableFiles: this.#tableFiles, log, now: this.#options.clock.now(), retentionMs: this.#retentionMs };
   }
 
   /** Time that files which left the table stay for its readers (ms). */

@@ -1,9 +1,9 @@
 import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
-import type { IsKept, Stored } from '../../../storage/storage.ts';
+import type { IsKept, StoredObject } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type TableFolder } from './protocol/entry.ts';
+import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type TableFiles } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';
 
 // What is removed from a table: what left it long ago, what dead runs left, and after a purge all of the past.
@@ -19,7 +19,7 @@ export const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** The latest version of a table, and for how long its readers may need older ones. */
 export interface Upkeep {
-  readonly folder: TableFolder;
+  readonly tableFiles: TableFiles;
   readonly log: LogVersion;
   /** The time now (ms since 1970). */
   readonly now: number;
@@ -28,10 +28,10 @@ export interface Upkeep {
 }
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage } = folder;
-  await writeCheckpoint(folder, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
-  const isOld = ({ path, modified }: Stored) => {
+export async function renewCheckpoint({ tableFiles, log, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage } = tableFiles;
+  await writeCheckpoint(tableFiles, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
+  const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
     if (file.version >= log.number) return false;
@@ -44,8 +44,8 @@ export async function renewCheckpoint({ folder, log, now, retentionMs }: Upkeep)
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly Stored[], { log, now, retentionMs }: Upkeep): string[] {
-  const isExpired = ({ path, modified }: Stored) => {
+export function expiredFiles(stored: readonly StoredObject[], { log, now, retentionMs }: Upkeep): string[] {
+  const isExpired = ({ path, modified }: StoredObject) => {
     if (log.files.has(path)) return false;
     const leftAt = log.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
@@ -55,9 +55,9 @@ export function expiredFiles(stored: readonly Stored[], { log, now, retentionMs 
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */
-export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage } = folder;
-  const purgedAt = await committedAt(folder, log.number);
+export async function eraseHistory({ tableFiles, log, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage } = tableFiles;
+  const purgedAt = await committedAt(tableFiles, log.number);
   const isLive: IsKept = ({ path, modified }) => {
     if (log.files.has(path) || path.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
@@ -65,17 +65,17 @@ export async function eraseHistory({ folder, log, now, retentionMs }: Upkeep): P
   };
   await storage.eraseAllBut('', isLive, purgedAt);
   if (log.number === 0) return;
-  await writeCheckpoint(folder, log.number, log.actions(now - retentionMs));
+  await writeCheckpoint(tableFiles, log.number, log.actions(now - retentionMs));
   const isOfPurge: IsKept = ({ path }) => path === LAST_CHECKPOINT || (logFileOf(path)?.version ?? -1) >= log.number;
   await storage.eraseAllBut(LOG_FOLDER, isOfPurge, now);
 }
 
 /** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage }: TableFolder, now: number): Promise<void> =>
+export const eraseWithoutLog = ({ storage }: TableFiles, now: number): Promise<void> =>
   storage.eraseAllBut('', ({ path }) => !isOurs(path), now);
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage }: TableFolder, version: number): Promise<number> {
+async function committedAt({ storage }: TableFiles, version: number): Promise<number> {
   for await (const { path, modified } of storage.list(LOG_FOLDER)) {
     if (path === entryPath(version)) return modified;
   }

@@ -12,7 +12,7 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
-import type { Storage } from '../../../storage/storage.ts';
+import { hasObjects, type Storage } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
@@ -39,17 +39,16 @@ export const PARQUET: FilesFormat = {
   isUniform: true,
   columnName: (source) => source,
   columnsOf: (state) => columnsOfFiles(state),
-  pathOf: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayPath(day)),
-  async storageOf({ place }) {
-    checkLocalPath(place);
-    return new DiskStorage(place);
+  newPath: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayPath(day)),
+  async storageOf({ address }) {
+    checkLocalPath(address);
+    return new DiskStorage(address);
   },
+  isLoaded: async (storage) => (await readText(storage)) !== undefined,
   async refuseForeign(storage) {
-    for await (const _ of storage.list(EVENTS.name)) {
-      // Read last: another process may have made the first commit meanwhile.
-      if ((await readText(storage)) === undefined) throw foreignError(storage.address);
-      return;
-    }
+    if (!(await hasObjects(storage, EVENTS.name))) return;
+    // Read last: another process may have made the first commit meanwhile.
+    if ((await readText(storage)) === undefined) throw foreignError(storage.address);
   },
   logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
@@ -69,7 +68,7 @@ class FolderLog implements FilesLog {
     this.#parts = parts;
     this.#options = options;
     this.#mode = mode;
-    this.#root = resolve(options.place);
+    this.#root = resolve(options.address);
   }
 
   async read(): Promise<boolean> {
@@ -142,9 +141,9 @@ class FolderLog implements FilesLog {
 
   /** Runs work under the lock, on a folder that is read anew and mended. */
   #locked<T>(work: (writer: FolderWriter) => Promise<T>): Promise<T> {
-    const { clock, lockWaitMs: waitMs, signal, place } = this.#options;
+    const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
     makeFolders(this.#path('_dfinery'));
-    const lock = { what: `the folder ${place}`, clock, waitMs, signal };
+    const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       const writer = new FolderWriter(this.#parts, this.#root, await this.#read(), checkHeld);
       await writer.mend();
@@ -164,7 +163,7 @@ class FolderLog implements FilesLog {
   async #refuseForeignProfiles(): Promise<void> {
     if (this.#hasProfiles) return;
     const { storage } = this.#parts;
-    for await (const _ of storage.list(USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
+    if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   /** Waits, within bounds, for a writer that is at work. */
@@ -176,15 +175,15 @@ class FolderLog implements FilesLog {
 
   #warnOfRemoved(days: readonly Day[]): void {
     if (this.#mode === 'read') return;
-    const { place, logger } = this.#options;
-    const message = `${place}: the files of ${plainCount(days.length, 'day')} were removed (${nameDays(days)}): they count as pruned.`;
+    const { address, logger } = this.#options;
+    const message = `${address}: the files of ${plainCount(days.length, 'day')} were removed (${nameDays(days)}): they count as pruned.`;
     logger.warn('days.removed', message, { days: days.length });
   }
 
   #warnOfDamage(): void {
-    const { place, logger } = this.#options;
+    const { address, logger } = this.#options;
     for (const message of this.version === undefined ? [] : damageIn(this.version)) {
-      logger.warn('files.damaged', `${place}: ${message}`);
+      logger.warn('files.damaged', `${address}: ${message}`);
     }
   }
 }

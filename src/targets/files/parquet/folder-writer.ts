@@ -5,7 +5,7 @@ import { codeOf } from '../../../base/errors.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, type PlaceState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
-import { type Change, type LogParts, type NewFile, STATE_FILE } from '../format.ts';
+import { type Change, type LogParts, type NewFile, newFileOf, STATE_FILE } from '../format.ts';
 import { columnsOfFiles, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
 import { columnsInFile, dayPath, type FolderFile, folderText, PROFILES_FILE, schemaOf } from './folder-state.ts';
@@ -37,21 +37,21 @@ export class FolderWriter {
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
   async mend(): Promise<void> {
     if (this.version === undefined) return;
-    const version = await this.#conform(this.version);
+    const version = await this.#rewriteOutdated(this.version);
     this.version = textOf(version) === version.text ? version : await this.#store(version);
   }
 
   async commit({ kind, state, events, profiles }: Change): Promise<void> {
     let version = this.version ?? emptyVersion(state.timezone);
     const { removed, added } = events ?? { removed: [], added: [] };
-    const days = new Set([...removed, ...added].map(({ day }) => day));
+    const days = new Set([...removed, ...added.map(({ day }) => day)]);
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
     const columns = columnsOfFiles(state);
     const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema)
       version = await this.#announce(version, state, days);
     // 2. The files of other days get the new columns.
-    version = await this.#conform(version, days);
+    version = await this.#rewriteOutdated(version, days);
     // 3. The files of the change replace the others. Days without rows lose theirs.
     const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
     const [files, damagedDays] = [ofOtherDays(version.files), ofOtherDays(version.damagedDays)];
@@ -86,24 +86,24 @@ export class FolderWriter {
   }
 
   /** Replaces the files that lack a column, or have one of another type. A change replaces those of `days` anyway. */
-  async #conform(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
+  async #rewriteOutdated(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
     const files = new Map(version.files);
     const columns = columnsOfFiles(version.state);
     for (const file of outdatedFiles(version)) {
-      if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#write(file, version.state), columns));
+      if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#rewrite(file, version.state), columns));
     }
     return { ...version, files, unfinishedDays: new Set() };
   }
 
   /** Writes a file anew, with the columns of the state. */
-  async #write(file: FolderFile, state: PlaceState): Promise<NewFile> {
-    const { engine, folder } = this.#parts;
+  async #rewrite(file: FolderFile, state: PlaceState): Promise<NewFile> {
+    const { engine, runFolder } = this.#parts;
     const { day, path, rows } = file;
     const receipt = state.receipts.get(day);
     if (receipt === undefined) throw new RangeError(`${day} has no receipt`);
-    const rewriting = { local: this.#path(path), table: state, isUniform: true, rows, receipt };
-    const written = await rewriteParquet(engine, rewriting, join(folder, `${day}.part`));
-    return { ...written, day, path, columns: new Set(written.statistics.keys()) };
+    const source = { local: this.#path(path), table: state, isUniform: true, rows, receipt };
+    const written = await rewriteParquet(engine, source, join(runFolder, `${day}.part`));
+    return newFileOf(written, day, path);
   }
 
   #path(path: string): string {
@@ -147,13 +147,11 @@ export class FolderWriter {
 }
 
 const emptyVersion = (timezone: string | null): FolderVersion => ({
-  ...{
-    text: undefined,
-    state: newState(timezone),
-    files: new Map(),
-    damagedDays: new Map(),
-    unfinishedDays: new Set(),
-  },
+  text: undefined,
+  state: newState(timezone),
+  files: new Map(),
+  damagedDays: new Map(),
+  unfinishedDays: new Set(),
 });
 
 /**

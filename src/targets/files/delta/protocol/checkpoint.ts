@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFolder } from './entry.ts';
+import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFiles } from './entry.ts';
 
 /** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -28,11 +28,11 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
-export async function readCheckpoint(tableFolder: TableFolder, version: number): Promise<Action[]> {
-  const { storage, engine, folder } = tableFolder;
+export async function readCheckpoint(tableFiles: TableFiles, version: number): Promise<Action[]> {
+  const { storage, engine, runFolder } = tableFiles;
   const path = checkpointPath(version);
   const where = `${storage.address}/${path}`;
-  const copy = join(folder, 'read.checkpoint');
+  const copy = join(runFolder, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
@@ -44,13 +44,13 @@ export async function readCheckpoint(tableFolder: TableFolder, version: number):
 
 /** Stores a checkpoint of a version, then the pointer to it. */
 export async function writeCheckpoint(
-  tableFolder: TableFolder,
+  tableFiles: TableFiles,
   version: number,
   actions: Iterable<Action>,
 ): Promise<void> {
-  const { storage, engine, folder } = tableFolder;
-  const lines = join(folder, 'checkpoint.json');
-  const file = join(folder, 'checkpoint.parquet');
+  const { storage, engine, runFolder } = tableFiles;
+  const lines = join(runFolder, 'checkpoint.json');
+  const file = join(runFolder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
   function* linesOf() {
     for (const action of actions) {

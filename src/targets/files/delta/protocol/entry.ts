@@ -11,7 +11,7 @@ import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
 /** Where a table is, with the means to work on its log. All paths are from the folder of the table. */
-export interface TableFolder extends Omit<LogParts, 'storage'> {
+export interface TableFiles extends Omit<LogParts, 'storage'> {
   readonly storage: StorageFolder;
 }
 

@@ -13,7 +13,7 @@ import {
   type Protocol,
   parseEntry,
   type Remove,
-  type TableFolder,
+  type TableFiles,
 } from './entry.ts';
 
 /** Number of entries that are fetched at the same time. */
@@ -80,15 +80,15 @@ export class LogVersion {
  * Reads the latest version of a table, only what is new since `before`, which stays as it is. Gives undefined before
  * the first commit. Throws UserError for a log that is damaged.
  */
-export async function readLatest(tableFolder: TableFolder, before?: LogVersion): Promise<LogVersion | undefined> {
+export async function readLatest(tableFiles: TableFiles, before?: LogVersion): Promise<LogVersion | undefined> {
   if (before !== undefined) {
-    const { checkpoint, entries } = await listLog(tableFolder, before.number + 1);
+    const { checkpoint, entries } = await listLog(tableFiles, before.number + 1);
     if (checkpoint < 0 && entries.length === 0) return before;
     if (
       entries.every((version, i) => version === before.number + 1 + i) &&
       checkpoint <= (entries.at(-1) ?? before.number)
     ) {
-      const latest = await applyEntries(tableFolder, before, entries);
+      const latest = await applyEntries(tableFiles, before, entries);
       // A purge removes entries: if a listed one is gone, everything is read.
       if (latest !== undefined) return latest;
     }
@@ -97,7 +97,7 @@ export async function readLatest(tableFolder: TableFolder, before?: LogVersion):
   return retryOnError(
     2,
     () => true,
-    async () => readLog(tableFolder, await listLog(tableFolder)),
+    async () => readLog(tableFiles, await listLog(tableFiles)),
   );
 }
 
@@ -110,7 +110,7 @@ interface LogFiles {
 }
 
 /** Lists the files of a version or a later one. */
-async function listLog({ storage }: TableFolder, since = 0): Promise<LogFiles> {
+async function listLog({ storage }: TableFiles, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(LOG_FOLDER, beforeVersion(since))) {
@@ -121,25 +121,25 @@ async function listLog({ storage }: TableFolder, since = 0): Promise<LogFiles> {
   return { checkpoint, entries };
 }
 
-async function readLog(tableFolder: TableFolder, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
+async function readLog(tableFiles: TableFiles, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
   if (checkpoint < 0 && entries.length === 0) return undefined;
   const checkpointed = new LogVersion();
-  const { storage } = tableFolder;
-  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(tableFolder, checkpoint));
+  const { storage } = tableFiles;
+  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(tableFiles, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
     throw damagedError(`${storage.address}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
-  const latest = await applyEntries(tableFolder, checkpointed, versions);
+  const latest = await applyEntries(tableFiles, checkpointed, versions);
   if (latest === undefined) throw damagedError(`${storage.address}/${LOG_FOLDER}`, 'an entry is gone');
   return latest;
 }
 
 /** A copy of a version with the entries after it applied, in order; undefined if an entry is gone. */
 async function applyEntries(
-  { storage }: TableFolder,
+  { storage }: TableFiles,
   before: LogVersion,
   versions: readonly number[],
 ): Promise<LogVersion | undefined> {
