@@ -20,7 +20,8 @@ import {
 } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
-import type { OpenOptions, PlaceOptions } from '../targets/contract.ts';
+import type { OpenOptions } from '../targets/contract.ts';
+import type { PlaceOptions } from '../targets/place-options.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 

@@ -5,7 +5,7 @@ import { type PeopleFound, type PeopleQuery, personKey, type UnifiedId } from '.
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
-import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/contract.ts';
+import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/people-contract.ts';
 import type { Ledger, ServiceAddress } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
 import { requireSuppression, type SuppressionFile, SuppressionList } from './suppression.ts';

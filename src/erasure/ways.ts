@@ -6,7 +6,8 @@ import { joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, person
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
-import type { PlaceOptions, StatefulTarget } from '../targets/contract.ts';
+import type { StatefulTarget } from '../targets/contract.ts';
+import type { PlaceOptions } from '../targets/place-options.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';

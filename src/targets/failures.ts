@@ -1,5 +1,4 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { engineError } from '../engine/session/faults.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import type { PlaceState } from '../table/place-state.ts';
 
@@ -7,26 +6,20 @@ import type { PlaceState } from '../table/place-state.ts';
 export const folderError = (thrown: unknown, folder: string): unknown =>
   diskError(thrown, { what: folder, path: folder, consequence: COMMITTED_IS_KEPT });
 
-/** Any error of the engine or the disk as a failure that names the folder. */
-export function filesError(error: unknown, folder: string): UserError {
-  return engineError(folderError(error, folder), folder);
-}
-
 /** The failure for a place that a command needs and that was never loaded. */
 export const noTableError = (place: string): UserError =>
   configError(`${place} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`, {
     where: { file: place },
   });
 
-/** The failure for a configured time zone that is not that of the target's first load. `what`: `file` or `folder`. */
+/** The failure for a configured time zone that is not that of the place's first load. `what`: `file` or `folder`. */
 export function otherTimezone(
   place: string,
   what: string,
-  configured: string | null,
-  stored: string | null,
+  { configured, stored }: { readonly configured: string | null; readonly stored: string | null },
 ): UserError {
   return configError(
-    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: keep it, load into another ${what}, or move this one away and sync again.`,
+    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: go on with that, load into another ${what}, or move this one away and sync again.`,
   );
 }
 
@@ -34,7 +27,11 @@ export function otherTimezone(
  * Throws a transient failure if people were purged from a place since a run opened it. The run has read the suppression
  * list before they were on it, and would bring them back.
  */
-export function checkNotPurged(place: string, opened: PlaceState | undefined, now: PlaceState | undefined): void {
-  if ((now?.suppressionLength ?? 0) <= (opened?.suppressionLength ?? 0)) return;
+export function checkNotPurged(
+  place: string,
+  stateAtOpen: PlaceState | undefined,
+  stateNow: PlaceState | undefined,
+): void {
+  if ((stateNow?.suppressionLength ?? 0) <= (stateAtOpen?.suppressionLength ?? 0)) return;
   throw transientError(`People were purged from ${place} while this run was under way: run again.`);
 }

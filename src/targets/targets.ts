@@ -9,20 +9,20 @@ import { type FilesFormat, STATE_FILE } from './files/format.ts';
 /** Makes a target of one Parquet file a day. */
 function filesTarget(
   descriptor: Pick<StatefulTarget, 'name' | 'placeForms'>,
-  load: () => Promise<FilesFormat>,
+  loadFormat: () => Promise<FilesFormat>,
 ): StatefulTarget {
   return {
     ...descriptor,
     async open(place, options) {
-      const [format, { openFilesSink }] = await Promise.all([load(), import('./files/files-sink.ts')]);
+      const [format, { openFilesSink }] = await Promise.all([loadFormat(), import('./files/files-sink.ts')]);
       return openFilesSink(format, { ...options, address: place });
     },
     async maintenance() {
-      const [format, { maintenanceOf }] = await Promise.all([load(), import('./files/maintenance.ts')]);
+      const [format, { maintenanceOf }] = await Promise.all([loadFormat(), import('./files/maintenance.ts')]);
       return maintenanceOf(format);
     },
     async people() {
-      const [format, { peopleIn }] = await Promise.all([load(), import('./files/people-in-files.ts')]);
+      const [format, { peopleIn }] = await Promise.all([loadFormat(), import('./files/people-in-files.ts')]);
       return peopleIn(format);
     },
   };
@@ -41,7 +41,7 @@ const delta = filesTarget(
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
 
-/** The name of the target that has loaded a place on this disk; undefined if none is known to have. */
+/** The name of the target whose form a place on this disk has, loaded or not; undefined if it has none. */
 export function targetAt(path: string): string | undefined {
   try {
     if (statSync(path).isFile()) return isDatabase(path) ? 'duckdb' : undefined;

@@ -1,7 +1,7 @@
 import { addDays, type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
-import type { TargetReport } from '../../targets/contract.ts';
+import type { TargetReport } from '../../targets/maintenance-contract.ts';
 import { draw } from './charts.ts';
 import type { ReportedDay } from './days.ts';
 import { type Html, html, list } from './html.ts';

@@ -4,7 +4,7 @@
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
-import type { TargetReport } from '../../targets/contract.ts';
+import type { TargetReport } from '../../targets/maintenance-contract.ts';
 import { percent, timeText } from '../text-layout.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';
 import { eventSections } from './events.ts';

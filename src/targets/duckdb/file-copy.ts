@@ -10,7 +10,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import type { PlaceOptions } from '../contract.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
 
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.

@@ -14,7 +14,7 @@ import { type PlaceState, profilesAsTable, type RunRecord, type TableState } fro
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
+import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import { readFileState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS, readRecords } from './record-tables.ts';
 import { inDays, OWN_TYPES_IN_DUCKDB } from './row-tables.ts';

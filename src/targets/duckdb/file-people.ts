@@ -9,7 +9,8 @@ import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, profilesAsTable, profilesWithout } from '../../table/place-state.ts';
 import { nextChangedAt, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
+import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
 import { checkExists, foreignTables, loadedState, withLoadedFile, writeState } from './file-state.ts';
 

@@ -12,7 +12,8 @@ import { configError, messageOf } from '../../base/errors.ts';
 import { anyOf, identifier } from '../../cells/types/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
-import { dateSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { dateSql } from '../../engine/rows/files-query.ts';
+import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -67,7 +68,7 @@ async function readLoadableState(engine: Engine, options: OpenOptions): Promise<
   const fileState = await readFileState(engine);
   if (options.userProfiles) await refuseForeignProfiles(engine, fileState?.state);
   if (fileState === undefined || fileState.state.timezone === timezone) return fileState;
-  throw otherTimezone(engine.file, 'file', timezone, fileState.state.timezone);
+  throw otherTimezone(engine.file, 'file', { configured: timezone, stored: fileState.state.timezone });
 }
 
 /** What a file holds before a commit. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
+import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
@@ -11,7 +12,7 @@ import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
-import { checkNotPurged, filesError, otherTimezone } from '../failures.ts';
+import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace } from './files-place.ts';
 import type { Change, FilesFormat, PlannedChange } from './format.ts';
@@ -28,11 +29,12 @@ export async function openFilesSink(format: FilesFormat, options: SinkOptions): 
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
-    throw otherTimezone(options.address, 'folder', options.timezone ?? null, stored.timezone);
+    const timezones = { configured: options.timezone ?? null, stored: stored.timezone };
+    throw otherTimezone(options.address, 'folder', timezones);
   } catch (error) {
     await place?.close();
     options.signal.throwIfAborted();
-    throw filesError(error, options.address);
+    throw engineError(error, options.address);
   }
 }
 
@@ -148,7 +150,7 @@ class FilesSink implements Sink {
       return await work();
     } catch (error) {
       this.#options.signal.throwIfAborted();
-      throw filesError(error, this.#options.address);
+      throw engineError(error, this.#options.address);
     }
   }
 }

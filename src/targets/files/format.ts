@@ -11,7 +11,8 @@ import type { Difference } from '../../table/differences.ts';
 import type { PlaceState, RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
 import { damagedWarning } from '../../table/place-warnings.ts';
 import type { Table } from '../../table/tables.ts';
-import type { OpenOptions, PlaceOptions } from '../contract.ts';
+import type { OpenOptions } from '../contract.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import type { WrittenFile } from './parquet-file.ts';
 
 /** What a Parquet folder holds, beside its files; from the root of the storage. A Delta table has a log. */

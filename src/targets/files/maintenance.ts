@@ -8,7 +8,7 @@ import { checkKeys, checkProfiles, checkRows, type Difference, difference } from
 import { profilesAsTable, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
-import type { Maintenance, Pruned, TargetReport, Verified } from '../contract.ts';
+import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import { bytesIn, type Change, type DayFile, type FilesFormat, type FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';

@@ -13,7 +13,7 @@ import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { profilesAsTable, profilesWithout } from '../../table/place-state.ts';
 import { nextChangedAt, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
+import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import {
   bytesIn,

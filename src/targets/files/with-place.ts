@@ -1,6 +1,6 @@
 import { transientError } from '../../base/errors.ts';
 import { retry } from '../../base/retry.ts';
-import { filesError } from '../failures.ts';
+import { engineError } from '../../engine/session/faults.ts';
 import { FilesPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions, OpenMode } from './format.ts';
 
@@ -21,7 +21,7 @@ export async function withPlace<T>(
     return await place.use(work);
   } catch (error) {
     options.signal?.throwIfAborted();
-    throw filesError(error, options.address);
+    throw engineError(error, options.address);
   }
 }
 
