@@ -1,9 +1,7 @@
 import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
-import type { Secret } from '../base/secrets.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import { type ErasureConfig, parseErasureConfig } from '../config/erasure.ts';
-import type { ServiceAddress } from '../erasure/ledger/ledger.ts';
+import type { ErasureConfig } from '../config/erasure.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
@@ -30,25 +28,6 @@ export const PEOPLE_OPTIONS = {
 
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
-/** The object `erasure` of dfinery.json, with the service of the same file; the environment wins. */
-export function erasureOf({ values, erasure, names }: CliConfiguration): ErasureConfig {
-  const { base_url = erasure.base_url, service_id = erasure.service_id } = values;
-  return parseErasureConfig({ ...erasure, base_url, service_id }, names).config;
-}
-
-/** The service whose profiles are deleted. Throws UserError if the configuration lacks it. */
-export function serviceOf({ service }: ErasureConfig, configuration: CliConfiguration): ServiceAddress {
-  const { values, erasure } = configuration;
-  if (service !== undefined) return service;
-  throw configuration.missing(['base_url', 'service_id'].filter((key) => (values[key] ?? erasure[key] ?? '') === ''));
-}
-
-/** The token of the deletions. Throws UserError if the configuration lacks it. */
-export function importTokenOf({ importToken }: ErasureConfig, configuration: CliConfiguration): Secret {
-  if (importToken !== undefined) return importToken;
-  throw configuration.missing(['import_token'], `the object erasure of ${configuration.file}`);
-}
-
 /** The places of the options, else of the configuration. */
 function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfig): StoredPlace[] {
   const configured = erasure.places.map(({ target, place }) => [target, place] as const);
@@ -63,7 +42,7 @@ function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfi
   return places;
 }
 
-/** A longer wait for the quota ends a plan: it can be repeated later. */
+/** A longer wait for the quota ends the command, which can be repeated later. */
 const MAX_QUOTA_WAIT_MS = 60_000;
 
 /** The search for people; `close` ends the connections of the export of profiles. */
@@ -72,12 +51,12 @@ export function openSearch(
   configuration: CliConfiguration,
   context: Context,
 ): { readonly search: PeopleSearch; readonly close: () => Promise<void> } {
-  const erasure = erasureOf(configuration);
-  const isAsked = erasure.profiles && values.mapping === undefined && (configuration.values.export_token ?? '') !== '';
+  const erasure = configuration.erasure();
+  const isAsked = erasure.profiles && values.mapping === undefined && configuration.hasExportToken;
   const client = isAsked
     ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
     : undefined;
-  const { hashKey } = configuration.part('columnsHash', 'hashKey');
+  const { hashKey } = configuration.settingsNamed('columnsHash', 'hashKey');
   const search = {
     places: placesOf(values, erasure),
     profiles: client,

@@ -1,4 +1,4 @@
-import { type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
+import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -71,23 +71,23 @@ const INTRODUCTION =
 /** `help config`: every variable with its form, its default and its meaning. */
 export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
-  const seen = new Set<string>();
-  const [source, local, erasure] = CONFIG_SCHEMAS.map(({ properties, required }) =>
+  const linesOf = ({ properties, required }: ConfigSchema, isListed: (key: string) => boolean = () => true) =>
     variablesOf({ properties, required })
-      .filter(({ key }) => !seen.has(key) && seen.add(key))
+      .filter(({ key }) => isListed(key))
       .flatMap(({ name, key, property }) => [
         `  ${name}  ${formOf(property, required.includes(key))}`,
         ...wrapped(property.description ?? '', width, '      '),
-      ]),
-  );
+      ]);
+  const { source, local, erasure } = CONFIG_SCHEMAS;
   return [
     ...wrapped(INTRODUCTION, width),
     '',
-    ...source,
-    ...local,
+    ...linesOf(source),
+    ...linesOf(local),
     '',
     'In the object erasure of dfinery.json:',
-    ...erasure,
+    // The service stands among the keys of the source.
+    ...linesOf(erasure, (key) => !Object.hasOwn(source.properties, key)),
   ];
 }
 

@@ -17,7 +17,7 @@ import {
   unknownName,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { CONFIG_SCHEMAS, hasUser, userError } from './configuration.ts';
+import { addressWithCredentials, CONFIG_SCHEMAS, hasCredentials } from './configuration.ts';
 
 /** The values of a command whose options are not known here. */
 export type CommandValues = OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
@@ -71,8 +71,12 @@ export function declare<T>(
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const { name, command, first, words, options, problem: missing } = await split(argv);
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const isWithUser = argv.some(hasUser);
-  const problems = [isWithUser ? userError('an address') : undefined, missing, unknownOption(options, table)];
+  const isWithCredentials = argv.some(hasCredentials);
+  const problems = [
+    isWithCredentials ? addressWithCredentials('an address') : undefined,
+    missing,
+    unknownOption(options, table),
+  ];
   if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
   const raw: Readonly<Record<string, unknown>> = {
@@ -88,7 +92,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   // The notification of a failure would send the place to others.
-  if (isWithUser) values.place = undefined;
+  if (isWithCredentials) values.place = undefined;
   const problem = problems.find((failure) => failure !== undefined);
   return { name, command, values, problem: problem && withHelp(problem, name) };
 }
@@ -166,7 +170,7 @@ function unknownOption(options: object, table: OptionTable): UserError | undefin
 /** How to give a key of the configuration that was written as an option, `--lookback-days`. */
 function keyHint(option: string): string | undefined {
   const key = option.slice(2).replaceAll('-', '_');
-  const schema = CONFIG_SCHEMAS.find(({ properties }) => Object.hasOwn(properties, key));
+  const schema = Object.values(CONFIG_SCHEMAS).find(({ properties }) => Object.hasOwn(properties, key));
   if (schema === undefined) return undefined;
   const name = variableOf(key);
   if (!schema.properties[key].airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;

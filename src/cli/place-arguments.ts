@@ -61,9 +61,9 @@ export function optionalPlaceOf<T extends Target>(
   return { target, place };
 }
 
-function missingPlace(command: string, targets: readonly Target[], { file }: CliConfiguration): never {
+function missingPlace(command: string, targets: readonly Target[], { shownFile }: CliConfiguration): never {
   const forms = placeWords(targets);
-  throw configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${file}.`);
+  throw configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
 }
 
 /** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */

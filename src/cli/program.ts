@@ -53,7 +53,7 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   let outcome: CommandResult | ExitCode;
   try {
     if (problem !== undefined) throw problem;
-    refuseUnknownNames(io.env, CONFIG_SCHEMAS);
+    refuseUnknownNames(io.env, Object.values(CONFIG_SCHEMAS));
     outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
   } catch (error) {
     const failure = failureOf(error, context.signal);

@@ -23,15 +23,7 @@ import {
 } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import {
-  checkedWord,
-  erasureOf,
-  importTokenOf,
-  listRowsOf,
-  openSearch,
-  PEOPLE_OPTIONS,
-  serviceOf,
-} from '../erasure-options.ts';
+import { checkedWord, listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { proofPage } from '../report/proof-page.ts';
 import { during } from '../run/progress.ts';
@@ -99,9 +91,9 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
     throw configError(`--reason has at most ${MAX_REASON} characters.`);
   const isPurgeOnly = purgeOnly || suppressed;
   const configuration = new CliConfiguration(values.config, context);
-  const erasure = erasureOf(configuration);
-  const service = serviceOf(erasure, configuration);
-  const importToken = isPurgeOnly ? undefined : importTokenOf(erasure, configuration);
+  const erasure = configuration.erasure();
+  const service = configuration.service();
+  const importToken = isPurgeOnly ? undefined : configuration.importToken();
   if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
   const { search, close } = openSearch(values, configuration, context);
   const purge = purgeOf(values, search, configuration);
@@ -140,7 +132,10 @@ function purgeOf(
   if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const { ledgerDir } = configuration;
-  const suppression = suppressionFileOf({ ...configuration.part('suppressionFile', 'suppressionKey'), ledgerDir });
+  const suppression = suppressionFileOf({
+    ...configuration.settingsNamed('suppressionFile', 'suppressionKey'),
+    ledgerDir,
+  });
   if (suppression === undefined) {
     throw configError(
       'A case with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
@@ -185,7 +180,7 @@ function commandResult(
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
-  const { ledgerKey } = erasureOf(new CliConfiguration(values.config, context));
+  const { ledgerKey } = new CliConfiguration(values.config, context).erasure();
   const verdict = await verifyLedger(path, ledgerKey, { head: values.head });
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
@@ -200,8 +195,8 @@ async function verdictOn(path: string, values: ForgetValues, context: Context): 
 async function proofOf(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const configuration = new CliConfiguration(values.config, context);
-  const erasure = erasureOf(configuration);
-  const service = serviceOf(erasure, configuration);
+  const erasure = configuration.erasure();
+  const service = configuration.service();
   if (erasure.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new IdList();

@@ -23,7 +23,7 @@ export const command = defineCommand({
   page: 'days-and-types.md',
   async run({ file, schema, config }, context) {
     const configuration = new CliConfiguration(config, context);
-    const { timezone, ...lists } = configuration.part(
+    const { timezone, ...lists } = configuration.settingsNamed(
       'timezone',
       'columnsDrop',
       'columnsHash',

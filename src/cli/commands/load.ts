@@ -6,7 +6,7 @@ import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
-import { type CliConfiguration, openOptions } from '../configuration.ts';
+import { type CommandSettings, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
@@ -46,7 +46,7 @@ async function loadDay(
   sink: Sink,
   file: string,
   day: Day,
-  config: ReturnType<CliConfiguration['settings']>,
+  config: CommandSettings,
   { clock, signal }: Context,
 ): Promise<Summary> {
   const suppression = suppressionOf(config);

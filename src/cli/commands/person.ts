@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
-import { erasureOf, listRowsOf, openSearch, PEOPLE_OPTIONS, serviceOf } from '../erasure-options.ts';
+import { listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -20,7 +20,7 @@ export const command = defineCommand({
   page: 'erasure.md',
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
-    const erasure = erasureOf(configuration);
+    const erasure = configuration.erasure();
     const { search, close } = openSearch(values, configuration, context);
     if (search.places.length === 0)
       throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
@@ -32,7 +32,7 @@ export const command = defineCommand({
         rows: list,
         search,
         io: context,
-        ledger: erasure.ledgerDir === undefined ? undefined : { ...erasure, ...serviceOf(erasure, configuration) },
+        ledger: erasure.ledgerDir === undefined ? undefined : { ...erasure, ...configuration.service() },
         async write(line) {
           if (file === undefined) context.terminal.result(line);
           else await onDisk(path, file.writeFile(`${line}\n`));

@@ -16,7 +16,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const { historyDays } = configuration.part('historyDays');
+    const { historyDays } = configuration.settingsNamed('historyDays');
     const maintenance = await target.maintenance();
     const work = maintenance.report(place, configuration.placeOptions());
     const report = await during(`Reading ${place}`, work, context);

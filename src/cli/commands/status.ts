@@ -35,7 +35,7 @@ export async function readStatus(
   const maintenance = await target.maintenance();
   const state = await maintenance.readState(place, configuration.placeOptions());
   if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
-  const { historyDays } = configuration.part('historyDays');
+  const { historyDays } = configuration.settingsNamed('historyDays');
   const { receipts, exportState, timezone, profiles } = state;
   const cursor = exportState?.from_date ?? null;
   const days = [...receipts.keys()];

@@ -55,8 +55,8 @@ describe('the configuration of the command line', () => {
     ];
     const file = write({ ...SERVICE, spool_dir: 'spool', erasure: { ledger_dir: '../ledger', places } });
     expect(new CliConfiguration(file, contextFor()).local().spoolDir).toBe(join(folder, 'some/spool'));
-    expect(new CliConfiguration(file, contextFor()).erasure).toEqual({
-      ledger_dir: join(folder, 'ledger'),
+    expect(new CliConfiguration(file, contextFor()).erasure()).toMatchObject({
+      ledgerDir: join(folder, 'ledger'),
       places: [
         { target: 'duckdb', place: join(folder, 'some/events.duckdb') },
         { target: 'delta', place: 's3://bucket/x' },
@@ -67,13 +67,13 @@ describe('the configuration of the command line', () => {
   it('has the place of commands that name none, and of erasures without places', async () => {
     const config = (value: object, env?: Record<string, string>) => {
       const configuration = new CliConfiguration(write({ target: 'duckdb', ...value }), contextFor(env));
-      return { place: configuration.local().place, places: configuration.erasure.places };
+      return { place: configuration.local().place, places: configuration.erasure().places };
     };
     const place = join(folder, 'some/e.duckdb');
     expect(config({ place: 'e.duckdb' })).toEqual({ place, places: [{ target: 'duckdb', place }] });
     expect(config({ place: 'e.duckdb' }, { DFINERY_PLACE: 'e.duckdb' }).place).toBe('e.duckdb');
     expect(config({ place: 'e.duckdb', erasure: { places: [] } }).places).toEqual([]);
-    expect(config({ target: 'arrow', place: '-' })).toEqual({ place: '-', places: undefined });
+    expect(config({ target: 'arrow', place: '-' })).toEqual({ place: '-', places: [] });
     expect(config({ target: 'delta', place: 's3://bucket/x' }).place).toBe('s3://bucket/x');
     write({ target: 'duckdb', place: '../e.duckdb' }, 'dfinery.json');
     expect((await run({}, 'status')).stderr).toContain('../e.duckdb holds nothing yet');
@@ -128,11 +128,24 @@ describe('the configuration of the command line', () => {
       { ...SERVICE, target: 'delta', place: 's3://k:t0ken@b/x' },
       'has a user name or a key',
     ],
+    [
+      'a place to purge with a key in it',
+      { ...SERVICE, erasure: { places: [{ target: 'delta', place: 's3://k:t0ken@b/x' }] } },
+      'places in ',
+    ],
     ['no JSON', '{', 'is not valid JSON'],
     ['JSON with a fault', '{\n  "base_url": "x",\n}', 'is not valid JSON: look at line 3, column 1.'],
     ['a list', '[]', 'is not a JSON object'],
   ])('refuses %s', (_what, value, sentence) => {
     expect(refusal(value)).toContain(sentence);
+    expect(refusal(value)).not.toContain('t0ken');
+  });
+
+  it('refuses a place to purge with a key in it before the log shows it', async () => {
+    const places = JSON.stringify([{ target: 'delta', place: 's3://k:t0ken@b/x' }]);
+    const done = await run({ ...REQUIRED, DFINERY_PLACES: places }, 'forget --suppressed');
+    expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('DFINERY_PLACES has a user name or a key')]);
+    expect(done.stderr).not.toContain('t0ken');
   });
 
   it('refuses a file that is not UTF-8', () => {
