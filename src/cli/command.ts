@@ -5,7 +5,7 @@ import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../base/nearest.ts';
 import type { Context } from './context.ts';
 import type { Failure } from './failure.ts';
-import { LOG_FORMATS } from './terminal.ts';
+import { LOG_FORMATS, type Stream } from './terminal.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */
@@ -18,8 +18,8 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly page: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
-   * Tells scripts of the failure of a run, or of a command line that was refused. After a refusal `values` holds what
-   * could be read. The default is one JSON object.
+   * Tells of the failure of a run, or of a command line that was refused. After a refusal `values` holds what could be
+   * read. The default is one JSON object for scripts.
    */
   failed?(
     failure: Failure,
@@ -35,8 +35,8 @@ export interface Command<O extends OptionTable = OptionTable> {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
-  /** Where stdout carries data. */
-  readonly on?: 'stderr' | undefined;
+  /** Default: stdout, unless that carries data. */
+  readonly stream?: Stream;
   /** Default: done. */
   readonly exit?: ExitCode;
 }

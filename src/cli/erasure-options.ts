@@ -68,21 +68,23 @@ export function openSearch(
   return { search, close: async () => client?.close() };
 }
 
-/** The rows that the options name, each ID exactly as it is written. */
+/** The rows that the options name, each ID exactly as it is written. `names`: those of the options, for messages. */
 export function listRowsOf(
-  { id, file, column }: PeopleValues,
+  { id, file, column }: Pick<PeopleValues, 'id' | 'file' | 'column'>,
   requestedAt: string | undefined,
+  names = { id: '--id', file: '--file' },
 ): AsyncIterable<ListRow> {
-  if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
+  if ((id === undefined) === (file === undefined))
+    throw configError(`It takes exactly one of ${names.id} and ${names.file}.`);
   if (file === undefined) {
-    if (column !== undefined) throw configError('--column needs --file.');
-    return Readable.from([{ row: 1, id: checkedWord('--id', id ?? '') }]);
+    if (column !== undefined) throw configError(`--column needs ${names.file}.`);
+    return Readable.from([{ row: 1, id: checkedWord(names.id, id ?? '') }]);
   }
   return readList(file === '-' ? process.stdin : file, { id: column, requestedAt: column && requestedAt });
 }
 
 /** Throws for a word that may not be the one that was given. Node puts U+FFFD in place of bytes that are no UTF-8. */
-export function checkedWord(option: string, word: string): string {
+function checkedWord(option: string, word: string): string {
   if (!word.includes('\ufffd')) return word;
   throw configError(`${option} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);
 }

@@ -67,7 +67,7 @@ export function declare<T>(
   return parser;
 }
 
-/** Parses a command line; throws nothing. */
+/** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const { name, command, first, words, options, problem: missing } = await split(argv);
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
@@ -97,11 +97,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command, values, problem: problem && withHelp(problem, name) };
 }
 
-/** What yargs makes of a command line: the command, the other words, and each option with its words. */
-async function split(argv: readonly string[]) {
+interface SplitLine extends Pick<CommandLine, 'name' | 'command'> {
+  /** The word of the command, and the other words that belong to no option. */
+  readonly first: string | undefined;
+  readonly words: readonly string[];
+  /** Each option with its words. */
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly problem?: UserError;
+}
+
+/** What yargs makes of a command line; of one where an option lacks its word, what it makes of the others. */
+async function split(argv: readonly string[]): Promise<SplitLine> {
   let name: string | undefined;
   let command: Command | undefined;
-  let problem: UserError | undefined;
   const parser = declare(newParser().fail(false), GLOBAL_OPTIONS);
   for (const [word, { summary, load }] of Object.entries(COMMANDS)) {
     parser.command(word, summary, async (builder: Argv) => {
@@ -111,13 +119,18 @@ async function split(argv: readonly string[]) {
     });
   }
   parser.command('$0', false).completion('completion', 'Print a script that completes commands');
-  const parsed = await parser.parseAsync(argv).catch((error: unknown) => {
-    problem = missingWord(error, { ...command?.options, ...GLOBAL_OPTIONS });
-    return { _: [name ?? ''], $0: '', json: argv.includes('--json') };
-  });
-  const { _: positional, $0: _, ...options } = parsed;
-  const [first, ...words] = positional.map(String);
-  return { name, command, first, words, options, problem };
+  try {
+    const { _: positional, $0: _, ...options } = await parser.parseAsync(argv);
+    const [first, ...words] = positional.map(String);
+    return { name, command, first, words, options };
+  } catch (error) {
+    const written = incompleteOption(error);
+    const problem = missingWord(written, { ...command?.options, ...GLOBAL_OPTIONS });
+    // The other options say how to tell of the failure.
+    const others = argv.filter((word) => word !== `--${written}` && word !== `-${written}`);
+    if (others.length < argv.length) return { ...(await split(others)), problem };
+    return { name, command, first: name, words: [], options: { json: argv.includes('--json') }, problem };
+  }
 }
 
 /** The arguments that so many words fill. TARGET PLACE may be left out, both together: the configuration names them. */
@@ -126,10 +139,13 @@ function argumentKeys(table: OptionTable, words: number): string[] {
   return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
 }
 
-/** The failure of an option after which words are missing, as yargs tells it. */
-function missingWord(error: unknown, table: OptionTable): UserError {
+/** The name of the option after which words are missing, as yargs tells it. Throws every other error. */
+function incompleteOption(error: unknown): string {
   if (!(error instanceof Error) || error.name !== 'YError') throw error;
-  const written = error.message.replace(/^.*: /, '');
+  return error.message.replace(/^.*: /, '');
+}
+
+function missingWord(written: string, table: OptionTable): UserError {
   const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === written || short === written);
   const [key, option] = entry ?? [written];
   return configError(`--${kebab(key)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);

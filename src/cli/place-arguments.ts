@@ -11,7 +11,7 @@ export const placeArguments = (targets: readonly Target[]) => ({
   place: argument(text('A place of it')),
 });
 
-type PlaceWords = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
+export type PlaceWords = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** A place, as a user names it. */
 export interface NamedPlace<T extends Target = Target> {

@@ -7,7 +7,7 @@ import type { LogLevel } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import type { Terminal } from './terminal.ts';
+import type { Stream, Terminal } from './terminal.ts';
 import { truncate, widthOf } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
@@ -31,8 +31,8 @@ export class StatusLine {
     this.#columns = columns;
   }
 
-  /** What shows another text in its place. */
-  replaced(line: string): string {
+  /** Replaces the text. Returns what the terminal is sent for it. */
+  replace(line: string): string {
     // Some columns are left free: a full line would wrap, and so would the ^C that a terminal shows.
     const text = line === '' ? '' : truncate(line, this.#columns() - FREE_COLUMNS);
     const before = this.#text;
@@ -41,7 +41,7 @@ export class StatusLine {
   }
 
   /** What shows a line of text above it. */
-  above(line: string): string {
+  withLineAbove(line: string): string {
     return this.#text === '' ? `${line}\n` : `${this.#cleared(this.#text)}${line}\n${this.#text}`;
   }
 
@@ -63,8 +63,8 @@ export class ProcessTerminal implements Terminal {
   readonly #notes = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** True while a reader takes no notes: one wait for it is enough. */
-  #isLogStuck = false;
+  /** True from the beginning of a wait for the reader of the notes until it has taken them: one wait is enough. */
+  #isLogAwaited = false;
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
@@ -76,8 +76,8 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  result(line: string, on?: 'stderr'): void {
-    if (on === 'stderr') {
+  result(line: string, stream: Stream = 'stdout'): void {
+    if (stream === 'stderr') {
       this.note(line);
       return;
     }
@@ -90,11 +90,11 @@ export class ProcessTerminal implements Terminal {
   note(line: string, level?: LogLevel): void {
     const colour = this.#hasColours && level !== undefined ? COLOURS[level] : undefined;
     const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-    this.#notes.add(this.#status.above(text));
+    this.#notes.add(this.#status.withLineAbove(text));
   }
 
   status(line = ''): void {
-    if (this.interactive) this.#notes.add(this.#status.replaced(line));
+    if (this.interactive) this.#notes.add(this.#status.replace(line));
   }
 
   /**
@@ -111,11 +111,11 @@ export class ProcessTerminal implements Terminal {
   }
 
   async #notesWritten(): Promise<void> {
-    if (this.#isLogStuck || this.#notes.isEmpty) return;
-    this.#isLogStuck = true;
+    if (this.#isLogAwaited || this.#notes.isEmpty) return;
+    this.#isLogAwaited = true;
     const written = this.#notes.drain().then(
       () => {
-        this.#isLogStuck = false;
+        this.#isLogAwaited = false;
       },
       () => {},
     );

@@ -65,9 +65,9 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
   if (typeof outcome === 'number') return outcome;
-  const { result, lines, exit = EXIT.done, on } = outcome;
+  const { result, lines, exit = EXIT.done, stream } = outcome;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await io.clock.sleep(APART_MS);
-  for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, on);
+  for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, stream);
   return exit;
 }

@@ -2,10 +2,12 @@ import type { Writable } from 'node:stream';
 import type { LogLevel, LogSink } from '../base/log.ts';
 import { printable } from '../base/visible-text.ts';
 
+export type Stream = 'stdout' | 'stderr';
+
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
   /** Writes one line of a result: on stdout, unless that is taken by data. */
-  result(line: string, on?: 'stderr'): void;
+  result(line: string, stream?: Stream): void;
   /** Writes one line of log, above the status. */
   note(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
@@ -24,7 +26,7 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
   get columns() {
     return terminal.columns;
   },
-  result: (line, on) => terminal.result(printable(line), on),
+  result: (line, stream) => terminal.result(printable(line), stream),
   note: (line, level) => terminal.note(printable(line), level),
   status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
 });

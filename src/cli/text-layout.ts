@@ -58,12 +58,12 @@ export function percent(part: number, whole: number): string {
   return `${Math.min(99.9, Math.max(0.1, (part / whole) * 100)).toFixed(1)}%`;
 }
 
-/** A text in lines of so many columns, broken between words. */
+/** A text in lines of so many terminal columns, broken between words. */
 export function wrapped(text: string, width: number, indent = ''): string[] {
   const lines: string[] = [];
   let line = indent;
   for (const word of text.split(' ')) {
-    if (line.trim() !== '' && line.length + word.length + 1 > width) {
+    if (line.trim() !== '' && widthOf(line) + widthOf(word) + 1 > width) {
       lines.push(line);
       line = indent;
     }

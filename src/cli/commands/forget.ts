@@ -23,7 +23,7 @@ import {
 } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { checkedWord, listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
+import { listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { proofPage } from '../report/proof-page.ts';
 import { during } from '../run/progress.ts';
@@ -200,8 +200,8 @@ async function proofOf(values: ForgetValues, context: Context): Promise<CommandR
   if (erasure.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new IdList();
-  const people = { ...values, id: id && checkedWord('--proof', id), file: proofFile, column };
-  for await (const row of listRowsOf(people, undefined)) list.add(row);
+  const names = { id: '--proof', file: '--proof-file' };
+  for await (const row of listRowsOf({ id, file: proofFile, column }, undefined, names)) list.add(row);
   const proof = await proveErasure(list.ids(), { folder: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
   const exit = exitOfProof(proof);
   const isList = id === undefined;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { configError, EXIT, messageOf } from '../../base/errors.ts';
+import { configError, messageOf } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
@@ -29,8 +29,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
     await write(path, { ...service, ...place, ...erasure });
-    for (const line of nextSteps(path, erasure !== undefined)) context.terminal.result(line);
-    return EXIT.done;
+    return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });
 

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { unlisted } from '../../cells/columns/column-edits.ts';
-import { type ColumnGroup, missingColumns } from '../../cells/columns/groups.ts';
+import { type ColumnGroup, missingColumns, nfc } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
@@ -23,14 +23,14 @@ export const command = defineCommand({
   page: 'days-and-types.md',
   async run({ file, schema, config }, context) {
     const configuration = new CliConfiguration(config, context);
-    const { timezone, ...lists } = configuration.settingsNamed(
+    const { timezone, columnTypes, ...edited } = configuration.settingsNamed(
       'timezone',
       'columnsDrop',
       'columnsHash',
       'hashKey',
       'columnTypes',
     );
-    const edits = editsOf(lists);
+    const edits = editsOf(edited);
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireSystem: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
@@ -43,7 +43,8 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const columns = inspectedColumns(scan, pinned, timezone !== undefined);
+    const typeOf = (source: string) => columnTypes.get(nfc(source)) ?? pinned?.get(source);
+    const columns = inspectedColumns(scan, typeOf, timezone !== undefined);
     const result = {
       v: 1,
       file,
@@ -81,7 +82,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
 interface InspectedColumn {
   readonly source: string;
   readonly group: ColumnGroup;
-  /** The pinned type, else the declared one, else that of the cells; null if there is none. */
+  /** The configured type, else the pinned, else the declared one, else that of the cells; null if there is none. */
   readonly type: ColumnType | null;
   readonly filled: number;
   /** False if cells do not fit the type: those would be rescued. */
@@ -90,11 +91,11 @@ interface InspectedColumn {
 
 function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,
-  pinned: ReadonlyMap<string, ColumnType> | undefined,
+  givenType: (source: string) => ColumnType | undefined,
   asInstants: boolean,
 ): InspectedColumn[] {
   return columns.map(({ source, group, type: seen, forms, filled }) => {
-    const type = pinned?.get(source) ?? seen ?? null;
+    const type = givenType(source) ?? seen ?? null;
     return { source, group, type, filled, fits: type === null || fitsWholly(forms, type, asInstants) };
   });
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../base/abort.ts';
 import { EXIT } from '../../base/errors.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
@@ -21,7 +22,7 @@ export const command = defineCommand({
         `listening on ${simulator.url}; the line on stdout is a source configuration for it.`,
       );
       logger.info('simulate.tokens', `Export token ${export_token}, Import token ${import_token}; stop with Ctrl-C.`);
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      await new Promise<void>((resolve) => onAbort(signal, resolve));
     } finally {
       await simulator.close();
     }

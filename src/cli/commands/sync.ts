@@ -1,14 +1,19 @@
 import type { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import type { Target } from '../../targets/contract.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
-import { openOptions } from '../configuration.ts';
+import { CliConfiguration, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { pinnedTypes } from '../pinned-schema.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import {
+  configuredPlace,
+  type NamedPlace,
+  optionalPlaceOf,
+  type PlaceWords,
+  placeArguments,
+} from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { notificationOf, notify } from '../run/notify.ts';
+import { notify, notifyAddress } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { planSync } from './plan.ts';
@@ -27,39 +32,50 @@ export const command = defineCommand({
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('sync', values, TARGETS, context);
     if (values.dryRun) return await planSync({ target, place }, values, configuration, context);
-    const url = notificationOf(values.notify, context);
+    const url = notifyAddress(values.notify, context);
     const config = configuration.source();
-    const { schema, maxWait: maxWaitMs, ...days } = values;
+    const { from, to, fullRefresh, schema, maxWait: maxWaitMs } = values;
     const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
-    const { summary, failure } = await runSync({ config, days, maxWaitMs }, () => target.open(place, options), context);
+    const run = { config, days: { from, to, fullRefresh }, maxWaitMs };
+    const { summary, failure } = await runSync(run, () => target.open(place, options), context);
+    const named = { target, place };
     if (failure === undefined || summary.days > 0)
-      context.logger.info('run.summary', describeSummary(summary, shownPlace(target, place)));
+      context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
     failure?.log(context.logger);
-    return await notifyAndAnswer({ target, place, url, summary, historyDays: config.historyDays }, context);
+    return await notifyAndAnswer({ named, url, summary, historyDays: config.historyDays }, context);
   },
   async failed({ exit, message }, values, context) {
-    const target = TARGETS.find(({ name }) => name === values.target);
-    const { place = '' } = values;
+    const named = namedPlaceIfReadable(values, context);
     const summary = { ...EMPTY_SUMMARY, exit, error: context.redactor.mask(message) };
     let url: Secret | undefined;
     try {
-      if (values.dryRun !== true) url = notificationOf(values.notify, context);
+      if (values.dryRun !== true) url = notifyAddress(values.notify, context);
     } catch {
       // The failure that is told came before that of the address, or is the same.
     }
-    return await notifyAndAnswer({ target, place, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
+    return await notifyAndAnswer({ named, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
   },
 });
 
-const isStdout = (target: Target | undefined, place: string): boolean => target?.isStdout?.(place) === true;
+/** The place of a refused command line; undefined where the words and the configuration do not name it. */
+function namedPlaceIfReadable(
+  { config, ...words }: PlaceWords & { readonly config?: string | undefined },
+  context: Context,
+): NamedPlace | undefined {
+  try {
+    return optionalPlaceOf('sync', words, TARGETS, new CliConfiguration(config, context));
+  } catch {
+    return undefined;
+  }
+}
 
-const shownPlace = (target: Target | undefined, place: string): string =>
-  isStdout(target, place) ? 'the stream' : place;
+const isStdout = ({ target, place }: NamedPlace): boolean => target.isStdout?.(place) === true;
 
-/** A run that is over, or a command line that was refused, whose target may not be known. */
+const shownPlace = (named: NamedPlace): string => (isStdout(named) ? 'the stream' : named.place);
+
+/** A run that is over, or a command line that was refused, whose place may not be known. */
 interface FinishedRun {
-  readonly target: Target | undefined;
-  readonly place: string;
+  readonly named: NamedPlace | undefined;
   /** The address to notify. */
   readonly url: Secret | undefined;
   readonly summary: Summary;
@@ -68,9 +84,10 @@ interface FinishedRun {
 
 /** Notifies of a run. Its result goes to stderr where stdout carries the data. */
 async function notifyAndAnswer(run: FinishedRun, context: Context): Promise<CommandResult> {
-  const { target, place, url, summary, historyDays } = run;
-  const command = `sync ${target?.name ?? ''} ${place}`;
-  if (url !== undefined)
-    await notify(url, { summary, command, place: shownPlace(target, place), historyDays }, context);
-  return { result: summary, lines: [], exit: summary.exit, on: isStdout(target, place) ? 'stderr' : undefined };
+  const { named, url, summary, historyDays } = run;
+  const command = named === undefined ? 'sync' : `sync ${named.target.name} ${named.place}`;
+  const place = named === undefined ? 'any place' : shownPlace(named);
+  if (url !== undefined) await notify(url, { summary, command, place, historyDays }, context);
+  const stream = named !== undefined && isStdout(named) ? 'stderr' : 'stdout';
+  return { result: summary, lines: [], exit: summary.exit, stream };
 }

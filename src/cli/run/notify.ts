@@ -36,7 +36,7 @@ const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Sto
  * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a
  * configuration failure for a bad address.
  */
-export function notificationOf(
+export function notifyAddress(
   option: string | undefined,
   context: Pick<Context, 'env' | 'redactor'>,
 ): Secret | undefined {
@@ -44,7 +44,7 @@ export function notificationOf(
   context.redactor.add(url);
   if (url !== undefined && !isUsable(url.reveal())) {
     throw configError(
-      'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and ' +
+      `the address of ${option === undefined ? ENV_NAME : '--notify'} is not usable: wanted https:// (http:// on loopback alone) without user name and ` +
         'password; it is not shown here, since it may hold a token.',
     );
   }

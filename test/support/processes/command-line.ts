@@ -10,6 +10,7 @@ export interface Given {
   readonly prompts?: Prompts | undefined;
   readonly columns?: number;
   readonly clock?: Clock;
+  readonly signal?: AbortSignal;
 }
 
 /** How a command line ended. */
@@ -25,7 +26,7 @@ if (isMainThread) process.umask(0o077);
 /** Runs one command line in this process: all but the start of a process, its signals and its streams is what users get. */
 export async function runHere(
   argv: readonly string[],
-  { env = {}, prompts, columns = 80, clock = systemClock }: Given = {},
+  { env = {}, prompts, columns = 80, clock = systemClock, signal = new AbortController().signal }: Given = {},
 ): Promise<Done> {
   let stdout = '';
   let stderr = '';
@@ -33,8 +34,8 @@ export async function runHere(
     stderr += `${line}\n`;
   };
   const terminal = {
-    result(line: string, on?: 'stderr') {
-      if (on === 'stderr') note(line);
+    result(line: string, stream?: 'stdout' | 'stderr') {
+      if (stream === 'stderr') note(line);
       else stdout += `${line}\n`;
     },
     note,
@@ -42,7 +43,6 @@ export async function runHere(
     interactive: false,
     columns,
   };
-  const signal = new AbortController().signal;
   const code = await runCommandLine(argv, { terminal, clock, env: envOf(env), signal, prompts });
   return { code, stdout, stderr };
 }

@@ -174,9 +174,11 @@ describe('the configuration of the command line', () => {
       expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);
       expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason) });
     }
-    const stream = await run(REQUIRED, 'sync arrow - --json --colour');
-    expect(stream.stdout).toBe('');
-    expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
+    const configured = { DFINERY_TARGET: 'arrow', DFINERY_PLACE: '-' };
+    for (const stream of [await run(REQUIRED, 'sync arrow - --json --colour'), await run(configured, 'sync --json')]) {
+      expect(stream.stdout).toBe('');
+      expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
+    }
   });
 
   it('is shown by help config: every variable with its meaning, no secret', async () => {

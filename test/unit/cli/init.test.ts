@@ -24,7 +24,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const PLACE = { target: 'duckdb', place: 'events.duckdb' };
 const written = () => join(folder, 'dfinery.json');
 const content = () => JSON.parse(readFileSync(written(), 'utf8'));
-const run = (prompts?: Prompts) => runHere(['init', '--config', written()], { prompts });
+const run = (prompts?: Prompts, ...more: string[]) => runHere(['init', '--config', written(), ...more], { prompts });
 
 /** A person who gives these answers in turn, by the beginning of the question; nothing and no after them. */
 function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>) {
@@ -46,6 +46,11 @@ function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>
 const service = () => ({ Address: [sim.url], Service: [SERVICE_ID], Export: [TOKENS.export] });
 
 describe('init', () => {
+  it('gives scripts the file that it wrote', async () => {
+    const { stdout } = await run(person(service()).prompts, '--json');
+    expect(JSON.parse(stdout)).toEqual({ v: 1, file: written() });
+  });
+
   it('asks, checks, and writes the file with mode 0600 and without the token', async () => {
     const { asked, prompts } = person(service());
     const { code, stdout, stderr } = await run(prompts);

@@ -60,6 +60,13 @@ describe('inspect', () => {
     expect(out.find((line) => line.includes(' memo '))).toContain('some cells');
   });
 
+  it('takes the types of column_types before the pinned ones, as sync does', async () => {
+    const config = fileOf(JSON.stringify({ column_types: { n: 'string', memo: 'double' } }));
+    const { column } = await json(fileOf(EXPORT), '--config', config, '--schema', pinned('n'));
+    expect(column('n')).toMatchObject({ type: 'string', fits: true });
+    expect(column('memo')).toMatchObject({ type: 'double', fits: false });
+  });
+
   it('takes datetimes with a zone where the configuration names a zone', async () => {
     const path = fileOf(csvOf([{ id: 'e', at: '2026-01-01T10:00:00+09:00' }]));
     const config = fileOf(JSON.stringify({ timezone: 'Asia/Seoul' }));

@@ -11,7 +11,7 @@ import { createLogger } from '../../../src/base/log.ts';
 import { Stopped } from '../../../src/base/process.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
-import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
+import { notify, notifyAddress } from '../../../src/cli/run/notify.ts';
 import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { startProxy } from '../../support/service/proxy.ts';
@@ -44,7 +44,7 @@ async function reported(
   );
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
   const env = envOf({ DFINERY_NOTIFY_URL: url, ...variables });
-  const notification = notificationOf(undefined, { env, redactor: new Redactor() });
+  const notification = notifyAddress(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
   try {
@@ -168,6 +168,11 @@ it('a sync that is refused is notified of, without a password in its words; a dr
       expect.stringContaining('there is no option --colour'),
       expect.stringContaining('DFINERY_SERVICEID'),
     ]);
+    const placed = { ...misspelt, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
+    await runHere(['sync'], { env: placed });
+    expect(texts.pop()).toMatch(/^dfinery-elt, sync duckdb x\.duckdb:\n.*\nNothing was committed to x\.duckdb\.$/);
+    await runHere(['sync'], { env: misspelt });
+    expect(texts.pop()).toMatch(/^dfinery-elt, sync:\n.*\nNothing was committed to any place\.$/);
     expect((await runHere(['sync', 'duckdb', 'x.duckdb', '--dry-run', '--colour'], { env })).code).toBe(2);
     for (const scheme of ['postgres', 'https']) {
       const words = ['sync', 'duckdb', `${scheme}://user:SECRET@host/db`];
@@ -185,7 +190,7 @@ it.each(['http://hooks.example/t0ken', 'https://user:t0ken@hooks.example/x', 't0
   'the address %s is refused without being shown, and is masked in every message',
   (address) => {
     const redactor = new Redactor();
-    const refused = () => notificationOf(address, { env: envOf({}), redactor });
+    const refused = () => notifyAddress(address, { env: envOf({}), redactor });
     expect(refused).toThrow(expect.objectContaining({ exitCode: 2, message: expect.not.stringContaining('t0ken') }));
     expect(redactor.mask(`it was ${address}`)).toBe('it was ******');
   },

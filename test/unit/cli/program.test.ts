@@ -112,6 +112,23 @@ it.each([
   else expect(shown.join(' ')).toBe(expected);
 });
 
+it('an option that lacks its word leaves the others as they are', async () => {
+  const { code, stderr } = await run('sync duckdb x --log-format json --max-wait');
+  expect([code, JSON.parse(stderr).message]).toEqual([2, expect.stringContaining('--max-wait is empty.')]);
+});
+
+it('simulate ends at once if it was stopped while it began', async () => {
+  const { code } = await runHere(['simulate', '--port', '0'], { signal: AbortSignal.abort() });
+  expect(code).toBe(0);
+});
+
+it('names the option of a proof, and that of a list', async () => {
+  expect((await run('forget --id x --column c')).stderr).not.toContain('needs --proof-file');
+  const env = { DFINERY_BASE_URL: 'http://127.0.0.1:1', DFINERY_SERVICE_ID: 'x', DFINERY_LEDGER_DIR: 'none' };
+  const { stderr } = await runHere(['forget', '--proof', 'x', '--column', 'c'], { env });
+  expect(stderr).toContain('--column needs --proof-file.');
+});
+
 it('a port of simulate that is taken is refused by name', async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));

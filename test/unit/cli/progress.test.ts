@@ -24,9 +24,9 @@ it('says how long it waits for the service', () => {
 it('a bar leaves room for ^C, and goes whole from a window that was made narrower', () => {
   let columns = 80;
   const status = new StatusLine(() => columns);
-  expect(status.replaced('█'.repeat(100))).toBe(`\r\u001b[K${'█'.repeat(76)}…`);
+  expect(status.replace('█'.repeat(100))).toBe(`\r\u001b[K${'█'.repeat(76)}…`);
   columns = 30;
-  expect(status.above('a line')).toMatch(/^\r\u001b\[2A\u001b\[Ja line\n/);
+  expect(status.withLineAbove('a line')).toMatch(/^\r\u001b\[2A\u001b\[Ja line\n/);
 });
 
 it.each([

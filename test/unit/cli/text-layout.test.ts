@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { tableLines, widthOf } from '../../../src/cli/text-layout.ts';
+import { tableLines, widthOf, wrapped } from '../../../src/cli/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {
     expect([widthOf('abc'), widthOf('한국'), widthOf('😀'), widthOf('é')]).toEqual([3, 4, 2, 1]);
+  });
+
+  it('breaks a text by the columns that it takes', () => {
+    expect(wrapped('한국 이벤트 file', 11)).toEqual(['한국 이벤트', 'file']);
+    expect(wrapped('한국 이벤트 file', 10)).toEqual(['한국', '이벤트', 'file']);
   });
 
   it('aligns wide texts, and numbers to the right', () => {
