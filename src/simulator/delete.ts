@@ -25,9 +25,9 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   if (!limits.delete.take()) return answerCode(exchange, '40401', 429);
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
-  const planned = service.takePlannedAnswer('delete', id);
-  await clock.sleep(planned?.latency_ms ?? 0, exchange.closed);
-  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = planned ?? {};
+  const plannedAnswer = service.takePlannedAnswer('delete', id);
+  await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
+  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = plannedAnswer ?? {};
   if (code === '20000') dataset.deleteUser(id);
   answerCode(exchange, code, status, retryAfter(retry_after_s));
 }

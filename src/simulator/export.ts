@@ -48,9 +48,9 @@ async function serveCsv(
   if (!limits.export.take()) return refuse(exchange, 429);
   service.runningExports++;
   res.once('close', () => service.runningExports--);
-  const planned = service.takePlannedAnswer(operation);
-  await clock.sleep(planned?.latency_ms ?? 0, exchange.closed);
-  if (planned?.status !== undefined) return refuse(exchange, planned.status, planned.retry_after_s);
+  const plannedAnswer = service.takePlannedAnswer(operation);
+  await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
+  if (plannedAnswer?.status !== undefined) return refuse(exchange, plannedAnswer.status, plannedAnswer.retry_after_s);
   const answer = answerTo(exchange);
   if ('refusal' in answer) return fail(exchange, 400, answer.refusal, limits.export.headers());
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });

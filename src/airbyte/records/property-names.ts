@@ -92,7 +92,7 @@ function distinctNames(plain: Names, stream: StreamName, header: readonly Header
 const nameWithHash = (name: string, text: string): string =>
   `${name}_${createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)}`;
 
-/** The second of equal names is the first that gets a hash, so only the third needs a text of its own. */
+/** Of equal names the second is the first that gets a hash. Only the third needs a text of its own. */
 const textToHash = ({ source, occurrence }: HeaderColumn): string =>
   occurrence < 3 ? source : `${source}#${occurrence}`;
 

@@ -134,7 +134,7 @@ function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZon
 
 /** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */
 interface PropertyType {
-  /** The column type. Undefined: no cell can have the property, such as an object or a time of day. */
+  /** Undefined for a property that no cell can fill, such as an object or a time of day. */
   readonly type: ColumnType | undefined;
   readonly asInstants: boolean;
 }

@@ -52,7 +52,7 @@ export const kindsOf = (...names: string[]): number => kindsWhere(({ name }) => 
 
 export const ITEM_EVENTS = kindsWhere(({ items }) => items !== 'none');
 
-/** What the hash of a day or an event is mixed with, so that its values do not depend on each other. */
+/** The hash of a day or an event is mixed with a salt for each of its values, so that they are independent. */
 const SALTS = { eventCount: 1, server: 2, user: 7, items: 9, timing: 10, delay: 11 } as const;
 /** The first event of a day is mixed with this number, behind the salts. */
 const FIRST_EVENT_SALT = 16;

@@ -22,5 +22,5 @@ export const unit = (hash: number): number => hash / TWO_32;
 
 export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');
 
-/** Draws a text. The low 8 bits of a hash decide whether a cell has a value, and texts are drawn by the bits above. */
+/** Draws a text by the bits above the low 8, which decide whether a cell has a value. */
 export const oneOf = (texts: readonly string[], hash: number): string => texts[(hash >>> 8) % texts.length];
