@@ -163,10 +163,12 @@ class Sender {
     let answer: DeletionAnswer | undefined;
     if (isSent) {
       this.#counts.requests++;
-      answer = await deleter.deleteProfile(listed.id, this.#closing.signal, ledger).catch((error: unknown) => {
-        if (!this.#signal.aborted) throw error;
-        return undefined;
-      });
+      answer = await deleter
+        .deleteProfile(listed.id, this.#closing.signal, () => ledger.hasConfirmed)
+        .catch((error: unknown) => {
+          if (!this.#signal.aborted) throw error;
+          return undefined;
+        });
     }
     if (answer === undefined) {
       const outcome = isSent ? 'undecided' : 'not_sent';

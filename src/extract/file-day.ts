@@ -8,7 +8,7 @@ import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { checkBody } from '../service/export/download.ts';
+import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestDay } from './calendar.ts';
 import { dayDownload } from './checked-day.ts';
 import { hashedColumnsOf } from './column-hashing.ts';

@@ -6,7 +6,7 @@ import { diskError } from '../fs/disk-failure.ts';
 import { isPrivateFolder, makeFolders } from '../fs/folders.ts';
 import { LockFile, ownerState } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
-import type { CheckedOutput } from '../service/export/download.ts';
+import type { CheckedOutput } from '../service/export/checked-body.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files|spool)-[0-9A-Za-z]{6}$/;
 /** A lock in the folder of a run, which shows that it is alive. */

@@ -1,6 +1,6 @@
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
-import type { CheckedBody } from '../../service/export/download.ts';
+import type { CheckedBody } from '../../service/export/checked-body.ts';
 import type { ExportRefusal, ExportRequest } from '../../service/export/protocol.ts';
 import type { FileOutput } from '../spool.ts';
 

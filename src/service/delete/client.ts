@@ -26,12 +26,6 @@ export interface DeletionAnswer {
   readonly limits: LimitHeaders;
 }
 
-/** What the ledger knows of the service. */
-export interface DeletionMemory {
-  /** True if this service has confirmed a deletion, which shows that its address is right. */
-  readonly hasConfirmed: boolean;
-}
-
 interface DeletionClientOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
   readonly clock: Clock;
@@ -58,9 +52,14 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all. The service and the network never make it reject. `memory` is asked when the answer is there.
+   * be sent at all. The service and the network never make it reject. `isAddressProven` tells, when the answer is there,
+   * whether the service has confirmed a deletion.
    */
-  async deleteProfile(externalId: string, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
+  async deleteProfile(
+    externalId: string,
+    signal: AbortSignal,
+    isAddressProven: () => boolean,
+  ): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
       return answerWithoutStatus(
@@ -73,7 +72,7 @@ export class DeletionClient {
     const request = deletionRequest(externalId, clock.now(), serviceId, importToken);
     try {
       return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-        this.#exchange(request, timedSignal, memory),
+        this.#exchange(request, timedSignal, isAddressProven),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -82,10 +81,14 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(request: OutgoingRequest, signal: AbortSignal, memory: DeletionMemory): Promise<DeletionAnswer> {
+  async #exchange(
+    request: OutgoingRequest,
+    signal: AbortSignal,
+    isAddressProven: () => boolean,
+  ): Promise<DeletionAnswer> {
     const answer = await this.#transport.send(request, signal);
     try {
-      const about = { host: this.#transport.host, hasDeleted: memory.hasConfirmed };
+      const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
       const traits = deletionTraits(answer.status, (await firstBytes(answer.bytes())).toString(), about);
       const outcome = firstMatch(DELETION_OUTCOMES, traits);
       const { kind, code = traits.code ?? `http_${answer.status}`, message } = outcome;

@@ -19,8 +19,8 @@ export interface DeletionTraits {
   readonly claimsSuccess: boolean;
   /** True if the envelope's `data` is false. */
   readonly deletedNothing: boolean;
-  /** True if another profile was deleted at this address, which shows that the address is right. */
-  readonly hasDeleted: boolean;
+  /** True if the service has confirmed another deletion: then its address is right. */
+  readonly isAddressProven: boolean;
   readonly host: string;
 }
 
@@ -100,7 +100,7 @@ export const DELETION_OUTCOMES: readonly DeletionRow[] = [
     message: ({ host, code }) => `${host} does not delete this id (${code}).`,
   },
   {
-    when: ({ status, hasDeleted }) => status === 404 && hasDeleted,
+    when: ({ status, isAddressProven }) => status === 404 && isAddressProven,
     kind: 'rejected',
     message: ({ host }) => `${host} does not know this id (404).`,
   },
@@ -129,7 +129,7 @@ const CODE = /^\d{3,8}$/;
 export function deletionTraits(
   httpStatus: number,
   text: string,
-  about: Pick<DeletionTraits, 'host' | 'hasDeleted'>,
+  about: Pick<DeletionTraits, 'host' | 'isAddressProven'>,
 ): DeletionTraits {
   const { status: success, code, message, data } = objectIn(text);
   const codeText = typeof code === 'number' ? String(code) : code;

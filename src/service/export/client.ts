@@ -12,7 +12,7 @@ import { type HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import type { ExportQuota } from '../quota/quota.ts';
 import { serviceRequest } from '../service-request.ts';
-import { contentOf, isEmptyList, originOf, peekBody, reasonIn } from './content.ts';
+import { originOf, peekBody, readRefusalBody } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
 import {
   type ExportAnswer,
@@ -124,11 +124,10 @@ export class ExportClient implements ExportService {
 
   #classify(answer: HttpAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
-    const text = body.toString('utf8');
-    const reason = reasonIn(text, exportToken.reveal());
+    const { content, reason } = readRefusalBody(body, exportToken.reveal());
     const traits: AnswerTraits = {
       status: answer.status,
-      content: isEmptyList(text) ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other'),
+      content,
       reason,
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),

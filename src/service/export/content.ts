@@ -1,11 +1,11 @@
 import { isObject, jsonOf, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
-import type { Content } from './outcomes.ts';
 
-/**
- * The content that the first bytes show; undefined while there are too few of them. A BOM and white space are skipped.
- */
-export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
+/** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
+export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
+
+/** The content that the first bytes show; undefined while there are too few of them. */
+export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Exclude<Content, 'empty_list'> | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const start = bodyStart(bytes, isAll);
@@ -14,10 +14,16 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
   return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
-/** True for a JSON list without items. */
-export function isEmptyList(text: string): boolean {
+/** What a body that is not data shows; `reason` as `AnswerTraits` has it. */
+export function readRefusalBody(
+  body: Buffer,
+  token: string,
+): { readonly content: Content; readonly reason: string | undefined } {
+  const text = body.toString('utf8');
   const value = jsonOf(text.trim());
-  return Array.isArray(value) && value.length === 0;
+  const isEmptyList = Array.isArray(value) && value.length === 0;
+  const content = isEmptyList ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other');
+  return { content, reason: reasonIn(text, token) };
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
@@ -26,7 +32,7 @@ const REASON_ALONE = /^\uFEFF?\s*"?([a-z]+(?:_[a-z]+)+)"?\s*$/i;
 const LONGEST_REASON = 60;
 
 /** The reason of a failure. It is printed: only plain words are accepted, and no text that contains the token. */
-export function reasonIn(text: string, token: string): string | undefined {
+function reasonIn(text: string, token: string): string | undefined {
   const { message, code, error } = objectIn(text);
   const inner = isObject(error) ? [error.code, error.message] : [error];
   for (const value of [message, code, ...inner, REASON_ALONE.exec(text)?.[1]]) {

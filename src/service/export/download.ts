@@ -1,34 +1,13 @@
-import { createHash } from 'node:crypto';
-import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
+import { formatDuration } from '../../base/durations.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
-import type { RunContext, Runtime } from '../../base/runtime.ts';
-import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
+import type { RunContext } from '../../base/runtime.ts';
+import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
+import { checkClock } from './clock-difference.ts';
 import { refusalOfBody } from './outcomes.ts';
 import { type ExportAnswer, type ExportRefusal, InterruptedBody } from './protocol.ts';
-
-/** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
-export interface CheckedOutput {
-  /** The bytes are valid until the promise settles. */
-  write(bytes: Uint8Array): void | Promise<void>;
-  /** Called once behind the last byte. */
-  close?(): Promise<void>;
-  /** Called if nothing of the attempt counts. */
-  discard?(): Promise<void>;
-}
-
-/** A body that was received and checked to its last byte. */
-export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
-  readonly kind: 'checked';
-  readonly scan: Omit<ScanResult, 'tail'>;
-  /** Number of bytes received, and their SHA-256 (hex). */
-  readonly bytes: number;
-  readonly sha256: string;
-  /** What has its checked bytes. */
-  readonly output: Output;
-}
 
 export interface DownloadRequest<Output extends CheckedOutput> extends RunContext {
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
@@ -42,7 +21,7 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly finalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
-  /** What is counted, also of attempts that fail; with it the clocks are compared. */
+  /** What is counted, also of attempts that fail. Without it, as for profiles, no clocks are compared: no days are read. */
   readonly counts?: DownloadCounts;
 }
 
@@ -178,7 +157,10 @@ async function sendOnce<Output extends CheckedOutput>(
   signal.throwIfAborted();
   const answer = await send(signal);
   try {
-    if (counts !== undefined) recordAnswer(answer, counts, download);
+    if (counts !== undefined) {
+      if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
+      if (answer.serverTime !== undefined) checkClock(answer.serverTime, counts, download);
+    }
     if (answer.kind !== 'data') return answer;
     const output = await open();
     return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
@@ -187,57 +169,6 @@ async function sendOnce<Output extends CheckedOutput>(
     });
   } finally {
     if (answer.kind === 'data') await answer.close();
-  }
-}
-
-/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
-const CLOCK_WARNING_MS = HOUR_MS;
-const CLOCK_LIMIT_MS = 12 * HOUR_MS;
-
-/**
- * Counts an answer, and compares the clock of the service with that of this machine. Warns once if they are more than
- * an hour apart. Above twelve hours the wrong days would be read: throws a configuration failure.
- */
-function recordAnswer(
-  answer: ExportAnswer,
-  counts: DownloadCounts,
-  { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
-): void {
-  if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
-  const now = clock.now();
-  const { serverTime = now } = answer;
-  const apart = Math.abs(now - serverTime);
-  if (apart <= CLOCK_WARNING_MS) return;
-  const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
-  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
-  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-  if (counts.clockWarnings++ === 0) logger.warn('clock.apart', `${message}.`);
-}
-
-/** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
-export async function checkBody<Output extends CheckedOutput>(
-  body: AsyncIterable<Uint8Array>,
-  output: Output,
-  { scan: options, counts, signal }: Pick<DownloadRequest<Output>, 'scan' | 'counts' | 'signal'>,
-): Promise<CheckedBody<Output>> {
-  const scanner = new Scanner(options);
-  const hash = createHash('sha256');
-  let bytes = 0;
-  try {
-    for await (const chunk of body) {
-      signal.throwIfAborted();
-      bytes += chunk.length;
-      if (counts !== undefined) counts.bytes += chunk.length;
-      hash.update(chunk);
-      for (const part of scanner.push(chunk)) await output.write(part);
-    }
-    const { tail, ...scan } = scanner.finish();
-    for (const part of tail) await output.write(part);
-    await output.close?.();
-    return { kind: 'checked', scan, bytes, sha256: hash.digest('hex'), output };
-  } catch (error) {
-    await output.discard?.();
-    throw error;
   }
 }
 

@@ -1,9 +1,7 @@
 import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
+import type { Content } from './content.ts';
 import type { ExportRefusal } from './protocol.ts';
-
-/** The content that a body's first bytes show, without a BOM and white space. */
-export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The traits of an answer by which it is classified. */
 export interface AnswerTraits {

@@ -1,7 +1,8 @@
 import { sentenceOf } from '../../base/visible-text.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
-import { type CheckedBody, type CheckedOutput, type DownloadRequest, downloadChecked } from './download.ts';
+import type { CheckedBody, CheckedOutput } from './checked-body.ts';
+import { type DownloadRequest, downloadChecked } from './download.ts';
 import type { ExportRefusal, ExportService, ProfileRequest } from './protocol.ts';
 
 /** Asks for all attributes. */

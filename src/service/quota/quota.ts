@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { type AnswerHead, afterAnswer, afterSending, blockedUntil, type QuotaState } from './rules.ts';
+import { type AnswerHead, afterAnswer, afterSending, nextAllowedAt, type QuotaState } from './rules.ts';
 
 /** The permission to send one export; it counts as running until it is released. */
 export interface Permit {
@@ -41,7 +41,7 @@ export class ExportQuota {
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
     this.#slots = pLimit(options.maxConcurrentExports);
-    this.#state = { blockedUntil: 0, refusals: 0 };
+    this.#state = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
   }
 
   /**
@@ -88,7 +88,7 @@ export class ExportQuota {
       for (;;) {
         signal.throwIfAborted();
         const now = clock.now();
-        const until = blockedUntil(this.#state, now);
+        const until = nextAllowedAt(this.#state, now);
         if (until === undefined) return;
         if (until - now > maxWaitMs) throw tooLong(until, until - now, maxWaitMs);
         if (until - now >= SHOWN_WAIT_MS) this.#showWait(until);
@@ -112,9 +112,9 @@ export class ExportQuota {
   }
 }
 
-const tooLong = (at: number, wait: number, most: number) =>
+const tooLong = (at: number, wait: number, maxWaitMs: number) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
-      `longer than this run waits (${formatDuration(most)}). Run again then.`,
+      `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,
     { technical: 'quota: the wait is longer than allowed' },
   );

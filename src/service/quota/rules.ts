@@ -3,7 +3,7 @@
 import { HOUR_MS } from '../../base/durations.ts';
 import type { LimitHeaders } from '../../http/headers.ts';
 
-/** The pause after a 429 without `Retry-After`. It doubles with each refusal before it in a row. */
+/** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
 const RESET_MARGIN_MS = 1_000;
@@ -11,11 +11,11 @@ const RESET_MARGIN_MS = 1_000;
 /** What a process knows about the quota. Instants in ms since 1970. */
 export interface QuotaState {
   /** Exports left until `resetAt`: as the service reported, less those sent since. Undefined if it reported none. */
-  readonly remaining?: number | undefined;
-  readonly resetAt?: number | undefined;
-  /** No export is sent before this instant, because of a 429. */
-  readonly blockedUntil: number;
-  /** Number of 429 in a row. */
+  readonly remaining: number | undefined;
+  readonly resetAt: number | undefined;
+  /** No export is sent before this instant, because the service said that the limit is reached. */
+  readonly refusedUntil: number;
+  /** Number of such answers in a row. */
   readonly refusals: number;
 }
 
@@ -28,42 +28,42 @@ export interface AnswerHead {
 }
 
 /** Undefined if an export may be sent at `now`; else the instant from which one may be. */
-export function blockedUntil(state: QuotaState, now: number): number | undefined {
-  if (state.blockedUntil > now) return state.blockedUntil;
-  const { remaining = 1, resetAt } = current(state, now);
+export function nextAllowedAt(state: QuotaState, now: number): number | undefined {
+  if (state.refusedUntil > now) return state.refusedUntil;
+  const { remaining = 1, resetAt } = withoutPastReport(state, now);
   return remaining <= 0 ? resetAt : undefined;
 }
 
 /** The state without a report whose reset is over. */
-function current(state: QuotaState, now: number): QuotaState {
+function withoutPastReport(state: QuotaState, now: number): QuotaState {
   const isOver = state.resetAt !== undefined && state.resetAt <= now;
   return isOver ? { ...state, remaining: undefined, resetAt: undefined } : state;
 }
 
 export const afterSending = (state: QuotaState, now: number): QuotaState => {
-  const { remaining } = current(state, now);
-  return { ...current(state, now), remaining: remaining === undefined ? undefined : remaining - 1 };
+  const { remaining } = withoutPastReport(state, now);
+  return { ...withoutPastReport(state, now), remaining: remaining === undefined ? undefined : remaining - 1 };
 };
 
 /**
- * The state after an answer. After a 429 exports wait `Retry-After`, or else a minute, twice as long after each further
+ * The state after an answer. After a refusal exports wait `Retry-After`, or else a minute, twice as long after each further
  * one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports at once
  * may have been reached, with many exports left.
  */
 export function afterAnswer(state: QuotaState, { status, isLimited, limits }: AnswerHead, now: number): QuotaState {
   if (!isLimited) {
-    const reported = withReport(current(state, now), limits, now);
+    const reported = withReport(withoutPastReport(state, now), limits, now);
     return status === 200 ? { ...reported, refusals: 0 } : reported;
   }
   // Exports that ran at once and are refused together count as one refusal.
-  const isFirst = state.blockedUntil <= now;
-  const pause = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.blockedUntil;
+  const isFirst = state.refusedUntil <= now;
+  const pause = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
   const until = Math.min(limits.retryAt ?? pause, limits.resetAt ?? Number.POSITIVE_INFINITY, now + HOUR_MS);
   const margin = until === pause ? 0 : RESET_MARGIN_MS;
   return {
-    ...current(state, now),
+    ...withoutPastReport(state, now),
     refusals: state.refusals + (isFirst ? 1 : 0),
-    blockedUntil: Math.max(state.blockedUntil, until + margin),
+    refusedUntil: Math.max(state.refusedUntil, until + margin),
   };
 }
 
@@ -73,6 +73,6 @@ function withReport(state: QuotaState, { remaining, resetAt }: LimitHeaders, now
   // A report without a reset blocks nothing: it only says that an older one no longer holds.
   if (resetAt === undefined) return { ...state, remaining, resetAt };
   const end = Math.min(resetAt, now + HOUR_MS) + RESET_MARGIN_MS;
-  const least = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
-  return { ...state, remaining: least, resetAt: end };
+  const lowestRemaining = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
+  return { ...state, remaining: lowestRemaining, resetAt: end };
 }

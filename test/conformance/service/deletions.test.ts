@@ -20,7 +20,7 @@ import { until } from '../../support/wait.ts';
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const ID = 'person-4711';
 const SIGNAL = new AbortController().signal;
-const UNKNOWN_SERVICE = { hasConfirmed: false };
+const unknownService = () => false;
 
 let server: FaultyServer | undefined;
 afterEach(async () => {
@@ -42,7 +42,7 @@ async function remove(script: Script, options = {}) {
   server = await startFaultyServer(script, options);
   const service = serviceAt(server.url);
   try {
-    return await service.deleteProfile(ID, SIGNAL, UNKNOWN_SERVICE);
+    return await service.deleteProfile(ID, SIGNAL, unknownService);
   } finally {
     await service.close();
   }
@@ -95,7 +95,7 @@ describe('network faults during a deletion', () => {
       server = await startFaultyServer(() => steps);
       const clock = new ManualClock();
       const service = serviceAt(server.url, { clock });
-      const answering = service.deleteProfile(ID, SIGNAL, UNKNOWN_SERVICE);
+      const answering = service.deleteProfile(ID, SIGNAL, unknownService);
       await until(() => server?.requests.length === 1);
       clock.pass(59_000);
       await settle();
@@ -110,7 +110,7 @@ describe('network faults during a deletion', () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const service = serviceAt(server.url);
     const controller = new AbortController();
-    const answering = service.deleteProfile(ID, controller.signal, UNKNOWN_SERVICE);
+    const answering = service.deleteProfile(ID, controller.signal, unknownService);
     await settle(20);
     controller.abort(new Error('enough'));
     await expect(answering).rejects.toThrow('enough');
@@ -139,13 +139,13 @@ describe('against the simulator', () => {
     });
     const service = serviceAt(sim.url, { token: TOKENS.import });
     const kinds = await Promise.all(
-      ['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL, UNKNOWN_SERVICE)),
+      ['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL, unknownService)),
     );
     expect(kinds.map(({ kind }) => kind)).toEqual(['done', 'rejected', 'rejected', 'rejected', 'retry', 'rejected']);
     await service.close();
     for (const wrong of [{ token: 'other' }, { token: TOKENS.import, serviceId: 'other' }]) {
       const other = serviceAt(sim.url, wrong);
-      expect((await other.deleteProfile('y', SIGNAL, UNKNOWN_SERVICE)).kind).toBe('stop');
+      expect((await other.deleteProfile('y', SIGNAL, unknownService)).kind).toBe('stop');
       await other.close();
     }
     await sim.close();

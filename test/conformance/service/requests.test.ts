@@ -94,8 +94,7 @@ describe('the request for a deletion', () => {
       env: () => undefined,
     });
     const answers = [];
-    for (const id of ids)
-      answers.push(await service.deleteProfile(id, new AbortController().signal, { hasConfirmed: false }));
+    for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal, () => false));
     await service.close();
     return { answers, requests: server.requests };
   };

@@ -6,7 +6,7 @@ import { networkProblem } from '../../../src/http/failures.ts';
 import { readLimits } from '../../../src/http/headers.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
-import { originOf, reasonIn } from '../../../src/service/export/content.ts';
+import { originOf, readRefusalBody } from '../../../src/service/export/content.ts';
 import { startFaultyServer, whole } from '../../support/service/faulty-server.ts';
 import { ManualClock, settle } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
@@ -96,7 +96,7 @@ describe('the reason of a failure', () => {
     ['[null]', undefined],
     ['query_error and more', undefined],
   ])('is read from %s', (text, reason) => {
-    expect(reasonIn(text, 'secret')).toBe(reason);
+    expect(readRefusalBody(Buffer.from(text), 'secret').reason).toBe(reason);
   });
 
   it('names of a redirect its origin alone', () => {

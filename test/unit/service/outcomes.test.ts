@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/delete/outcomes.ts';
-import { isEmptyList } from '../../../src/service/export/content.ts';
+import { readRefusalBody } from '../../../src/service/export/content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/outcome-table.ts';
 
@@ -70,7 +70,7 @@ describe('the answer to an export', () => {
     ['[1]', false],
     ['{"result":"fail","message":"Under maintenance","data":[]}', false],
   ])('an empty list: %s is %s', (text, expected) => {
-    expect(isEmptyList(text)).toBe(expected);
+    expect(readRefusalBody(Buffer.from(text), 'secret').content === 'empty_list').toBe(expected);
   });
 
   it('may mean a day without rows: 204, 404 and an empty list', () => {
@@ -87,9 +87,9 @@ describe('the answer to an export', () => {
 describe('the answer to a deletion', () => {
   const OK = { status: true, code: '20000', message: 'OK', data: true };
   const failure = (code: unknown) => ({ status: false, code, message: 'x', data: null });
-  const outcome = (status: number, body: unknown, hasDeleted = false) => {
+  const outcome = (status: number, body: unknown, isAddressProven = false) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    const traits = deletionTraits(status, text, { host: 'api.example', hasDeleted });
+    const traits = deletionTraits(status, text, { host: 'api.example', isAddressProven });
     const row = firstMatch(DELETION_OUTCOMES, traits);
     return { kind: row.kind, message: row.message(traits), code: traits.code };
   };

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { Scanner, type ScannerOptions, type ScanResult } from '../../cells/columns/scanner.ts';
+
+/** Takes the checked bytes of one attempt: UTF-8, LF, without a BOM. */
+export interface CheckedOutput {
+  /** The bytes are valid until the promise settles. */
+  write(bytes: Uint8Array): void | Promise<void>;
+  /** Called once behind the last byte. */
+  close?(): Promise<void>;
+  /** Called if nothing of the attempt counts. */
+  discard?(): Promise<void>;
+}
+
+/** A body that was received and checked to its last byte. */
+export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
+  readonly kind: 'checked';
+  readonly scan: Omit<ScanResult, 'tail'>;
+  /** Number of bytes received, and their SHA-256 (hex). */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** What has its checked bytes. */
+  readonly output: Output;
+}
+
+interface CheckOptions {
+  readonly scan: ScannerOptions;
+  /** Its `bytes` count what is received, also of a body that fails. */
+  readonly counts?: { bytes: number };
+  readonly signal: AbortSignal;
+}
+
+/** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
+export async function checkBody<Output extends CheckedOutput>(
+  body: AsyncIterable<Uint8Array>,
+  output: Output,
+  { scan: options, counts, signal }: CheckOptions,
+): Promise<CheckedBody<Output>> {
+  const scanner = new Scanner(options);
+  const hash = createHash('sha256');
+  let bytes = 0;
+  try {
+    for await (const chunk of body) {
+      signal.throwIfAborted();
+      bytes += chunk.length;
+      if (counts !== undefined) counts.bytes += chunk.length;
+      hash.update(chunk);
+      for (const part of scanner.push(chunk)) await output.write(part);
+    }
+    const { tail, ...scan } = scanner.finish();
+    for (const part of tail) await output.write(part);
+    await output.close?.();
+    return { kind: 'checked', scan, bytes, sha256: hash.digest('hex'), output };
+  } catch (error) {
+    await output.discard?.();
+    throw error;
+  }
+}
