@@ -1,6 +1,6 @@
 // Prints the page of the example report: names made of markup, every kind of day, run and change.
 
-import { reportPage } from '../../src/cli/report/page.ts';
+import { reportPage } from '../../src/cli/report/report-page.ts';
 import { exampleReport, HOSTILE } from '../support/targets/report.ts';
 
 const page = await reportPage(exampleReport(), {

@@ -8,7 +8,7 @@ import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { openOptions, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { reportPage } from '../report/page.ts';
+import { reportPage } from '../report/report-page.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';

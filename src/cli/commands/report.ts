@@ -3,7 +3,7 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { reportPage } from '../report/page.ts';
+import { reportPage } from '../report/report-page.ts';
 import { during } from '../run/progress.ts';
 
 export const command = defineCommand({

@@ -14,10 +14,11 @@ const STEPS = 4;
 const FILLED = 0.86;
 
 /** A chart as wide as its container. The bars are an image that is stretched; all text is text of the page. */
-export function draw({ description, unit, series, labels }: Chart): Html {
+export function barChart({ description, unit, series, labels }: Chart): Html {
   const slots = Math.max(...series.map(({ values }) => values.length));
   const totals = Array.from({ length: slots }, (_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
   const step = stepOf(Math.max(...totals));
+  // The quotient of a whole number of steps may be a little too large.
   const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
   const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
   const paths = stacked(series, slots, step * steps).map(
@@ -37,15 +38,15 @@ function legend(series: Chart['series']): Html {
 }
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
-function stacked(series: Chart['series'], slots: number, top: number): string[] {
+function stacked(series: Chart['series'], slots: number, scaleTop: number): string[] {
   const below = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>
     values
       .map((value, i) => {
         if (value === 0) return '';
-        const [x, from] = [i + (1 - FILLED) / 2, 1 - below[i] / top];
+        const [x, from] = [i + (1 - FILLED) / 2, 1 - below[i] / scaleTop];
         below[i] += value;
-        return `M${short(x)} ${short(from)}V${short(1 - below[i] / top)}h${FILLED}V${short(from)}z`;
+        return `M${rounded(x)} ${rounded(from)}V${rounded(1 - below[i] / scaleTop)}h${FILLED}V${rounded(from)}z`;
       })
       .join(''),
   );
@@ -59,5 +60,5 @@ function stepOf(largest: number): number {
 }
 
 const tickText = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
-const cssPercent = (part: number): string => `${short(part * 100)}%`;
-const short = (value: number): string => String(Math.round(value * 1e4) / 1e4);
+const cssPercent = (part: number): string => `${rounded(part * 100)}%`;
+const rounded = (value: number): string => String(Math.round(value * 1e4) / 1e4);

@@ -61,16 +61,17 @@ const NUMERIC = /^\d[\d,]*(\.\d+)?(%| MB)?$/;
  * A table, which scrolls by itself if it is wider than the page. `columns`: heading → function of a row that gives the
  * cell. Numbers get separators, and a column of them is aligned right.
  */
-export function list<T>(
+export function table<T>(
   label: string,
   columns: Readonly<Record<string, (row: T) => string | number>>,
   rows: readonly T[],
 ): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
-  const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
-  const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${alignmentOf(i)}">${title}</th>`);
+  const titles = Object.keys(columns);
+  const alignments = titles.map((_, i) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text'));
+  const heads = titles.map((title, i) => html`<th scope="col" class="${alignments[i]}">${title}</th>`);
   const body = cells.map(
-    (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignmentOf(i)}">${cell}</td>`)}</tr>`,
+    (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignments[i]}">${cell}</td>`)}</tr>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
 <table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;

@@ -5,7 +5,7 @@ import { answerText, removalSentence, summarySentences } from '../../erasure/led
 import { Html, html, pageOf } from './html.ts';
 
 /** For paper: black on white, A4, no script, no request. */
-const STYLE = new Html(`
+const PROOF_STYLE = new Html(`
 @page { size: A4; margin: 18mm 16mm 20mm; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem; max-width: 50rem; background: #fff; color: #111; font: 14px/1.45 system-ui, sans-serif; }
@@ -31,7 +31,7 @@ th:nth-child(2) { width: 32%; }
 export function proofPage(proof: Proof, { now, isList }: { readonly now: number; readonly isList: boolean }): string {
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
-  const day = (at: string | null) => at?.slice(0, 10) ?? 'not in the ledger';
+  const day = (at: string | null) => at?.slice(0, 10) ?? NOT_RECORDED;
   const [counts = ''] = summarySentences(proof);
   const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
   const content = html`<h1>Proof of erasure</h1>
@@ -40,8 +40,8 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${timeOf(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
 <dt>Erased</dt><dd>${day(since)} to ${day(until)}</dd>
-<dt>Asked for by</dt><dd>${officers.join(', ') || 'not in the ledger'}</dd>
-<dt>Reason</dt><dd>${reasons.join('; ') || 'not in the ledger'}</dd>
+<dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
+<dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>
 <h2>Summary</h2>
 <ul><li>${counts}</li>${places}</ul>
@@ -61,8 +61,10 @@ All times are UTC. A place has the number of rows that left it, and by when.</p>
 <thead><tr><th scope="col">Row</th><th scope="col">The service</th>${summary.places.map(({ place }) => html`<th scope="col">${place}</th>`)}</tr></thead>
 <tbody>${ids.map((id) => rowOf(id, summary.places))}</tbody>
 </table>`;
-  return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, STYLE, content);
+  return pageOf(`Proof of erasure, ${new Date(now).toISOString().slice(0, 10)}`, PROOF_STYLE, content);
 }
+
+const NOT_RECORDED = 'not in the ledger';
 
 /** To the minute: `2026-11-28 09:00`. */
 const timeOf = (at: string): string => at.slice(0, 16).replace('T', ' ');

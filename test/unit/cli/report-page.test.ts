@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { reportPage } from '../../../src/cli/report/page.ts';
+import { reportPage } from '../../../src/cli/report/report-page.ts';
 import { newState } from '../../../src/table/place-state.ts';
 import { receiptsOf } from '../../../src/table/receipts.ts';
 import { runHere } from '../../support/processes/command-line.ts';
@@ -32,7 +32,7 @@ describe('the page of a target', () => {
     const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
     const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
-    expect(stateOf('2026-01-12')).toEqual(['gap', 'gap']);
+    expect(stateOf('2026-01-12')).toEqual(['lost', 'lost']);
     expect(stateOf('2026-01-20')).toEqual(['loaded', 'loaded, 1,020 rows']);
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
@@ -77,6 +77,18 @@ describe('the page of a target', () => {
     expect(page.match(/<svg /g)).toHaveLength(3);
   });
 
+  it('tells an event apart from the rest and from another with the same beginning', async () => {
+    const name = 'n'.repeat(60);
+    const events = ['all others', null, `${name}1`, `${name}2`].map((name, i) => ({
+      day: '2026-02-01',
+      name,
+      events: i + 7,
+    }));
+    const shown = section(await reportPage({ ...exampleReport(), events }, OPTIONS), 'Events by name');
+    const totals = [...shown.matchAll(/<td class="number">(\d+)<\/td>/g)].map(([, total]) => Number(total));
+    expect(totals).toEqual([10, 9, 7, 8]);
+  });
+
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Columns')).toContain('<td class="number">25.0%</td><td class="number">3</td>');
@@ -119,7 +131,7 @@ it('a report calls a day lost by the given history_days', () =>
     const isLost = async (env: Record<string, string>) => {
       const done = await runHere(['report', 'duckdb', file, '-o', page], { env });
       expect(done.code, done.stderr).toBe(0);
-      return readFileSync(page, 'utf8').includes('class="lost-soon" title="2026-01-07: lost in 0 days"');
+      return readFileSync(page, 'utf8').includes('class="lost" title="2026-01-07: lost');
     };
     expect([await isLost({}), await isLost({ DFINERY_HISTORY_DAYS: '3650' })]).toEqual([true, false]);
   }));

@@ -11,9 +11,9 @@ const DAY_STATES = {
   'read again': 'loaded with no rows or few: the next run reads it again',
   pruned: 'loaded, its rows were removed since',
   'so far': 'read so far, not over yet: the next run reads it again',
-  gap: 'gap: the service no longer had it',
+  lost: 'lost: not loaded whole, and the service no longer has it',
   'not there yet': 'not there yet',
-  'lost soon': 'not loaded, and soon lost at the service (days left)',
+  'lost soon': 'not loaded whole, and soon lost at the service (days left)',
 };
 
 type DayState = keyof typeof DAY_STATES;
@@ -31,32 +31,32 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
   const today = dayAt(now);
   const { exportState, receipts } = report.state;
   const gaps = new Set(exportState?.gaps);
-  const daysWithFate = [...receipts.keys(), ...gaps].sort();
-  const first = [exportState?.start_date, daysWithFate[0]].filter((day) => day !== undefined).sort()[0];
+  const recordedDays = [...receipts.keys(), ...gaps].sort();
+  const first = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (first === undefined) return [];
   const again = new Set(exportState?.read_again);
-  const last = [today, daysWithFate.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
+  const last = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
     const isAgain = again.has(day) && receipt?.is_over === true;
     const state = isAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
     const { rows, bytes } = receipt ?? {};
-    return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
+    return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? daysLeft : undefined };
   });
 }
 
 function stateOfDay(receipt: StoredReceipt | undefined, isGap: boolean, daysLeft: number): DayState {
   if (receipt?.pruned === true) return 'pruned';
   if (receipt?.is_over === true) return 'loaded';
-  if (isGap) return 'gap';
+  if (isGap || daysLeft < 0) return 'lost';
   if (receipt !== undefined && daysLeft > SOON_DAYS) return 'so far';
   return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 /** A table a month, a cell a day. The state of a day is in the cell's text and in its colour. */
-export function calendar(days: readonly ReportedDay[]): Html {
+export function dayCalendar(days: readonly ReportedDay[]): Html {
   const months = groupBy(days, ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
@@ -68,19 +68,19 @@ const classOfState = (state: string): string => state.replaceAll(' ', '-');
 
 function monthTable(month: string, days: readonly ReportedDay[]): Html {
   const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
-  for (const day of days) cells.push(cell(day));
+  for (const day of days) cells.push(dayCell(day));
   const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, i) => cells.slice(i * 7, i * 7 + 7));
   const heads = WEEKDAYS.map((name) => html`<th scope="col">${name}</th>`);
   return html`<table class="month"><caption>${month}</caption><thead><tr>${heads}</tr></thead>
 <tbody>${weeks.map((week) => html`<tr>${week}</tr>`)}</tbody></table>`;
 }
 
-function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const what = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
-  const about = rows === undefined ? what : `${what}, ${count(rows, 'row')}`;
+function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
+  const stateText = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
+  const description = rows === undefined ? stateText : `${stateText}, ${count(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
-  return html`<td class="${classOfState(state)}" title="${day}: ${about}"
-    ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
+  return html`<td class="${classOfState(state)}" title="${day}: ${description}"
+    ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${description}</span></td>`;
 }
 
 /** Number of a day in its week, 0 for Monday. */

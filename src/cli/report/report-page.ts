@@ -1,4 +1,4 @@
-// This folder: the pages that `report` and `forget --proof` write, each a file of HTML without a script or a request.
+// This folder: the pages that `report` and `forget --proof` write. Each is a file of HTML without script or request.
 // This page shows names of events and columns, counts and dates; it reads no other value of a row.
 
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
@@ -6,10 +6,10 @@ import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/maintenance-contract.ts';
 import { percent, timeText } from '../text-layout.ts';
-import { calendar, type ReportedDay, reportedDays } from './days.ts';
-import { eventSections } from './events.ts';
-import { type Html, html, list, pageOf } from './html.ts';
-import { STYLE } from './style.ts';
+import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
+import { eventSections } from './event-sections.ts';
+import { type Html, html, pageOf, table } from './html.ts';
+import { REPORT_STYLE } from './report-style.ts';
 
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
 const MAX_RECORDS = 100;
@@ -25,12 +25,12 @@ export function reportPage(
 <p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. Names, counts and dates only.</p>
 ${keyFigures(report, days)}
 </header>
-<section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
+<section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : dayCalendar(days)}</section>
 ${eventSections(report, days)}
 ${runSection(report)}
 ${columnSection(report)}
 ${changeSection(report)}`;
-  return pageOf(`Events in ${place}`, STYLE, content);
+  return pageOf(`Events in ${place}`, REPORT_STYLE, content);
 }
 
 function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
@@ -43,16 +43,16 @@ function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
     ...(profiles && { 'User profiles': profileCount(profiles.receipt.rows_stored, profiles.receipt.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
     'Days loaded and over': count(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
-    'Days lost': count(daysThatAre('gap'), 'day'),
+    'Days lost': count(daysThatAre('lost'), 'day'),
     'Soon lost, not loaded': count(daysThatAre('lost soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
-    to_date: inclusive(exportState?.to_date_inclusive),
+    to_date: toDateText(exportState?.to_date_inclusive),
   };
   const entries = Object.entries(figures).map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`);
   return html`<dl class="figures" style="--columns:${Math.ceil(entries.length / 2)}">${entries}</dl>`;
 }
 
-function inclusive(isInclusive: boolean | undefined): string {
+function toDateText(isInclusive: boolean | undefined): string {
   if (isInclusive === undefined) return 'not proved yet';
   return isInclusive ? 'proved inclusive' : 'proved exclusive';
 }
@@ -65,7 +65,7 @@ function runSection({ runs }: TargetReport): Html {
   const outcome =
     failed === 0 ? `${count(runs.length, 'run')}, none failed` : `${failed} of ${count(runs.length, 'run')} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
-  const table = list<RunRecord>(
+  const runTable = table<RunRecord>(
     'Runs',
     {
       'began (UTC)': ({ began }) => timeText(began),
@@ -79,7 +79,7 @@ function runSection({ runs }: TargetReport): Html {
     latest,
   );
   return html`<section><h2>Runs</h2>
-<p>${outcome}; ${count(exports, 'export')} spent.</p>${table}</section>`;
+<p>${outcome}; ${count(exports, 'export')} spent.</p>${runTable}</section>`;
 }
 
 function runOutcome({ exitCode, cause }: RunRecord): string {
@@ -88,7 +88,7 @@ function runOutcome({ exitCode, cause }: RunRecord): string {
 }
 
 function columnSection({ columns, rows }: TargetReport): Html {
-  const table = list(
+  const columnTable = table(
     'Columns',
     {
       column: ({ name }) => name,
@@ -99,28 +99,28 @@ function columnSection({ columns, rows }: TargetReport): Html {
     },
     columns,
   );
-  return html`<section><h2>Columns</h2>${table}</section>`;
+  return html`<section><h2>Columns</h2>${columnTable}</section>`;
 }
 
 /** What changed since the first load, which brought columns and changed none. */
 function changeSection({ state }: TargetReport): Html {
   const changes = state.changes.filter(({ changedAt }) => changedAt !== state.changes[0].changedAt);
   if (changes.length === 0) return html``;
-  const table = list<ColumnChange>(
+  const changeTable = table<ColumnChange>(
     'Changes of columns',
     {
       'when (UTC)': ({ changedAt }) => timeText(changedAt),
       column: ({ sourceName }) => sourceName,
-      change: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' '),
+      change: ({ change, fromType, toType }) => [change, typeChange(fromType, toType)].join(' '),
       'shape of the first cell': ({ shape }) => shape ?? '',
     },
     [...changes].reverse().slice(0, MAX_RECORDS),
   );
   return html`<section><h2>Changes of columns</h2>
-<p>${count(changes.length, 'change')} since the first load, the latest first.</p>${table}</section>`;
+<p>${count(changes.length, 'change')} since the first load, the latest first.</p>${changeTable}</section>`;
 }
 
-function typesOf(from: string | null, to: string | null): string {
+function typeChange(from: string | null, to: string | null): string {
   if (from !== null && to !== null) return `${from} → ${to}`;
   return to === null ? '' : `as ${to}`;
 }
