@@ -3,8 +3,8 @@ import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import { type PeopleFound, type PeopleQuery, personKey, type UnifiedId } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
-import { sweepRunFolders } from '../extract/spool.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
+import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/people-contract.ts';
 import type { Ledger, ServiceAddress } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
@@ -147,10 +147,10 @@ export class Purge {
       }
       if (place.failure !== undefined) failures.push(place.failure);
     }
-    const { left, inUse } = await sweepRunFolders(options.spoolDir, options.clock.now());
-    this.#warnOfRuns(inUse);
-    if (left.length === 0) return failures;
-    const stays = `Downloads of dead runs may name the people, and stay: ${shortened(left)}. Remove them.`;
+    const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
+    this.#warnOfRuns(liveFolders);
+    if (unremovable.length === 0) return failures;
+    const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
     return [...failures, transientError(stays)];
   }
 

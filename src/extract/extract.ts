@@ -1,14 +1,15 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
 // `download/` exports one day until there is a checked answer. This file runs several days at once, and delivers them in
 // batches. `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what
-// goes in, `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` is
-// the folder on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file.
+// goes in, `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` has
+// the files on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file.
 // `discover.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
+import { sweepRunFolders } from '../fs/run-folder.ts';
 import { lastDayOver } from './calendar.ts';
 import type { DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
@@ -17,7 +18,7 @@ import type { RequestFingerprints } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
-import { RunFolder, removeFiles, sweepRunFolders } from './spool.ts';
+import { removeFiles, Spool } from './spool.ts';
 import type { DownloadPlan, Plan } from './which-days.ts';
 
 /** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
@@ -98,10 +99,10 @@ export class Downloads {
   }
 
   static async open(plan: DownloadPlan, deps: ExtractDeps): Promise<Downloads> {
-    const folder = await RunFolder.open(deps.spoolDir, deps.clock, 'spool');
+    const spool = await Spool.open(deps.spoolDir, deps.clock);
     const end = new AbortController();
     const signal = AbortSignal.any([deps.signal, end.signal]);
-    return new Downloads({ ...deps, signal, plan, folder, behaviour: new ServiceBehaviour(plan) }, end);
+    return new Downloads({ ...deps, signal, plan, spool, behaviour: new ServiceBehaviour(plan) }, end);
   }
 
   /**
@@ -130,7 +131,7 @@ export class Downloads {
   async close(): Promise<void> {
     this.#end.abort(new Error('the run has ended'));
     await Promise.allSettled(this.#started.values());
-    await this.#deps.folder.remove();
+    await this.#deps.spool.remove();
   }
 
   /**

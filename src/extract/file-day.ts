@@ -18,7 +18,7 @@ import { checkState, type ExportState, includesEndOf, type RunProgress } from '.
 import type { DayBatch } from './extract.ts';
 import { editsOf } from './extract-deps.ts';
 import type { PriorReceipt } from './receipt.ts';
-import { RunFolder } from './spool.ts';
+import { Spool } from './spool.ts';
 
 // The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
 
@@ -51,9 +51,9 @@ export async function loadFileDay<T>(
   checkState(state, fingerprints, { now, fullRefresh: false });
   checkNeedsFile(fileDay, now);
   const requestedAt = await requestedAtOf(fileDay, now);
-  const folder = await RunFolder.open(settings.spoolDir, clock, 'spool');
+  const spool = await Spool.open(settings.spoolDir, clock);
   try {
-    const download = dayDownload([await copyChecked(fileDay, folder, signal)], {
+    const download = dayDownload([await copyChecked(fileDay, spool, signal)], {
       day,
       to_date: toDateOf(day, includesEndOf(settings, state)),
       requestedAt,
@@ -83,7 +83,7 @@ export async function loadFileDay<T>(
     };
     return await store({ days: [download], progress });
   } finally {
-    await folder.remove();
+    await spool.remove();
   }
 }
 
@@ -112,11 +112,11 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
   );
 }
 
-async function copyChecked(fileDay: FileDay, folder: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
+async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const scan = { timezone: settings.timezone, requireSystem: true, suppression, edits: editsOf(settings) };
-  const copy = await checkBody(bytes, await folder.newFile(), { scan, signal }).catch((error: unknown) => {
+  const copy = await checkBody(bytes, await spool.newFile(), { scan, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.sentence}.`);
     if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);

@@ -10,7 +10,7 @@ import { hashedColumnsOf } from './column-hashing.ts';
 import type { RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import type { Receipt } from './receipt.ts';
-import { RunFolder } from './spool.ts';
+import { Spool } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -48,12 +48,12 @@ export async function loadSnapshot(
   const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
   const exportsBefore = counts.exports;
   const began = clock.now();
-  const folder = await RunFolder.open(spoolDir, clock, 'spool');
+  const spool = await Spool.open(spoolDir, clock);
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
-      open: () => folder.newFile(),
+      open: () => spool.newFile(),
     });
     if (file.kind !== 'checked') return snapshotError(file, stored);
     for (const name of file.scan.listed ?? []) unseenColumns.delete(name);
@@ -80,7 +80,7 @@ export async function loadSnapshot(
     await store(snapshot);
     return undefined;
   } finally {
-    await folder.remove();
+    await spool.remove();
   }
 }
 

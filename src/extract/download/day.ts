@@ -12,7 +12,7 @@ import { type DayDownload, dayDownload } from '../checked-day.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { hasOtherFilters } from '../receipt.ts';
-import { type RunFolder, removeFiles } from '../spool.ts';
+import { removeFiles, type Spool } from '../spool.ts';
 import type { DownloadPlan } from '../which-days.ts';
 import { findEndDay } from './end-day.ts';
 import { type CheckedFile, type ExportResult, refusalError, type SendExport } from './export-result.ts';
@@ -56,7 +56,7 @@ export class ServiceBehaviour {
 export interface DownloadDeps extends ExtractDeps {
   readonly plan: DownloadPlan;
   readonly behaviour: ServiceBehaviour;
-  readonly folder: RunFolder;
+  readonly spool: Spool;
 }
 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
@@ -95,7 +95,7 @@ class DayExport {
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
-    const { service, timezone, suppression, edits, folder, plan, behaviour } = this.#deps;
+    const { service, timezone, suppression, edits, spool, plan, behaviour } = this.#deps;
     const request = { ...plan.filters, from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
@@ -106,7 +106,7 @@ class DayExport {
         this.#exports++;
         return service.exportEvents(request, signal);
       },
-      open: () => folder.newFile(),
+      open: () => spool.newFile(),
       scan: { timezone, requireSystem: true, suppression, edits },
     });
     if (result.kind === 'checked') {

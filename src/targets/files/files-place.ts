@@ -6,7 +6,7 @@ import { identifier, literal } from '../../cells/types/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { RunFolder } from '../../extract/spool.ts';
+import { RunFolder } from '../../fs/run-folder.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { profilesAsTable, type StoredProfiles, type TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';

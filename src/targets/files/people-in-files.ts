@@ -7,9 +7,9 @@ import { retryOnError } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
 import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { RunFolder, sweepRunFolders } from '../../extract/spool.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { profilesAsTable, profilesWithout } from '../../table/place-state.ts';
 import { nextChangedAt, withRows } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
@@ -136,11 +136,11 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
 async function sweepRuns({ storage, runFolder, engine }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
-  const { left: folders, inUse } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
-  const unswept = folders.map(
+  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
+  const unswept = unremovable.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
-  return { unswept, inUse: inUse.filter((path) => path !== runFolder) };
+  return { unswept, inUse: liveFolders.filter((path) => path !== runFolder) };
 }
 
 interface Search {

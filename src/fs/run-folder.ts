@@ -1,0 +1,110 @@
+import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { codeOf } from '../base/errors.ts';
+import { diskError } from './disk-failure.ts';
+import { isPrivateFolder, makeFolders } from './folders.ts';
+import { LockFile, ownerState } from './lock.ts';
+
+const USES = ['arrow', 'files', 'spool'] as const;
+type Use = (typeof USES)[number];
+const RUN_FOLDER = new RegExp(`^dfinery-(${USES.join('|')})-[0-9A-Za-z]{6}$`);
+/** A lock in the folder of a run, which shows that it is alive. */
+const LEASE = 'run.lease';
+/** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
+const LEASE_GRACE_MS = 60_000;
+
+/** A temporary folder of one run, by default under the spool directory. If the run dies, the next run removes it. */
+export class RunFolder {
+  readonly path: string;
+  readonly #lease: LockFile;
+  readonly #toFailure: (error: unknown) => unknown;
+
+  private constructor(path: string, lease: LockFile, toFailure: (error: unknown) => unknown) {
+    this.path = path;
+    this.#lease = lease;
+    this.#toFailure = toFailure;
+  }
+
+  /**
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `use` goes into its name.
+   * `toFailure` converts an error of the system, by default into a UserError that calls `root` the spool folder.
+   */
+  static async open(root: string, clock: Clock, use: Use, toFailure = spoolError): Promise<RunFolder> {
+    try {
+      makeFolders(root);
+      await sweepRunFolders(root, clock.now());
+      const path = await mkdtemp(join(resolve(root), `dfinery-${use}-`));
+      const lock = { what: `the folder ${path}`, clock, waitMs: 0 };
+      return new RunFolder(path, await LockFile.acquire(join(path, LEASE), lock), (error) => toFailure(error, root));
+    } catch (error) {
+      throw toFailure(error, root);
+    }
+  }
+
+  /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
+  onDisk<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => {
+      throw this.#toFailure(error);
+    });
+  }
+
+  /** Throws a transient failure if another run took this one for dead, and removed its folder. */
+  checkHeld(): void {
+    this.#lease.checkHeld();
+  }
+
+  /**
+   * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead.
+   * Throws as `open` does, and then leaves the rest to the next run.
+   */
+  async remove(): Promise<void> {
+    try {
+      for (const name of await entriesIn(this.path)) {
+        if (name !== LEASE) await rm(join(this.path, name), { recursive: true, force: true });
+      }
+      this.#lease.release();
+      await rm(this.path, { recursive: true, force: true });
+    } catch (error) {
+      this.#lease.release();
+      throw this.#toFailure(error);
+    }
+  }
+}
+
+const entriesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+
+/**
+ * Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns those
+ * that it could not remove, and those of runs that are alive.
+ */
+export async function sweepRunFolders(
+  root: string,
+  now: number,
+): Promise<{ readonly unremovable: readonly string[]; readonly liveFolders: readonly string[] }> {
+  const unremovable: string[] = [];
+  const liveFolders: string[] = [];
+  for (const name of await entriesIn(root)) {
+    const folder = join(root, name);
+    if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
+    try {
+      const { mtimeMs } = await lstat(folder);
+      const owner = ownerState(join(folder, LEASE));
+      const isInUse = owner === 'none' ? Math.abs(now - mtimeMs) < LEASE_GRACE_MS : owner === 'alive';
+      if (isInUse) liveFolders.push(folder);
+      else await rm(folder, { recursive: true, force: true });
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') unremovable.push(folder);
+    }
+  }
+  return { unremovable, liveFolders };
+}
+
+/** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
+const spoolError = (error: unknown, folder: string): unknown =>
+  diskError(error, {
+    what: `the spool folder ${folder}`,
+    path: folder,
+    remedy: 'set spool_dir to a folder on another disk that this user may write to',
+    consequence: 'what was stored before is complete, the next run goes on from there',
+  });
