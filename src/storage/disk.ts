@@ -7,10 +7,8 @@ import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { checkFolderWritable } from '../fs/writability.ts';
-import type { IsKept, Storage, StoredObject } from './storage.ts';
+import { type IsKept, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
-/** The folder of locks, notes and temporary files, which are for their owner alone. */
-const OWN_FOLDER = '_dfinery';
 /** The bits of a mode by which the group and others may read. */
 const OTHERS_MAY_READ = 0o044;
 
@@ -43,7 +41,7 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        return await createFile(this.#withFolders(path), text, { mode: this.#fileMode(path) });
+        return await createFile(this.#makeParents(path), text, { mode: this.#fileMode(path) });
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
         throw configError(
@@ -55,12 +53,12 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => replaceFile(this.#withFolders(path), text, this.#fileMode(path)));
+    return this.#guard(() => replaceFile(this.#makeParents(path), text, this.#fileMode(path)));
   }
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const stored = this.#withFolders(path);
+      const stored = this.#makeParents(path);
       setMode(file, this.#fileMode(path));
       await moveFile(file, stored);
     });
@@ -75,7 +73,7 @@ export class DiskStorage implements Storage {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.#fullPath(path);
-        // `rm` is not used here: it tries to remove a refused file as a folder, and reports the error code of that.
+        // Not `rm`: for a file that it may not remove, it reports the error code of removing a folder.
         await unlink(file).catch(ifAbsent);
         folders.add(dirname(file));
       }
@@ -100,12 +98,14 @@ export class DiskStorage implements Storage {
     return join(this.address, path);
   }
 
-  /** The full path, once its folders are made. */
-  #withFolders(path: string): string {
+  /** Makes the folders of a path; gives the full path. */
+  #makeParents(path: string): string {
     const file = this.#fullPath(path);
     makeFolders(this.address);
-    const bits = this.#readBits(path);
-    makeFolders(dirname(file), OWNER_FOLDER_MODE | bits | (bits >> 2));
+    const readBits = this.#readBits(path);
+    // Who may read a folder may also enter it.
+    const searchBits = readBits >> 2;
+    makeFolders(dirname(file), OWNER_FOLDER_MODE | readBits | searchBits);
     return file;
   }
 
@@ -113,7 +113,7 @@ export class DiskStorage implements Storage {
     return OWNER_FILE_MODE | this.#readBits(path);
   }
 
-  /** Who may read the folder of the place may read what lies in it, but the run's own files. */
+  /** Whoever may read the folder of the place may read its files, except those in `_dfinery`. */
   #readBits(path: string): number {
     return path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
   }

@@ -40,15 +40,12 @@ export async function openStorage(text: string, { env, signal }: StorageOptions)
   return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);
 }
 
-const FIRST = 'first';
-
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `${PROBE_FOLDER}/${randomUUID()}`;
   try {
-    // Nobody else knows the name: if the object is there, it was created here, and the answer was lost.
-    const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;
-    if (first && !(await storage.create(path, 'second'))) return;
+    const isCreated = await storage.create(path, 'first');
+    if (isCreated && !(await storage.create(path, 'second'))) return;
     throw configError(
       `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
         'writers would overwrite each other. Use a store that does, or a folder on a disk.',

@@ -19,9 +19,9 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   // The SDK warns of old versions of Node; this program pins the SDK.
   setDefaultVariable('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
   const { S3 } = await import('@aws-sdk/client-s3');
-  const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
-  const endpoint = env(name) || undefined;
-  const problem = endpoint && endpointProblem(name, endpoint);
+  const variable = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
+  const endpoint = env(variable) || undefined;
+  const problem = endpoint && endpointProblem(variable, endpoint);
   if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   const client = new S3({
@@ -33,9 +33,11 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
       httpsAgent: new ProxyAgent(env, { keepAlive: true, ...(bundle !== undefined && { ca: certificates(bundle) }) }),
     },
     ...(endpoint !== undefined && {
-      ...{ endpoint, forcePathStyle: true },
+      endpoint,
+      forcePathStyle: true,
       // Several stores refuse the checksums that the SDK would add.
-      ...{ requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' },
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
     }),
   });
   // The SDK may also take an endpoint from its configuration file.
@@ -49,18 +51,16 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   client.middlewareStack.add(
     (next) => async (args) => {
       const answer = await next(args);
-      checkAnswer(answer.response);
+      refuseHtml(answer.response);
       return answer;
     },
-    { step: 'deserialize', name: 'checkAnswer', priority: 'low' },
+    { step: 'deserialize', name: 'refuseHtml', priority: 'low' },
   );
   return client;
 }
 
-/**
- * Throws a configuration failure for a page: the SDK would read it as an empty list, or as an object that was stored.
- */
-function checkAnswer(response: unknown): void {
+/** Throws a configuration failure for an HTML page: the SDK would take it for an empty list, or for success. */
+function refuseHtml(response: unknown): void {
   const { statusCode, headers } = response as { readonly statusCode: number; readonly headers: Record<string, string> };
   if (statusCode >= 300 || !headers['content-type']?.startsWith('text/html')) return;
   throw configError(

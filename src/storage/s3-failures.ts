@@ -15,10 +15,10 @@ const CREDENTIALS = new Set([
   'AuthorizationHeaderMalformed',
 ]);
 /** Answers of a store about a bucket of another region. */
-const ELSEWHERE = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
+const OTHER_REGION = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
 /** Characters of a store's own message that are shown. */
-const MAX_SAID = 300;
-const PASSING = new Set([
+const MAX_MESSAGE = 300;
+const TRANSIENT = new Set([
   'SlowDown',
   'RequestTimeout',
   'RequestTimeTooSkewed',
@@ -48,6 +48,10 @@ export const s3StatusOf = (thrown: unknown): number | undefined =>
   (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 /** The name by which S3 or the SDK tells one error from another. */
 export const s3NameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
+
+/** Status, name and message of an answer, as the store has them. */
+export const s3AnswerOf = (thrown: unknown): string =>
+  [s3StatusOf(thrown), `${s3NameOf(thrown)}:`, printable(messageOf(thrown)).slice(0, MAX_MESSAGE)].join(' ').trim();
 
 /** The region that a store names, in its answer or in the header fields of that. */
 function regionOf(thrown: unknown): string | undefined {
@@ -81,7 +85,7 @@ interface FailureRow {
 const isDenied = ({ name, status }: FailedRequest) =>
   name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS.has(name);
 
-/** Every failure of a request: first match wins, the last row matches everything. */
+/** Every failure of a request: the first match wins, and `OTHER_FAILURE` is the rest. */
 const FAILURES: readonly FailureRow[] = [
   {
     when: ({ thrown }) => isDiskFull(thrown),
@@ -118,7 +122,7 @@ const FAILURES: readonly FailureRow[] = [
     message: ({ address }) => `${address}: no region is known: set AWS_REGION.`,
   },
   {
-    when: ({ thrown }) => isPassing(thrown),
+    when: ({ thrown }) => isTransient(thrown),
     kind: 'transient',
     message: (failed) => `${failed.address} does not answer as it should (${reasonOf(failed)}): try again later.`,
   },
@@ -127,13 +131,13 @@ const FAILURES: readonly FailureRow[] = [
     kind: 'system',
     message: ({ address, name }) => `A request to ${address} could not be made (${name}): please report it.`,
   },
-  {
-    when: () => true,
-    kind: 'config',
-    message: ({ address, said }) =>
-      `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
-  },
 ];
+
+const OTHER_FAILURE: Omit<FailureRow, 'when'> = {
+  kind: 'config',
+  message: ({ address, said }) =>
+    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+};
 
 const reasonOf = ({ thrown, name, status }: FailedRequest): string =>
   status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
@@ -143,19 +147,19 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
   const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  const said = [status, `${name}:`, printable(messageOf(thrown)).slice(0, MAX_SAID)].join(' ').trim();
-  const region = ELSEWHERE.has(name) ? regionOf(thrown) : undefined;
+  const said = s3AnswerOf(thrown);
+  const region = OTHER_REGION.has(name) ? regionOf(thrown) : undefined;
   const network = networkProblem(thrown, `the endpoint of ${address}`);
   const failed: FailedRequest = { thrown, address, name, status, said, region, network };
-  const { kind, message } = FAILURES.find(({ when }) => when(failed)) ?? FAILURES[FAILURES.length - 1];
+  const { kind, message } = FAILURES.find(({ when }) => when(failed)) ?? OTHER_FAILURE;
   const technical = `${name} ${status ?? codeOf(thrown) ?? ''}`.trim();
   return new UserError(kind, message(failed), { cause: thrown, technical });
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
-export function isPassing(thrown: unknown): boolean {
+export function isTransient(thrown: unknown): boolean {
   const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+  if (TRANSIENT.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
     return status !== S3_STATUS.notImplemented;
   return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
 }

@@ -10,41 +10,44 @@ const PART_CONCURRENCY = 2;
 /** Maximum number of parts, by the protocol of S3. */
 const MAX_PARTS = 10_000;
 
-interface UploadTo extends BucketAccess {
+interface UploadTarget extends BucketAccess {
   readonly key: string;
 }
 
 /** Uploads a file atomically: nothing of an incomplete upload is visible. */
-export async function upload(to: UploadTo, path: string): Promise<void> {
+export async function upload(target: UploadTarget, path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();
-    if (size > PART_BYTES) return await uploadParts(to, file, size);
-    await to.client.putObject({ Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) }, to.options);
+    if (size > PART_BYTES) return await uploadParts(target, file, size);
+    await target.client.putObject(
+      { Bucket: target.bucket, Key: target.key, Body: await readAt(file, 0, size) },
+      target.options,
+    );
   } finally {
     await file.close();
   }
 }
 
-async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
-  const { client, options } = to;
-  const object = { Bucket: to.bucket, Key: to.key };
+async function uploadParts(target: UploadTarget, file: FileHandle, size: number): Promise<void> {
+  const { client, options } = target;
+  const object = { Bucket: target.bucket, Key: target.key };
   const { UploadId } = await client.createMultipartUpload(object, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
-  const send = async (from: number): Promise<CompletedPart> => {
-    const PartNumber = from / partBytes + 1;
-    const Body = await readAt(file, from, Math.min(partBytes, size - from));
+  const send = async (offset: number): Promise<CompletedPart> => {
+    const PartNumber = offset / partBytes + 1;
+    const Body = await readAt(file, offset, Math.min(partBytes, size - offset));
     const part = { ...object, UploadId, PartNumber, Body };
     const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
     return { ETag, PartNumber, ChecksumCRC32 };
   };
-  const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
-  const sending = froms.map((from) => limit(() => send(from)));
+  const offsets = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
+  const sending = offsets.map((offset) => limit(() => send(offset)));
   try {
     const Parts = await Promise.all(sending);
-    const end = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
-    await end.catch((error) => unlessStored(error, to, size));
+    const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
+    await completion.catch((error) => ignoreIfStored(error, target, size));
   } catch (error) {
     limit.clearQueue();
     // A part that arrives after the end of the upload would stay.
@@ -56,9 +59,11 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
 }
 
 /** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
-async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
+async function ignoreIfStored(error: unknown, target: UploadTarget, size: number): Promise<void> {
   if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-  const stored = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
+  const stored = await target.client
+    .headObject({ Bucket: target.bucket, Key: target.key }, target.options)
+    .catch(() => undefined);
   if (stored?.ContentLength !== size) throw error;
 }
 

@@ -7,15 +7,14 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
-import { configError, messageOf, transientError, type UserError } from '../base/errors.ts';
+import { configError, transientError, type UserError } from '../base/errors.ts';
 import { retryOnError } from '../base/retry.ts';
-import { printable } from '../base/visible-text.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
-import { isPassing, S3_STATUS, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
+import { abortUploads, type DeniedError, deleteObjects, eraseVersions, tryAbort } from './s3-erase.ts';
+import { isTransient, S3_STATUS, s3AnswerOf, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
-import { abortUploads, type Denied, deleteObjects, eraseVersions, tryAbort } from './s3-versions.ts';
 import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
@@ -99,12 +98,12 @@ class S3Storage implements Storage {
         await retryOnError(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
       } catch (error) {
-        if (s3StatusOf(error) === S3_STATUS.exists) return false;
+        // An object with this very text is our own: an earlier attempt created it, and its answer was lost.
+        if (s3StatusOf(error) === S3_STATUS.exists) return (await this.read(path))?.toString('utf8') === text;
         if (s3StatusOf(error) !== S3_STATUS.notImplemented) throw error;
-        const why = `${S3_STATUS.notImplemented} ${s3NameOf(error)}: ${printable(messageOf(error)).slice(0, 200)}`;
         throw configError(
           `${this.address} refused to create an object only if it is absent (If-None-Match: *), which a commit needs. It ` +
-            `says ${why}. If it does not know such writes, use a store that does.`,
+            `says ${s3AnswerOf(error)}. If it does not know such writes, use a store that does.`,
           { cause: error },
         );
       }
@@ -137,27 +136,30 @@ class S3Storage implements Storage {
 
   remove(paths: readonly string[]): Promise<void> {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() => deleteObjects(this.#access, keys, 's3:DeleteObject', this.#cannotDelete));
+    return this.#guard(() =>
+      deleteObjects(this.#access, keys, { permission: 's3:DeleteObject', denied: this.#deleteDenied }),
+    );
   }
 
-  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
-    return this.#erase(folder, isKept, until, this.#bytesStay);
+  eraseAllBut(folder: string, isKept: IsKept, uploadsBegunBefore: number): Promise<void> {
+    return this.#erase(folder, isKept, uploadsBegunBefore, this.#eraseDenied);
   }
 
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
-    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`), this.#cannotErase));
-    await this.#erase(folder, () => false, 0, this.#cannotErase);
+    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`), this.#probeDenied));
+    await this.#erase(folder, () => false, 0, this.#probeDenied);
   }
 
-  #erase(folder: string, isKept: IsKept, until: number, denied: Denied): Promise<void> {
+  #erase(folder: string, isKept: IsKept, uploadsBegunBefore: number, denied: DeniedError): Promise<void> {
     return this.#guard(async () => {
       const paths: string[] = [];
       for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
+      // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
       await this.remove(paths);
       const below = this.#key(`${folder}/`);
-      await abortUploads(this.#access, below, until, denied);
+      await abortUploads(this.#access, below, uploadsBegunBefore, denied);
       const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
       await eraseVersions(this.#access, below, isKeptKey, denied);
     });
@@ -190,7 +192,7 @@ class S3Storage implements Storage {
   /** Attempts a read again whose body broke, which the SDK does not do. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
-      !this.#access.options.abortSignal?.aborted && isPassing(error) && !isOfTheSdk(error);
+      !this.#access.options.abortSignal?.aborted && isTransient(error) && !isOfTheSdk(error);
     return this.#guard(() => retryOnError(S3_ATTEMPTS, isBroken, work));
   }
 
@@ -198,13 +200,13 @@ class S3Storage implements Storage {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  readonly #cannotDelete: Denied = (permission, cause) =>
+  readonly #deleteDenied: DeniedError = (permission, cause) =>
     configError(`${this.address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
       cause,
     });
 
   /** The failure of a purge that removed the rows but not the earlier versions. */
-  readonly #bytesStay: Denied = (permission, cause) =>
+  readonly #eraseDenied: DeniedError = (permission, cause) =>
     transientError(
       `${this.address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
         `unfinished uploads: give the key the right ${permission} and run the purge again.`,
@@ -212,7 +214,7 @@ class S3Storage implements Storage {
     );
 
   /** The failure of the check before a purge. */
-  readonly #cannotErase: Denied = (permission, cause) =>
+  readonly #probeDenied: DeniedError = (permission, cause) =>
     configError(
       `${this.address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
         `${permission}. Nothing was changed.`,

@@ -12,11 +12,10 @@ export interface StoredObject {
 export type IsKept = (object: Pick<StoredObject, 'path' | 'modified'>) => boolean;
 
 /**
- * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else
- * a kill leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored
- * when a method returns survives any crash. All methods throw UserErrors that name the address: `config` if the user
- * must act, `transient` if a retry may succeed. A storage may repeat a request whose answer was lost: `create` then
- * says false of an object that it made itself. Only the text of the object tells.
+ * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
+ * a kill leaves lies in the folder of that object: `list` shows it, or `eraseAllBut` finds it. What is stored when a
+ * method returns survives any crash. A failure of the store is a UserError that names the address: `config` if the user
+ * must act, `transient` if a retry may succeed.
  */
 export interface Storage {
   /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */
@@ -31,7 +30,7 @@ export interface Storage {
   list(folder: string, after?: string): AsyncGenerator<StoredObject, void, undefined>;
   /**
    * Creates an object; false if one exists, which then stays as it was. This is the one step that decides between two
-   * writers.
+   * writers: each text is its writer's own. So a bucket can tell its own object from another if an answer was lost.
    */
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object: readers see the old or the new one. */
@@ -39,8 +38,8 @@ export interface Storage {
   /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
   putFile(file: string, path: string): Promise<void>;
   /**
-   * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.
-   * To copy an object that is gone is a transient failure: another run has removed it.
+   * Gives a local file with an object, only to be read. On a disk it is the object itself, else `copy`, a free path.
+   * If the object is gone, a bucket throws a transient failure: another run has removed it.
    */
   localFile(path: string, copy: string): Promise<string>;
   /** Removes objects; missing objects are no failure. */
@@ -59,8 +58,10 @@ export interface Storage {
   close(): void;
 }
 
+/** The folder of locks, notes and temporary files. On a disk they are for their owner alone. */
+export const OWN_FOLDER = '_dfinery';
 /** Folder of objects that a run makes to see what the store does, and removes. */
-export const PROBE_FOLDER = '_dfinery/probe';
+export const PROBE_FOLDER = `${OWN_FOLDER}/probe`;
 
 /** True if an object lies below a folder. */
 export async function hasObjects(storage: Pick<Storage, 'list'>, folder: string): Promise<boolean> {

@@ -46,7 +46,7 @@ export function dayOfFolder(path: string): Day | undefined {
 }
 
 /** All columns that a file can have, in their order, with their types. `loadedAt`: the type of `_loaded_at`. */
-export const columnsOfFiles = (
+export const parquetColumns = (
   { columns, timezone }: Columns,
   loadedAt: DuckDbType = 'TIMESTAMP',
 ): DescribedColumn[] => [
@@ -167,7 +167,7 @@ export async function rewriteParquet(engine: Engine, source: ConformedSource, pa
   const { local, table, isUniform, isLeaving = 'false', rows } = source;
   const inFile = await describeFile(engine, local);
   const names = new Set(inFile.map(({ name }) => name));
-  const select = columnsOfFiles(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
+  const select = parquetColumns(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
   // The condition may be about a column that the file lacks.
   const conformed = selectConformed(local, inFile, table);
   const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;

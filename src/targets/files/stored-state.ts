@@ -20,12 +20,12 @@ export interface StoredState {
   readonly changes: unknown;
 }
 
-export const storedState = ({ timezone, suppressionLength, columns, exportState, changes }: PlaceState) => ({
+export const toStored = ({ timezone, suppressionLength, columns, exportState, changes }: PlaceState) => ({
   ...{ timezone, columns, cursor: exportState ?? null, changes },
   ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
 });
 
-export function stateFrom(stored: StoredState, receipts: readonly StoredReceipt[], where: string): PlaceState {
+export function fromStored(stored: StoredState, receipts: readonly StoredReceipt[], where: string): PlaceState {
   const { timezone, suppression_length: suppressionLength, cursor } = stored;
   return {
     timezone,

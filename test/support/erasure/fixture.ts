@@ -32,7 +32,7 @@ export class ErasureCase {
   answer: Answer = (_, response) => json(response, SUCCESS);
   /** How the export of profiles is answered; it is asked once `profiles` was called. */
   answerProfiles: (response: ServerResponse) => void = (response) => json(response, { result: 'fail' }, 404);
-  #asksProfiles = false;
+  #searchesProfiles = false;
   env: Record<string, string> = { DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY, DFINERY_IMPORT_TOKEN: TOKENS.import };
 
   private constructor(fixture: PrivacyFixture, server: DeletionServer) {
@@ -82,7 +82,7 @@ export class ErasureCase {
       to_date_inclusive: 'true',
       spool_dir: 'spool',
       suppression_file: 'suppressed.jsonl',
-      erasure: { places, by_column: 'member', ledger_dir: 'ledger', profiles: this.#asksProfiles, ...erasure },
+      erasure: { places, by_column: 'member', ledger_dir: 'ledger', profiles: this.#searchesProfiles, ...erasure },
       ...more,
     };
     mkdirSync(dirname(this.at(name)), { recursive: true });
@@ -92,7 +92,7 @@ export class ErasureCase {
 
   /** From now on people are found by profiles, without a column; `csv` undefined: the service has no such export. */
   profiles(csv: string | undefined, erasure: Json = {}, more: Json = {}): void {
-    this.#asksProfiles = true;
+    this.#searchesProfiles = true;
     this.configure({ by_column: undefined, ...erasure }, { suppression_file: undefined, ...more });
     if (csv === undefined) return;
     this.answerProfiles = (response) => {

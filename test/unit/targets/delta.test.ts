@@ -82,7 +82,7 @@ describe('a Delta table on a disk', () => {
 
   it('loses people in a purge, also if its first load ended after the profiles', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
-    const query = { ids: ['m1'], asksProfiles: true };
+    const query = { ids: ['m1'], searchesProfiles: true };
     const people = await place.target.people();
     const purged = people.purge(place.place, query, { ...place.options(), onFound: async () => 0 });
     expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });

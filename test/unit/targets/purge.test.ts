@@ -37,7 +37,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
       [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])],
     ]);
     await place.load([[place.of(D2, [{ id: 'e', member: 'SECRET-member', df_unified_id: 'SECRET-u' }])]]);
-    expect(await place.find(['SECRET-member'])).toMatchObject({ persons: 1, rows: 3 });
+    expect(await place.find(['SECRET-member'])).toMatchObject({ personCount: 1, rows: 3 });
     expect(await place.purge(['SECRET-member'])).toMatchObject({ rowsRemoved: 3, unreached: [] });
     expect(await place.keys()).toEqual([`${D1} c`, `${D1} d`]);
     expect(naming('SECRET')).toEqual([]);
@@ -141,7 +141,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
 
   it('keeps them, with their indexes, and names them before', async () => {
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');
-    expect(await preview()).toMatchObject({ people: { persons: 1 }, foreign: ['s.mine'] });
+    expect(await preview()).toMatchObject({ people: { personCount: 1 }, foreign: ['s.mine'] });
     expect((await place.keys()).length).toBe(2);
     await place.purge(['m1']);
     expect(await place.keys()).toEqual([`${D1} b`]);

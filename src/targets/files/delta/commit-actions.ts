@@ -3,6 +3,7 @@ import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
+import { fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { Change, DayFile, NewFile, ReplacedFiles } from '../format.ts';
@@ -89,7 +90,7 @@ function tableActions(
 }
 
 /** The tag of this program on the files of the log. */
-const NOTE = 'dfinery';
+const FILE_TAG = 'dfinery';
 
 interface Stats {
   readonly numRecords: number;
@@ -98,32 +99,32 @@ interface Stats {
 
 /**
  * The file of a log entry. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of
- * a file of profiles, which have no partitions.
+ * a file of profiles, since these have no partitions.
  */
-export function dayFileOf(add: Add, place: string, table: Table['name'], receiptDay: Day | undefined): DayFile {
-  const where = `${place}/${add.path}`;
+export function dayFileOf(add: Add, tableAddress: string, table: Table['name'], receiptDay: Day | undefined): DayFile {
+  const where = `${tableAddress}/${add.path}`;
   const { [PARTITION_COLUMN]: partition } = add.partitionValues;
   const day = table === EVENTS.name ? partition : receiptDay;
-  const note = add.tags?.[NOTE];
+  const note = add.tags?.[FILE_TAG];
   if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(add.path)) {
     throw damagedError(where, 'another program wrote it into the table');
   }
   const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
   const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
   const columns = new Set(Object.keys(nullCount));
-  return { day, path: `${table}/${add.path}`, rows: numRecords, bytes: add.size, sha256, columns };
+  return { day, path: fromRoot(table, add.path), rows: numRecords, bytes: add.size, sha256, columns };
 }
 
 function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {
   return {
     add: {
-      path: file.path.slice(table.length + 1),
+      path: inFolder(table, file.path),
       partitionValues: table === EVENTS.name ? { [PARTITION_COLUMN]: file.day } : {},
       size: file.bytes,
       modificationTime: Math.floor(now),
       dataChange: true,
       stats: statsOf(file, state),
-      tags: { [NOTE]: JSON.stringify({ sha256: file.sha256 }) },
+      tags: { [FILE_TAG]: JSON.stringify({ sha256: file.sha256 }) },
     },
   };
 }
@@ -141,14 +142,14 @@ const removeOf = (add: Add, now: number): Action => ({
 });
 
 /**
- * Rows, and rows without a value of every column. Least and greatest values only of system datetimes: those of any
- * other column would keep a person's value in the log.
+ * The number of rows, and for each column those without a value. Least and greatest values are of system datetimes
+ * alone: those of any other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
-  const times = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
+  const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
   const rangeOf = (which: 'least' | 'greatest') =>
     Object.fromEntries(
-      times.flatMap(({ name }) => {
+      datetimeColumns.flatMap(({ name }) => {
         const text = instant(statistics.get(name)?.[which] ?? '', timezone === null ? '' : 'Z');
         return text === undefined ? [] : [[name, text]];
       }),

@@ -10,7 +10,7 @@ import { jsonOf } from '../../../base/json.ts';
 import { NOTHING_HASHED } from '../../../extract/column-hashing.ts';
 import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
-import { hasObjects, type Storage } from '../../../storage/storage.ts';
+import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
 import { newState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
@@ -29,10 +29,10 @@ import {
 import { dayFolder } from '../parquet-file.ts';
 import type { TableChange } from './commit-actions.ts';
 import { isOurs, LOG_FOLDER } from './protocol/entry.ts';
-import { columnsOfTable, readableName } from './schema.ts';
+import { deltaColumns, readableName } from './schema.ts';
 import { TableLog } from './table-log.ts';
 
-const LAST_RUN = '_dfinery/last-run.json';
+const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
 /** A table has no half-written files: a commit is one step. */
 const NO_FAULTS = { damagedDays: new Map(), unfinishedDays: new Set<Day>() };
 const NO_FILES = { removed: [], added: [] };
@@ -40,7 +40,7 @@ const NO_FILES = { removed: [], added: [] };
 export const DELTA: FilesFormat = {
   isUniform: false,
   columnName: readableName,
-  columnsOf: columnsOfTable,
+  columnsOf: deltaColumns,
   newPath: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
   storageOf: (options) => openStorage(options.address, options),
   // A first load may have stored profiles alone.
@@ -76,8 +76,8 @@ class DeltaLog implements FilesLog {
     this.#storage = parts.storage;
     this.#mode = mode;
     this.#events = new TableLog(parts, EVENTS.name, options, mode);
-    const hasProfiles = mode !== 'load' || options.userProfiles === true;
-    this.#profiles = hasProfiles ? new TableLog(parts, USER_PROFILES.name, options, mode) : undefined;
+    const readsProfiles = mode !== 'load' || options.userProfiles === true;
+    this.#profiles = readsProfiles ? new TableLog(parts, USER_PROFILES.name, options, mode) : undefined;
   }
 
   get version(): PlaceVersion | undefined {
@@ -125,7 +125,7 @@ class DeltaLog implements FilesLog {
       return isNew;
     } catch (error) {
       if (this.#mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
-      if (await profiles.hasOurFiles()) throw error;
+      if (await profiles.hasDataFiles()) throw error;
       this.#areProfilesForeign = true;
       return false;
     }

@@ -4,12 +4,12 @@ import type { PlaceState } from '../../../table/place-state.ts';
 import {
   checked,
   damagedError,
+  fromStored,
   parseJson,
   receiptOf,
   refuseNewer,
   type StoredState,
-  stateFrom,
-  storedState,
+  toStored,
 } from '../stored-state.ts';
 import type { Action } from './protocol/entry.ts';
 
@@ -25,7 +25,7 @@ type Domains = ReadonlyMap<string, string>;
 
 /** The actions that store what a change makes of the state. Profiles leave the receipt of those before. */
 export function stateActions(before: Domains, state: PlaceState): Action[] {
-  const { columns, cursor, changes, ...table } = storedState(state);
+  const { columns, cursor, changes, ...table } = toStored(state);
   const members: [string, unknown][] = [
     [TABLE, { v: FORMAT_VERSION, writer: VERSION, ...table }],
     ...Object.entries({ columns, cursor, changes }).map(([name, value]): [string, unknown] => [PREFIX + name, value]),
@@ -41,19 +41,19 @@ export function stateActions(before: Domains, state: PlaceState): Action[] {
 }
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
-export function stateOf(domains: Domains, place: string): PlaceState {
-  if (!domains.has(TABLE)) throw damagedError(place, 'it is a Delta table that this program did not make');
-  const read = (domain: string) => parseJson(domains.get(domain) ?? '', `${place} (${domain})`);
+export function stateOf(domains: Domains, tableAddress: string): PlaceState {
+  if (!domains.has(TABLE)) throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
+  const read = (domain: string) => parseJson(domains.get(domain) ?? '', `${tableAddress} (${domain})`);
   const table = read(TABLE);
-  const where = `${place} (${TABLE})`;
+  const where = `${tableAddress} (${TABLE})`;
   refuseNewer(table, FORMAT_VERSION, where);
   const [columns, cursor, changes] = ['columns', 'cursor', 'changes'].map((name) => read(PREFIX + name));
   const stored = { ...checked<StoredState>(validTable, table, where), columns, cursor, changes };
   const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY));
   const receipts = days.map((domain) => {
-    const receipt = receiptOf(read(domain), `${place} (${domain})`);
+    const receipt = receiptOf(read(domain), `${tableAddress} (${domain})`);
     if (DAY + receipt.day === domain) return receipt;
-    throw damagedError(`${place} (${domain})`, `it is a receipt of ${receipt.day}`);
+    throw damagedError(`${tableAddress} (${domain})`, `it is a receipt of ${receipt.day}`);
   });
-  return stateFrom(stored, receipts, place);
+  return fromStored(stored, receipts, tableAddress);
 }

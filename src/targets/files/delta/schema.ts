@@ -3,7 +3,7 @@ import { DUCKDB_SCALARS } from '../../../cells/types/codec.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { columnsOfFiles, PARTITION_COLUMN } from '../parquet-file.ts';
+import { PARTITION_COLUMN, parquetColumns } from '../parquet-file.ts';
 import type { Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */
@@ -13,18 +13,18 @@ const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
 
 /**
- * All columns that a file can have. A table whose datetimes are instants has no timestamp without a zone, which not
- * every reader of Delta knows: there `_loaded_at` is an instant, too.
+ * All columns that a file can have. Not every reader of Delta knows a timestamp without a zone. So a table whose
+ * datetimes are instants has none: there `_loaded_at` is an instant, too.
  */
-export const columnsOfTable = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
-  columnsOfFiles(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
+export const deltaColumns = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
+  parquetColumns(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
 /** Profiles have no partitions. */
 export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */
 export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>, table: Table['name']): string {
-  const fields = columnsOfTable(state).map(({ name, type }) => {
+  const fields = deltaColumns(state).map(({ name, type }) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
@@ -53,15 +53,15 @@ export function protocolOf(asInstants: boolean): Protocol {
 }
 
 /** Throws a configuration failure for a table that requires what this program does not know. */
-export function checkProtocol(protocol: Protocol, table: string): void {
+export function checkProtocol(protocol: Protocol, tableAddress: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
-  const unknown = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
+  const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
   if (minReaderVersion !== READER || minWriterVersion !== WRITER)
-    unknown.push(`${minReaderVersion}/${minWriterVersion}`);
-  if (unknown.length === 0) return;
+    unknownFeatures.push(`${minReaderVersion}/${minWriterVersion}`);
+  if (unknownFeatures.length === 0) return;
   throw configError(
-    `${table} has the Delta protocol or feature ${unknown.join(', ')}, which this program does not know: somebody else ` +
-      'made or changed the table. Nothing was done: take the feature away again, or load into another place.',
+    `${tableAddress} has the Delta protocol or feature ${unknownFeatures.join(', ')}, which this program does not ` +
+      'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into another place.',
   );
 }

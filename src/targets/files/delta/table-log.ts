@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import type { Day } from '../../../base/days.ts';
 import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
-import { folderOf } from '../../../storage/folder.ts';
+import { folderOf, fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { StoredObject } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
@@ -84,7 +84,7 @@ export class TableLog {
   async putFiles(files: readonly NewFile[]): Promise<void> {
     const { storage } = this.#tableFiles;
     const limit = pLimit(STORE_CONCURRENCY);
-    const put = ({ local, path }: NewFile) => limit(() => storage.putFile(local, this.#inTable(path)));
+    const put = ({ local, path }: NewFile) => limit(() => storage.putFile(local, inFolder(this.#table, path)));
     const stored = await Promise.allSettled(files.map(put));
     const failed = stored.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
@@ -97,13 +97,12 @@ export class TableLog {
     const now = this.#options.clock.now();
     const log = this.#log ?? new LogVersion();
     const replaced = removed.flatMap((day) => this.version?.files.get(day)?.path ?? []);
-    const leaving = new Set([...this.#missing, ...replaced.map((path) => this.#inTable(path))]);
+    const leaving = new Set([...this.#missing, ...replaced.map((path) => inFolder(this.#table, path))]);
     const context = { now, retentionMs: this.#retentionMs, leaving, table: this.#table };
     const actions = commitActions(log, change, context);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const path = entryPath(log.number + 1);
-    // An entry with exactly this text is our own, and the answer to our request was lost: its id is nobody else's.
-    if (!(await storage.create(path, text)) && (await storage.read(path))?.toString('utf8') !== text) return false;
+    if (!(await storage.create(path, text))) return false;
 
     log.apply(log.number + 1, actions);
     this.#log = log;
@@ -132,11 +131,11 @@ export class TableLog {
   /** The files that this program did not write, but for those of the log; from the root of the place. */
   async foreign(): Promise<string[]> {
     const paths = (await this.#listTable()).filter((path) => !isOurs(path));
-    return paths.map((path) => `${this.#table}/${path}`);
+    return paths.map((path) => fromRoot(this.#table, path));
   }
 
   /** True if the folder has a data file of this program. Its log need not be readable. */
-  async hasOurFiles(): Promise<boolean> {
+  async hasDataFiles(): Promise<boolean> {
     return (await this.#listTable()).some(isDataFile);
   }
 
@@ -228,10 +227,5 @@ export class TableLog {
   /** Time that files which left the table stay for its readers (ms). */
   get #retentionMs(): number {
     return this.#options.retentionMs ?? retentionMsOf(this.#log?.metaData);
-  }
-
-  /** The path of a `DayFile` from the folder of the table. */
-  #inTable(path: string): string {
-    return path.slice(this.#table.length + 1);
   }
 }

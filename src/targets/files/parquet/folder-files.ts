@@ -9,20 +9,20 @@ import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import { type PlaceVersion, STATE_FILE } from '../format.ts';
-import { columnsOfFiles, dayOfFolder, describeFile, fingerprint, readMetadata, rowsOfFile } from '../parquet-file.ts';
+import { dayOfFolder, describeFile, fingerprint, parquetColumns, readMetadata, rowsOfFile } from '../parquet-file.ts';
 import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
   columnsInFile,
   dayPath,
   type FolderFile,
-  type FolderState,
-  folderFrom,
   PROFILES_FILE,
+  parseStateFile,
+  type StateFile,
   schemaOf,
 } from './folder-state.ts';
 
 /** A folder as it is on the disk: its state, completed by what its files say where they differ from it. */
-export interface FolderVersion extends FolderState, PlaceVersion {
+export interface FolderVersion extends StateFile, PlaceVersion {
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
   readonly files: ReadonlyMap<Day, FolderFile>;
@@ -38,7 +38,7 @@ export async function readFolder(
   text: string,
   onRemoved: (days: readonly Day[]) => void,
 ): Promise<FolderVersion> {
-  const stored = folderFrom(text, join(root, STATE_FILE));
+  const stored = parseStateFile(text, join(root, STATE_FILE));
   const { state } = stored;
   const files = new Map<Day, FolderFile>();
   const damagedDays = new Map<Day, FolderFile | undefined>();
@@ -65,8 +65,8 @@ export async function readFolder(
 }
 
 /** The files that have other columns, or columns of other types, than the state. */
-export function outdatedFiles({ state, files }: FolderState): FolderFile[] {
-  const schema = schemaOf(columnsOfFiles(state));
+export function outdatedFiles({ state, files }: StateFile): FolderFile[] {
+  const schema = schemaOf(parquetColumns(state));
   return [...files.values()].filter((file) => file.schema !== schema);
 }
 
@@ -95,7 +95,7 @@ async function listDays(root: string): Promise<Map<Day, OnDisk>> {
 }
 
 /** The profiles as their file has them: a file that a killed run left says itself what it holds. */
-async function readProfiles(engine: Engine, root: string, { profiles: inState }: FolderState, state: PlaceState) {
+async function readProfiles(engine: Engine, root: string, { profiles: inState }: StateFile, state: PlaceState) {
   const onDisk = sizeAndTime(join(root, PROFILES_FILE));
   const receipt = state.profiles?.receipt;
   if (onDisk === undefined) {
@@ -114,13 +114,13 @@ async function readProfiles(engine: Engine, root: string, { profiles: inState }:
 }
 
 /** A file of the folder, and what the state says of it: when it was written, also if it does not know the file. */
-interface Comparison {
+interface StoredFacts {
   readonly inState: FolderFile | undefined;
   readonly writtenAt: string | undefined;
   readonly onDisk: OnDisk;
 }
 
-interface Compared {
+interface FileOnDisk {
   readonly file: FolderFile;
   /** Of a file that a killed run left: what it says of itself. */
   readonly receipt?: StoredReceipt;
@@ -139,13 +139,13 @@ async function compareFile(
   engine: Engine,
   root: string,
   path: string,
-  { inState, writtenAt: before = '', onDisk }: Comparison,
-): Promise<Compared | undefined> {
+  { inState, writtenAt: before = '', onDisk }: StoredFacts,
+): Promise<FileOnDisk | undefined> {
   if (inState?.bytes === onDisk.bytes && inState.modified === onDisk.modified) return { file: inState };
   const local = join(root, path);
   const sha256 = await fingerprint(local);
   if (inState?.sha256 === sha256) return { file: { ...inState, ...onDisk } };
-  const inFile = await readMetadataOf(engine, local);
+  const inFile = await receiptInFile(engine, local);
   if (inFile === undefined || inFile.writtenAt <= before) return undefined;
   const { receipt, profiles, writtenAt, columns } = inFile;
   const { day, rows_stored: rows } = receipt;
@@ -153,7 +153,7 @@ async function compareFile(
 }
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function readMetadataOf(engine: Engine, path: string) {
+async function receiptInFile(engine: Engine, path: string) {
   try {
     const { receipt: text = '', profiles = '', writtenAt = '' } = await readMetadata(engine, path);
     const receipt = receiptOf(jsonOf(text), path);

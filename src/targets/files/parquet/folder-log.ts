@@ -12,7 +12,7 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
-import { hasObjects, type Storage } from '../../../storage/storage.ts';
+import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
@@ -27,7 +27,7 @@ import {
   type PlannedChange,
   STATE_FILE,
 } from '../format.ts';
-import { columnsOfFiles } from '../parquet-file.ts';
+import { parquetColumns } from '../parquet-file.ts';
 import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
 import { dayPath, type FolderFile, isDayPath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
@@ -38,23 +38,23 @@ const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
 export const PARQUET: FilesFormat = {
   isUniform: true,
   columnName: (source) => source,
-  columnsOf: (state) => columnsOfFiles(state),
+  columnsOf: (state) => parquetColumns(state),
   newPath: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayPath(day)),
   async storageOf({ address }) {
     checkLocalPath(address);
     return new DiskStorage(address);
   },
-  isLoaded: async (storage) => (await readText(storage)) !== undefined,
+  isLoaded: async (storage) => (await readStateText(storage)) !== undefined,
   async refuseForeign(storage) {
     if (!(await hasObjects(storage, EVENTS.name))) return;
     // Read last: another process may have made the first commit meanwhile.
-    if ((await readText(storage)) === undefined) throw foreignError(storage.address);
+    if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
   },
   logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
-const readText = async (storage: Storage): Promise<string | undefined> =>
+const readStateText = async (storage: Storage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
 
 class FolderLog implements FilesLog {
@@ -74,7 +74,7 @@ class FolderLog implements FilesLog {
   async read(): Promise<boolean> {
     const before = this.version;
     if (before !== undefined) await this.#awaitWriter();
-    if (this.#mode === 'read') this.version = await this.#read();
+    if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
     if (this.#mode === 'rewrite') this.#warnOfDamage();
     if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
@@ -142,10 +142,10 @@ class FolderLog implements FilesLog {
   /** Runs work under the lock, on a folder that is read anew and mended. */
   #locked<T>(work: (writer: FolderWriter) => Promise<T>): Promise<T> {
     const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
-    makeFolders(this.#path('_dfinery'));
+    makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const writer = new FolderWriter(this.#parts, this.#root, await this.#read(), checkHeld);
+      const writer = new FolderWriter(this.#parts, this.#root, await this.#readVersion(), checkHeld);
       await writer.mend();
       this.version = writer.version;
       const result = await work(writer);
@@ -154,8 +154,8 @@ class FolderLog implements FilesLog {
     });
   }
 
-  async #read(): Promise<FolderVersion | undefined> {
-    const text = await readText(this.#parts.storage);
+  async #readVersion(): Promise<FolderVersion | undefined> {
+    const text = await readStateText(this.#parts.storage);
     if (text === undefined) return undefined;
     return readFolder(this.#parts.engine, this.#root, text, (days) => this.#warnOfRemoved(days));
   }

@@ -4,23 +4,24 @@ import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
+import { OWN_FOLDER } from '../../../storage/storage.ts';
 import { type PlaceState, profilesAsTable, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import type { DayFile } from '../format.ts';
-import { columnsOfFiles, dayFolder, dayOfFolder } from '../parquet-file.ts';
+import { dayFolder, dayOfFolder, parquetColumns } from '../parquet-file.ts';
 import {
   checked,
+  fromStored,
   parseJson,
   receiptOf,
   refuseNewer,
   type StoredState,
-  stateFrom,
   storedProfilesOf,
-  storedState,
+  toStored,
 } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
-export const LOCK_FILE = '_dfinery/lock';
+export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 export const dayPath = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
@@ -43,7 +44,7 @@ export interface FolderFile extends DayFile {
 }
 
 /** All that `_dfinery.json` holds. */
-export interface FolderState {
+export interface StateFile {
   readonly state: PlaceState;
   readonly files: ReadonlyMap<Day, FolderFile>;
   readonly profiles?: FolderFile | undefined;
@@ -90,10 +91,10 @@ const fileOf = (
 ): FolderFile => ({ ...file, writtenAt, day, path, columns });
 
 /** The text of `_dfinery.json`. */
-export function folderText({ state, files, profiles: profilesFile }: FolderState): string {
+export function serializeState({ state, files, profiles: profilesFile }: StateFile): string {
   const { receipts, lastRun, profiles } = state;
   const stored: StoredFolder & { readonly v: number; readonly writer: string } = {
-    ...{ v: FORMAT_VERSION, writer: VERSION, ...storedState(state) },
+    ...{ v: FORMAT_VERSION, writer: VERSION, ...toStored(state) },
     ...(lastRun !== undefined && { last_run: lastRun }),
     ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(profilesFile) } }),
     days: [...receipts.values()].map((receipt) => ({ ...receipt, ...fileMember(files.get(receipt.day)) })),
@@ -102,21 +103,21 @@ export function folderText({ state, files, profiles: profilesFile }: FolderState
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
-export function folderFrom(text: string, where: string): FolderState {
+export function parseStateFile(text: string, where: string): StateFile {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
   const stored = checked<StoredFolder>(validFolder, value, where);
   const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
   const profiles = storedProfilesOf(stored.profiles, where);
-  const state = { ...stateFrom(stored, receipts, where), profiles, lastRun: stored.last_run };
+  const state = { ...fromStored(stored, receipts, where), profiles, lastRun: stored.last_run };
 
-  const columns = columnNames(columnsOfFiles(state));
+  const columns = columnNames(parquetColumns(state));
   const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, fileOf(file, day, dayPath(day), columns)]],
   );
   const table = profilesAsTable(state);
   const { file } = stored.profiles ?? {};
   const profilesFile =
-    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, columnNames(columnsOfFiles(table)));
+    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, columnNames(parquetColumns(table)));
   return { state, files: new Map(files), profiles: profilesFile };
 }

@@ -6,9 +6,9 @@ import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { newState, type PlaceState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { type Change, type LogParts, type NewFile, newFileOf, STATE_FILE } from '../format.ts';
-import { columnsOfFiles, rewriteParquet } from '../parquet-file.ts';
+import { parquetColumns, rewriteParquet } from '../parquet-file.ts';
 import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
-import { columnsInFile, dayPath, type FolderFile, folderText, PROFILES_FILE, schemaOf } from './folder-state.ts';
+import { columnsInFile, dayPath, type FolderFile, PROFILES_FILE, schemaOf, serializeState } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -38,7 +38,7 @@ export class FolderWriter {
   async mend(): Promise<void> {
     if (this.version === undefined) return;
     const version = await this.#rewriteOutdated(this.version);
-    this.version = textOf(version) === version.text ? version : await this.#store(version);
+    this.version = stateTextOf(version) === version.text ? version : await this.#store(version);
   }
 
   async commit({ kind, state, events, profiles }: Change): Promise<void> {
@@ -46,8 +46,8 @@ export class FolderWriter {
     const { removed, added } = events ?? { removed: [], added: [] };
     const days = new Set([...removed, ...added.map(({ day }) => day)]);
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const columns = columnsOfFiles(state);
-    const isOtherSchema = schemaOf(columns) !== schemaOf(columnsOfFiles(version.state));
+    const columns = parquetColumns(state);
+    const isOtherSchema = schemaOf(columns) !== schemaOf(parquetColumns(version.state));
     if (version.text === undefined || kind === 'purge' || isOtherSchema)
       version = await this.#announce(version, state, days);
     // 2. The files of other days get the new columns.
@@ -79,7 +79,7 @@ export class FolderWriter {
   }
 
   async #store(version: FolderVersion): Promise<FolderVersion> {
-    const text = textOf(version);
+    const text = stateTextOf(version);
     this.#checkHeld();
     await this.#parts.storage.write(STATE_FILE, text);
     return { ...version, text };
@@ -88,7 +88,7 @@ export class FolderWriter {
   /** Replaces the files that lack a column, or have one of another type. A change replaces those of `days` anyway. */
   async #rewriteOutdated(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
     const files = new Map(version.files);
-    const columns = columnsOfFiles(version.state);
+    const columns = parquetColumns(version.state);
     for (const file of outdatedFiles(version)) {
       if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#rewrite(file, version.state), columns));
     }
@@ -140,7 +140,7 @@ export class FolderWriter {
   /** Replaces the file of profiles, or removes it if none is left. */
   async #putProfiles(state: PlaceState, file: NewFile | undefined): Promise<FolderFile | undefined> {
     const table = profilesAsTable(state);
-    if (table !== undefined && file !== undefined) return this.#put(file, columnsOfFiles(table));
+    if (table !== undefined && file !== undefined) return this.#put(file, parquetColumns(table));
     await this.#remove([PROFILES_FILE]);
     return undefined;
   }
@@ -157,11 +157,11 @@ const emptyVersion = (timezone: string | null): FolderVersion => ({
 /**
  * The text of a version's state. It keeps what the state says of damaged files: the right one may come back from a copy.
  */
-function textOf({ state, files, damagedDays, profiles, damagedProfiles }: FolderVersion): string {
+function stateTextOf({ state, files, damagedDays, profiles, damagedProfiles }: FolderVersion): string {
   const damaged = [...damagedDays].flatMap(([day, file]): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, file]],
   );
-  return folderText({
+  return serializeState({
     state: { ...state, profiles: state.profiles ?? damagedProfiles?.stored },
     files: new Map([...files, ...damaged]),
     profiles: profiles ?? damagedProfiles?.file,

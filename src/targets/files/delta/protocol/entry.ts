@@ -75,10 +75,10 @@ export const LOG_FOLDER = '_delta_log';
 export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
 
 /** A path that comes before every file of the log of this version or a later one. */
-export const beforeVersion = (version: number): string =>
+export const versionStem = (version: number): string =>
   `${LOG_FOLDER}/${String(version).padStart(VERSION_DIGITS, '0')}`;
-export const entryPath = (version: number): string => `${beforeVersion(version)}.json`;
-export const checkpointPath = (version: number): string => `${beforeVersion(version)}.checkpoint.parquet`;
+export const entryPath = (version: number): string => `${versionStem(version)}.json`;
+export const checkpointPath = (version: number): string => `${versionStem(version)}.checkpoint.parquet`;
 
 /** The kind and version of a file of the log; undefined for any other file. */
 export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {

@@ -5,7 +5,6 @@ import { readCheckpoint } from './checkpoint.ts';
 import {
   type Action,
   type Add,
-  beforeVersion,
   entryPath,
   LOG_FOLDER,
   logFileOf,
@@ -14,6 +13,7 @@ import {
   parseEntry,
   type Remove,
   type TableFiles,
+  versionStem,
 } from './entry.ts';
 
 /** Number of entries that are fetched at the same time. */
@@ -113,7 +113,7 @@ interface LogFiles {
 async function listLog({ storage }: TableFiles, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
-  for await (const { path } of storage.list(LOG_FOLDER, beforeVersion(since))) {
+  for await (const { path } of storage.list(LOG_FOLDER, versionStem(since))) {
     const file = logFileOf(path);
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);

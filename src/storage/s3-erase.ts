@@ -11,17 +11,16 @@ import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 const DELETED_AT_ONCE = 16;
 
 /** Makes the failure for a permission that the credentials lack, such as `s3:DeleteObject`. */
-export type Denied = (permission: string, cause: unknown) => UserError;
+export type DeniedError = (permission: string, cause: unknown) => UserError;
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
- * checksum that several stores refuse. `permission` is what a refusal lacks.
+ * checksum that several stores refuse. `permission`: what the key lacks if the store refuses.
  */
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
   objects: readonly ObjectIdentifier[],
-  permission: string,
-  denied: Denied,
+  { permission, denied }: { readonly permission: string; readonly denied: DeniedError },
 ): Promise<void> {
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
@@ -41,41 +40,46 @@ export async function eraseVersions(
   access: BucketAccess,
   prefix: string,
   isKept: (key: string, modified: number) => boolean,
-  denied: Denied,
+  denied: DeniedError,
 ): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => noPage(error, 's3:ListBucketVersions', denied));
+    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketVersions', denied));
   };
-  await eachPage(list, async ({ Versions = [], DeleteMarkers = [] }) => {
+  await removePages(list, async ({ Versions = [], DeleteMarkers = [] }) => {
     const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, versions, 's3:DeleteObjectVersion', denied);
+    await deleteObjects(access, versions, { permission: 's3:DeleteObjectVersion', denied });
   });
 }
 
-/** Aborts the unfinished uploads below a prefix that were begun before `until` (ms). */
-export async function abortUploads(access: BucketAccess, prefix: string, until: number, denied: Denied): Promise<void> {
+/** Aborts the unfinished uploads below a prefix that began before a time (ms). */
+export async function abortUploads(
+  access: BucketAccess,
+  prefix: string,
+  begunBefore: number,
+  denied: DeniedError,
+): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => noPage(error, 's3:ListBucketMultipartUploads', denied));
+    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketMultipartUploads', denied));
   };
-  await eachPage(list, async ({ Uploads = [] }) => {
+  await removePages(list, async ({ Uploads = [] }) => {
     for (const { Key, UploadId, Initiated } of Uploads) {
-      if ((Initiated?.getTime() ?? 0) >= until) continue;
+      if ((Initiated?.getTime() ?? 0) >= begunBefore) continue;
       await abortUpload(access, { Key, UploadId }, denied);
     }
   });
 }
 
 /** Begins an upload and aborts it. Fails as a purge would that meets an unfinished upload. */
-export async function tryAbort(access: BucketAccess, key: string, denied: Denied): Promise<void> {
+export async function tryAbort(access: BucketAccess, key: string, denied: DeniedError): Promise<void> {
   const { client, bucket, options } = access;
   const { UploadId } = await client.createMultipartUpload({ Bucket: bucket, Key: key }, options);
   await abortUpload(access, { Key: key, UploadId }, denied);
@@ -84,7 +88,7 @@ export async function tryAbort(access: BucketAccess, key: string, denied: Denied
 async function abortUpload(
   { client, bucket, options }: BucketAccess,
   upload: { readonly Key: string | undefined; readonly UploadId: string | undefined },
-  denied: Denied,
+  denied: DeniedError,
 ): Promise<void> {
   try {
     await client.abortMultipartUpload({ Bucket: bucket, ...upload }, options);
@@ -96,10 +100,10 @@ async function abortUpload(
 }
 
 /**
- * Removes what the pages of a listing name; none if a store does not know such objects. A page is removed once the next
- * one is listed: a store may continue from an item only while that exists.
+ * Removes what the pages of a listing name. `list` gives undefined if a store does not know such objects. The next page
+ * is listed before one is removed: a store may continue from an item only while that exists.
  */
-async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }>(
+async function removePages<P extends { readonly IsTruncated?: boolean | undefined }>(
   list: (after?: P) => Promise<P | undefined>,
   remove: (page: P) => Promise<void>,
 ): Promise<void> {
@@ -111,7 +115,8 @@ async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }
   }
 }
 
-function noPage(error: unknown, permission: string, denied: Denied): undefined {
+/** Undefined for a listing that the store does not know; else it throws. */
+function undefinedIfUnsupported(error: unknown, permission: string, denied: DeniedError): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
   throw s3StatusOf(error) === S3_STATUS.forbidden ? denied(permission, error) : error;
 }
