@@ -44,7 +44,7 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 
 const NOT_SYNCED: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
 
-/** True for a file system that does not sync folders, and for a folder that is gone or unreadable for this user. */
+/** True for a file system that does not sync folders. Also for a folder that is gone, or that this user cannot read. */
 const mayStayUnsynced = (error: unknown): boolean => NOT_SYNCED.has(codeOf(error) ?? '');
 
 /** Syncs the names in a folder to disk, on file systems that support it. */

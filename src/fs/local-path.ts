@@ -1,3 +1,5 @@
+// Paths of this machine, told from the addresses of buckets and databases.
+
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError } from '../base/errors.ts';

@@ -150,7 +150,7 @@ function takeFromDeadOwner(path: string, what: string): string | undefined {
   return createOwnerFile(path);
 }
 
-/** Runs a step on the file of a lock; its failure means that the file is not a lock of this user. */
+/** Runs a step on the file of a lock. Its failure means that the file is not a lock of this user. */
 function usableAsLock<T>(path: string, what: string, step: () => T): T {
   try {
     return step();
@@ -162,8 +162,8 @@ function usableAsLock<T>(path: string, what: string, step: () => T): T {
 }
 
 /**
- * Removes an owner's file unless another owner has replaced it. One race stays: a process that stops for a minute
- * between these two calls removes the file of a later owner. That owner notices it at its next `checkHeld`.
+ * Removes an owner's file unless another owner has replaced it. One race stays: who replaces it between these two calls
+ * loses the new file. The owner of a lock notices that at its next `checkHeld`.
  */
 function removeOwnerFile(path: string, token: string): void {
   if (readOwner(path)?.token === token) rmSync(path, { force: true });

@@ -35,7 +35,7 @@ const GUNZIP_CHUNK_BYTES = 64 * 1024;
 /** Decodes gzip of one or several members. Throws `WrongBody` unless the data ends with a valid trailer. */
 async function* gunzip(raw: Bytes): Bytes {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
-  // This is not awaited: at the end it may wait on the network until the owner of the connection closes it.
+  // This is not awaited. At the end it may wait on the network until the owner of the connection closes it.
   pipeline(raw, decoder, () => {});
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
@@ -51,7 +51,7 @@ async function* gunzip(raw: Bytes): Bytes {
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /**
- * The first bytes of a body that is not data. Throws what the body throws; with `keepsPart`, gives what came before.
+ * The first bytes of a body that is not data. Throws what the body throws. With `keepsPart` it gives what came before.
  */
 export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {
   const chunks: Uint8Array[] = [];

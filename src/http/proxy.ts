@@ -61,6 +61,9 @@ export class ProxyFailed extends Error {
   }
 }
 
+/** The host of an address as Node connects to it: IPv6 has brackets in a URL alone. */
+export const withoutBrackets = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
+
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
 /**
@@ -95,7 +98,7 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
   const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const request = send({
-      hostname: proxy.hostname.replace(/^\[|\]$/g, ''),
+      hostname: withoutBrackets(proxy.hostname),
       port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
       method: 'CONNECT',
       path: authority,

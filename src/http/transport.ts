@@ -13,7 +13,7 @@ import type { Env } from '../base/env.ts';
 import { codeOf } from '../base/errors.ts';
 import { decoded } from './body.ts';
 import { Truncated, WrongBody } from './failures.ts';
-import { checkProxy, ProxyAgent } from './proxy.ts';
+import { checkProxy, ProxyAgent, withoutBrackets } from './proxy.ts';
 import type { IdleTimeout } from './time-limit.ts';
 
 export interface OutgoingRequest {
@@ -34,7 +34,7 @@ export interface TransportOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Bytes that are read ahead of the reader of a body: with Node's own 16 KiB reading stops and starts at every chunk. */
+/** Bytes that are read ahead of a body's reader. With Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
 /** Turns of the event loop in which Node may open another connection after one was closed. */
 const TURNS_TO_CLOSE = 3;
@@ -65,7 +65,7 @@ export class Transport {
     signal.throwIfAborted();
     const { protocol, hostname, port, pathname } = this.#base;
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
-      hostname: hostname.replace(/^\[|\]$/g, ''),
+      hostname: withoutBrackets(hostname),
       port,
       method: outgoing.method,
       path: `${pathname.replace(/\/+$/, '')}${outgoing.path}`,

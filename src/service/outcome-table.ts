@@ -19,6 +19,9 @@ export const hasStatus =
   ({ status }: HasStatus): boolean =>
     statuses.includes(status);
 
+/** Matches a timeout, a conflict, a lock and the like, which are temporary. */
+export const hasPassingStatus = hasStatus(408, 409, 423, 424, 425, 499);
+
 /** Matches answers with a status from the first to the last. */
 export const hasStatusBetween =
   (first: number, last: number) =>

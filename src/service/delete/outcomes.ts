@@ -1,5 +1,5 @@
 import { objectIn } from '../../base/json.ts';
-import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
+import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 
 /**
  * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may be
@@ -115,7 +115,7 @@ export const DELETION_OUTCOMES: readonly DeletionRow[] = [
     code: 'odd_body',
     message: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
   },
-  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', message: failed },
+  { when: hasPassingStatus, kind: 'retry', message: failed },
   {
     when: () => true,
     kind: 'undecided',

@@ -36,6 +36,11 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly onConnect?: () => void;
 }
 
+const propertiesFilter = ({ properties, propertiesCondition }: ProfileRequest) => ({
+  ...(properties.length > 0 && { properties }),
+  properties_condition_type: propertiesCondition,
+});
+
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
 export class ExportClient implements ExportService {
   readonly #options: ExportClientOptions;
@@ -51,27 +56,21 @@ export class ExportClient implements ExportService {
     return this.#transport.close();
   }
 
-  // Neither body has an empty list: the service takes one for everything, as if it were absent.
-
   exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { events, eventsCondition, properties, propertiesCondition, from, to } = request;
+    const { events, eventsCondition, from, to } = request;
     const body = {
+      // No list is sent empty: the service takes that for everything, as if it were absent.
       ...(events.length > 0 && { events }),
       events_condition_type: eventsCondition,
-      ...(properties.length > 0 && { properties }),
-      properties_condition_type: propertiesCondition,
+      ...propertiesFilter(request),
       from_date: from,
       to_date: to,
     };
     return this.#export('/api/v1/export/event', body, signal);
   }
 
-  exportProfiles({ properties, propertiesCondition }: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const body = {
-      ...(properties.length > 0 && { properties }),
-      properties_condition_type: propertiesCondition,
-      identities_condition_type: 'all',
-    };
+  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
+    const body = { ...propertiesFilter(request), identities_condition_type: 'all' };
     return this.#export('/api/v1/export/userprofile', body, signal);
   }
 

@@ -128,7 +128,7 @@ class Download<Output extends CheckedOutput> {
 
   /**
    * The body, or a refusal if its last line may be cut. It is whole if it ends as usual, or if another download had as
-   * many bytes: rows may come in another order. Where rows may be added, it is whole if another one ended without a
+   * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
    * line end.
    */
   async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {

@@ -1,5 +1,5 @@
 import type { BodyFault } from '../../http/failures.ts';
-import { hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
+import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
 import type { Content } from './content.ts';
 import type { ExportRefusal } from './protocol.ts';
 
@@ -42,7 +42,7 @@ const CHECK_TOKEN =
 const CHECK_BASE_URL = 'is base_url right?';
 
 /**
- * Every answer but a 200 that begins like CSV or has no byte at all: the scan decides whether that is data. The clause of
+ * Every answer but a 200 that begins like CSV or has no byte: that is for the scan to check. The clause of
  * `retry` and `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export
  * is too large. After a few such answers smaller exports are requested.
  */
@@ -119,8 +119,7 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     emptyAs: '404',
     clause: ({ host }) => `${host} knows no export under base_url (404): ${CHECK_BASE_URL}`,
   },
-  // A timeout, a conflict, a lock and the like are temporary.
-  { when: hasStatus(408, 409, 423, 424, 425, 499), kind: 'retry', code: 'busy', clause: failed },
+  { when: hasPassingStatus, kind: 'retry', code: 'busy', clause: failed },
   // 504 and 524: a gateway gave up waiting for the service.
   { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: failed },
   {

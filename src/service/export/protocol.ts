@@ -38,7 +38,7 @@ export interface ExportRefusal {
    */
   readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
-  /** What happened and what to do, without a capital and a final mark but `?`; `sentenceOf` makes a sentence of it. */
+  /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
   readonly status: number | undefined;
   /** Set if some services answer a day without rows like this: `no byte`, `204`, `404` or `an empty list`. */
