@@ -15,7 +15,8 @@ export const arrow: Target = {
     }
     const out = place === STDOUT ? options.stdout : place;
     return {
-      // A file gets its name once it is complete; without a pinned schema nothing is sent before the last day.
+      // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
+      // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
       isAllOrNothing: place !== STDOUT || options.pinned === undefined,
       async write(days, onSent) {
         const { writeArrow } = await import('./write-arrow.ts');

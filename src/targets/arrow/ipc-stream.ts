@@ -47,7 +47,7 @@ function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Ui
   return { begin: empty.subarray(0, -END_BYTES), end: empty.subarray(-END_BYTES) };
 }
 
-/** A Node stream without a listener would end the process: each failure also reaches the call that wrote. */
+/** An error of a Node stream that nothing handles ends the process. Here each also reaches the call that wrote. */
 const ignoreError = () => undefined;
 
 /**
@@ -97,6 +97,6 @@ const METADATA_AT = 8;
 
 /** The messages of a stream without its schema and its end. */
 export function messagesOf(stream: Uint8Array): Uint8Array {
-  const schema = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
-  return stream.subarray(METADATA_AT + schema, -END_BYTES);
+  const schemaBytes = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
+  return stream.subarray(METADATA_AT + schemaBytes, -END_BYTES);
 }

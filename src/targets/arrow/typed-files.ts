@@ -8,16 +8,14 @@ import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/type
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-
 import type { DayDownload } from '../../extract/checked-day.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
-
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
 
 /** A temporary Parquet file with the rows of a day. */
-interface TypedFile {
+export interface TypedFile {
   readonly path: string;
   /** Number of rows of a record batch. */
   readonly batchRows: number;
@@ -53,15 +51,15 @@ export class TypedFiles {
   private constructor(engine: Engine, folder: string, options: OpenOptions) {
     this.#engine = engine;
     this.#folder = folder;
-    // What a stream with a given schema lacks goes to `_rescued`.
-    this.#options = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
+    this.#options = options;
   }
 
   /** `folder`: a private one, in which the files are made. */
   static async open(folder: string, options: OpenOptions): Promise<TypedFiles> {
-    // A stream has the rows in the order of the export, also those that are left of it.
+    // A stream has the rows in the order of the export. The database file holds no rows: DuckDB spills beside it.
     const engine = await openEngine({ ...options, file: join(folder, 'engine'), keepsOrder: true });
     try {
+      // This optimizer may exchange the sides of a join: rows then lose their order.
       await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
       return new TypedFiles(engine, folder, options);
     } catch (error) {
@@ -75,7 +73,7 @@ export class TypedFiles {
     const { signal } = this.#options;
     const batch = planBatch({ columns, isFirst: false }, [day], this.#options);
     try {
-      const file = await this.#engine.transaction(() => this.#write(day, batch));
+      const file = await this.#engine.transaction(() => this.#writeDay(day, batch));
       this.#mayShareRows = day.mayShareRows;
       return file;
     } catch (error) {
@@ -88,33 +86,48 @@ export class TypedFiles {
     return this.#engine.close();
   }
 
-  async #write({ receipt, mayShareRows }: DayDownload, batch: PlannedBatch): Promise<TypedFile> {
-    const engine = this.#engine;
+  async #writeDay({ receipt, mayShareRows }: DayDownload, batch: PlannedBatch): Promise<TypedFile> {
     const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
     const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
-    const copy = (query: string, path: string) =>
-      engine.run(
-        `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
-          `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
-      );
-    let path = this.#newPath();
-    await withTypedRows(engine, batch, batch.days, async (rows) => {
+    const allRows = await this.#writeRows(batch, batchRows);
+    const path = this.#mayShareRows ? await this.#withoutSentRows(allRows, batch, batchRows) : allRows;
+    if (mayShareRows) await this.#rememberSent(path, batch);
+    const rescued = await countRescuedOfBatch(this.#engine, batch, readFile(path));
+    return { path, batchRows, rescued };
+  }
+
+  /** Writes all rows of a day into a file. */
+  async #writeRows(batch: PlannedBatch, batchRows: number): Promise<string> {
+    const path = this.#newPath();
+    await withTypedRows(this.#engine, batch, batch.days, async (rows) => {
       // What will read the file is loaded while it is written.
-      const [written] = await Promise.all([copy(selectRows(rows, batch, OWN_IN_ARROW), path), loadDecoder()]);
+      const query = selectRows(rows, batch, OWN_IN_ARROW);
+      const [written] = await Promise.all([this.#copy(query, path, batchRows), loadDecoder()]);
       checkRowCount(batch.days, written, PLACE);
     });
+    return path;
+  }
+
+  /** Replaces a file by one without the rows that the day before has sent. */
+  async #withoutSentRows(allRows: string, batch: PlannedBatch, batchRows: number): Promise<string> {
+    const path = this.#newPath();
+    const query = `SELECT * FROM ${readFile(allRows)} WHERE ${sharedRowIdSql(batch.columns)} NOT IN (FROM ${SENT})`;
+    await this.#copy(query, path, batchRows);
+    await rm(allRows);
+    return path;
+  }
+
+  /** Notes the rows of a file for the next day, which may have them again. */
+  async #rememberSent(path: string, batch: PlannedBatch): Promise<void> {
     const rowId = sharedRowIdSql(batch.columns);
-    if (this.#mayShareRows) {
-      const allRows = path;
-      path = this.#newPath();
-      await copy(`SELECT * FROM ${readFile(allRows)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
-      await rm(allRows);
-    }
-    if (mayShareRows) {
-      await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS same FROM ${readFile(path)}`);
-    }
-    const rescued = await countRescuedOfBatch(engine, batch, readFile(path));
-    return { path, batchRows, rescued };
+    await this.#engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${readFile(path)}`);
+  }
+
+  #copy(query: string, path: string, batchRows: number): Promise<number> {
+    return this.#engine.run(
+      `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
+        `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
+    );
   }
 
   #newPath(): string {
@@ -125,12 +138,12 @@ export class TypedFiles {
 const readFile = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
 
 /** Yields the rows of a file as messages, a record batch at a time. A row group is decoded as a whole. */
-export async function* recordBatches({ path, batchRows: batchSize }: TypedFile) {
+export async function* recordBatches({ path, batchRows }: TypedFile) {
   const { ParquetFile } = await loadDecoder();
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
-    for (const i of file.metadata().rowGroups().keys()) {
-      const table = await file.read({ rowGroups: [i], batchSize });
+    for (const rowGroup of file.metadata().rowGroups().keys()) {
+      const table = await file.read({ rowGroups: [rowGroup], batchSize: batchRows });
       const batches = table.recordBatches();
       table.free();
       for (const batch of batches) yield { rows: batch.numRows, messages: messagesOf(batch.intoIPCStream()) };

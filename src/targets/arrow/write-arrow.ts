@@ -18,15 +18,21 @@ import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns, planColumns } from '../../table/column-plan.ts';
-import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
-import { recordBatches, TypedFiles } from './typed-files.ts';
+import { recordBatches, type TypedFile, TypedFiles } from './typed-files.ts';
 
 /** The days and the form of a stream: its columns are known and no longer change. */
 interface PlannedStream {
   readonly days: AsyncIterable<DayDownload>;
   readonly columns: readonly StoredColumn[];
+}
+
+/** A day, and the file with its typed rows; undefined for a day without rows. */
+interface TypedDay {
+  readonly day: DayDownload;
+  readonly file: TypedFile | undefined;
 }
 
 interface Sent extends Streamed {
@@ -45,11 +51,15 @@ export async function writeArrow(
   options: OpenOptions,
   onSent: OnSent,
 ): Promise<Streamed> {
+  // What a stream with a given schema lacks goes to `_rescued`.
+  const rules: OpenOptions = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const writeTo = async (stream: Writable): Promise<Sent> => {
-    const files = await TypedFiles.open(folder.path, options);
+    const files = await TypedFiles.open(folder.path, rules);
     try {
-      return await sendDays(await planStream(days, folder.path, options), files, stream, options, onSent);
+      const planned = await planStream(days, folder.path, rules);
+      const typedDays = prefetch(writeTypedFiles(planned, files));
+      return await sendDays(typedDays, typedColumns(planned.columns), stream, { ...rules, onSent });
     } finally {
       await files.close();
     }
@@ -76,8 +86,8 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
     throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
   }
-  const unfinished = file === undefined ? path : temporaryPathOf(file);
-  const stream = createWriteStream(unfinished, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE_MODE });
+  const writtenPath = file === undefined ? path : temporaryPathOf(file);
+  const stream = createWriteStream(writtenPath, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE_MODE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
@@ -88,11 +98,11 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     if (sent.readerLeft) return sent;
     stream.end();
     await closed;
-    if (file !== undefined) await moveFile(unfinished, file);
+    if (file !== undefined) await moveFile(writtenPath, file);
     return sent;
   } finally {
     stream.destroy();
-    if (file !== undefined) await rm(unfinished, { force: true });
+    if (file !== undefined) await rm(writtenPath, { force: true });
   }
 }
 
@@ -133,19 +143,17 @@ async function* removingFiles(days: readonly DayDownload[]): AsyncGenerator<DayD
 
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
-  { days, columns }: PlannedStream,
-  typedFiles: TypedFiles,
+  typedDays: AsyncIterable<TypedDay>,
+  columns: readonly Typed[],
   out: Writable,
-  { timezone, logger, signal }: OpenOptions,
-  onSent: OnSent,
+  { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
 ): Promise<Sent> {
-  const streamColumns = typedColumns(columns);
-  const stream = new IpcStream(out, streamSchema(streamColumns, timezone !== undefined, VERSION), signal);
+  const stream = new IpcStream(out, streamSchema(columns, timezone !== undefined, VERSION), signal);
   const rescued = new Map<string, number>();
   let daysTaken = 0;
   let readerLeft = false;
   try {
-    for await (const { day, file } of ahead(withFiles(days, columns, typedFiles))) {
+    for await (const { day, file } of typedDays) {
       let rowsTaken = 0;
       for await (const { messages, rows } of file === undefined ? [] : recordBatches(file)) {
         await stream.write(messages);
@@ -166,7 +174,7 @@ async function sendDays(
     stream.release();
   }
   logChanges(logger, [], rescued);
-  const columnsAdded = readerLeft && daysTaken === 0 ? [] : streamColumns.map(({ name }) => name);
+  const columnsAdded = readerLeft && daysTaken === 0 ? [] : columns.map(({ name }) => name);
   return { columnsAdded, rescued, readerLeft };
 }
 
@@ -174,7 +182,7 @@ async function sendDays(
 const isReaderGone = (error: unknown): boolean =>
   ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
 
-async function* withFiles(days: AsyncIterable<DayDownload>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
+async function* writeTypedFiles({ days, columns }: PlannedStream, typedFiles: TypedFiles): AsyncGenerator<TypedDay> {
   for await (const day of days) {
     const hasRows = day.files.some(({ rows }) => rows > 0);
     yield { day, file: hasRows ? await typedFiles.write(day, columns) : undefined };
@@ -182,7 +190,7 @@ async function* withFiles(days: AsyncIterable<DayDownload>, columns: readonly St
 }
 
 /** Requests the next item while the last one is in use. */
-async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
+async function* prefetch<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
   let next = items.next();
   try {
     for (;;) {

@@ -10,6 +10,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { PlaceState } from '../../table/place-state.ts';
+import { EVENTS } from '../../table/tables.ts';
 import type { PlaceOptions } from '../place-options.ts';
 import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
 
@@ -28,7 +29,7 @@ export interface Compacted {
 /** Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Throws UserError. */
 export const compactDuckDb = (file: string, options: PlaceOptions): Promise<Compacted> =>
   withCopy(file, options, async ({ engine, path }) => {
-    const rows = await engine.count('events');
+    const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;
     await replaceDatabase(engine, path);
     return { rows, bytesBefore, bytesAfter: statSync(engine.file).size };

@@ -16,8 +16,8 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import { readFileState, withLoadedFile, writeState } from './file-state.ts';
-import { RUNS, readRecords } from './record-tables.ts';
-import { inDays, OWN_TYPES_IN_DUCKDB } from './row-tables.ts';
+import { RUNS_TABLE, readRecords } from './record-tables.ts';
+import { OWN_TYPES_IN_DUCKDB, rowsOfDays } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -37,9 +37,9 @@ async function report(engine: Engine, state: PlaceState): Promise<TargetReport> 
   const { columns, timezone } = state;
   return {
     state,
-    ...(await countForReport(engine, 'events', columns, zoneOf(timezone))),
+    ...(await countForReport(engine, EVENTS.name, columns, zoneOf(timezone))),
     sizeBytes: statSync(engine.file).size,
-    runs: await readRecords<RunRecord>(engine, RUNS),
+    runs: await readRecords<RunRecord>(engine, RUNS_TABLE),
   };
 }
 
@@ -49,7 +49,7 @@ async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pr
   if (days.length === 0) return pruned;
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   await engine.transaction(async () => {
-    await engine.run(`DELETE FROM ${inDays(days)}`);
+    await engine.run(`DELETE FROM ${rowsOfDays(days)}`);
     await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
   });
   await engine.joinRowGroups();
@@ -60,11 +60,11 @@ async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
   const columns = await columnDifferences(engine, EVENTS, state);
   const damaged = await damagedTables(engine);
   const canCount = damaged.length === 0 && EVENTS.ownColumns.every((name) => !columns.has(name));
-  const faults = canCount ? await countKeyFaults(engine, 'events') : { absent: 0, repeated: 0, shared: 0 };
+  const faults = canCount ? await countKeyFaults(engine, EVENTS.name) : { absent: 0, repeated: 0, shared: 0 };
   return {
     differences: [
       ...damaged,
-      ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, 'events')) : []),
+      ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, EVENTS.name)) : []),
       ...checkKeys(faults),
       ...columns.values(),
       ...(await profileDifferences(engine, state, damaged.length === 0)),
@@ -127,9 +127,13 @@ async function columnDifferences(
   ]);
   const differences = new Map<string, Difference>();
   for (const name of [...expected.keys(), ...actual.keys()]) {
-    const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
-    if (should === is) continue;
-    differences.set(name, difference('columns', `column ${name} of ${table} should be ${should} and is ${is}`));
+    const expectedType = expected.get(name) ?? 'absent';
+    const actualType = actual.get(name) ?? 'absent';
+    if (expectedType === actualType) continue;
+    differences.set(
+      name,
+      difference('columns', `column ${name} of ${table} should be ${expectedType} and is ${actualType}`),
+    );
   }
   return differences;
 }

@@ -12,18 +12,18 @@ import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
-import { checkExists, foreignTables, loadedState, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
 export const PEOPLE: People = {
   find: (file, query, options) =>
     withLoadedFile(
       { ...options, file, readOnly: true },
-      async (engine, state) => (await findPeople(tablesOf(engine, state), query)).people,
+      async (engine, state) => (await findPeople(searchedPlace(engine, state), query)).people,
     ),
   rows: rowsOfPeople,
   previewPurge: (file, query, options) =>
     withCopy(file, options, async ({ engine, state }) => {
-      const { people } = await findPeople(tablesOf(engine, state), query);
+      const { people } = await findPeople(searchedPlace(engine, state), query);
       checkNotMounted(engine.file);
       return { people, foreign: await foreignTables(engine, state) };
     }),
@@ -31,7 +31,7 @@ export const PEOPLE: People = {
 };
 
 /** The tables of a file in which people are looked for. */
-function tablesOf(engine: Engine, state: PlaceState): SearchedPlace {
+function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
   const place = engine.file;
   const profiles = profilesAsTable(state);
   return {
@@ -44,11 +44,11 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
   checkExists(file);
   const engine = await openEngine({ ...options, file, readOnly: true });
   try {
-    const { tables, conditions } = await engine.guarded(async () => {
-      const place = tablesOf(engine, await loadedState(engine));
-      return { tables: place, conditions: (await findPeople(place, query)).conditions };
+    const { searched, conditions } = await engine.guarded(async () => {
+      const searched = searchedPlace(engine, await readLoadedState(engine));
+      return { searched, conditions: (await findPeople(searched, query)).conditions };
     });
-    yield* jsonOfRows(tables, conditions);
+    yield* jsonOfRows(searched, conditions);
   } finally {
     await engine.close();
   }
@@ -60,7 +60,7 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
  */
 async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
   const { people, rowsRemoved } = await withLoadedFile({ ...options, file }, async (engine, state) => {
-    const lookup = await findPeople(tablesOf(engine, state), query);
+    const lookup = await findPeople(searchedPlace(engine, state), query);
     const suppressionLength = await options.onFound(lookup.people);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);
     return { people: lookup.people, rowsRemoved: await engine.transaction(remove) };
@@ -80,11 +80,11 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
-  const rowsLost = await rowsByDay(engine, `events WHERE ${conditions.events}`);
+  const rowsLost = await rowsByDay(engine, `${EVENTS.name} WHERE ${conditions.events}`);
   const rowsKept = new Map(
     [...rowsLost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]),
   );
-  const removedEvents = await engine.run(`DELETE FROM events WHERE ${conditions.events}`);
+  const removedEvents = await engine.run(`DELETE FROM ${EVENTS.name} WHERE ${conditions.events}`);
   let { profiles } = state;
   let removedProfiles = 0;
   if (profiles !== undefined) {

@@ -11,12 +11,12 @@ import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned 
 import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import {
-  CHANGES,
-  COLUMNS,
-  DAYS,
+  CHANGES_TABLE,
+  COLUMNS_TABLE,
+  DAYS_TABLE,
   makeRecordTable,
   RECORD_TABLES,
-  RUNS,
+  RUNS_TABLE,
   readRecords,
   replaceRecords,
 } from './record-tables.ts';
@@ -40,7 +40,7 @@ export async function withLoadedFile<T>(
   work: (engine: Engine, state: PlaceState) => Promise<T>,
 ): Promise<T> {
   checkExists(options.file);
-  return withFile(options, async (engine) => work(engine, await loadedState(engine)));
+  return withFile(options, async (engine) => work(engine, await readLoadedState(engine)));
 }
 
 /** Throws UserError where no file is; to open one for writing would make it. */
@@ -49,7 +49,7 @@ export function checkExists(file: string): void {
 }
 
 /** The state of a file. Throws UserError if it was never loaded. */
-export async function loadedState(engine: Engine): Promise<PlaceState> {
+export async function readLoadedState(engine: Engine): Promise<PlaceState> {
   const fileState = await readFileState(engine);
   if (fileState === undefined) throw noTableError(engine.file);
   return fileState.state;
@@ -70,23 +70,23 @@ export async function readFileState(engine: Engine): Promise<FileState | undefin
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE}`,
   );
   const receipts = receiptsOf(
-    (await readRecords<StoredReceipt>(engine, DAYS)).map(({ pruned, source, ...receipt }) => ({
+    (await readRecords<StoredReceipt>(engine, DAYS_TABLE)).map(({ pruned, source, ...receipt }) => ({
       ...receipt,
       v: 1,
       ...(pruned && { pruned }),
       ...(source && { source }),
     })),
   );
-  const daysWithoutRows = removedDays(receipts, await rowsByDay(engine, 'events'));
+  const daysWithoutRows = removedDays(receipts, await rowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
   const placeState: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
-    columns: await readRecords<StoredColumn>(engine, COLUMNS),
+    columns: await readRecords<StoredColumn>(engine, COLUMNS_TABLE),
     receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.options.clock.now())),
     exportState: parseState(jsonOf(String(state))),
-    changes: await readRecords<ColumnChange>(engine, CHANGES),
-    lastRun: (await readRecords<RunRecord>(engine, RUNS)).at(-1),
+    changes: await readRecords<ColumnChange>(engine, CHANGES_TABLE),
+    lastRun: (await readRecords<RunRecord>(engine, RUNS_TABLE)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
     profiles: hasProfiles ? (jsonOf(String(profiles)) as StoredProfiles) : undefined,
   };
@@ -102,7 +102,7 @@ async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ name }) => String(name)));
 }
 
-/** True for a file that was loaded, false for one that may be. Throws UserError for any other. */
+/** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
 async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
   const present = TABLES_AND_VIEWS.filter((name) => tables.has(name));
@@ -164,7 +164,7 @@ export async function writeState(engine: Engine, state: PlaceState): Promise<voi
     length: state.suppressionLength ?? null,
     profiles: state.profiles === undefined ? null : JSON.stringify(state.profiles),
   });
-  await replaceRecords(engine, COLUMNS, state.columns);
-  await replaceRecords(engine, DAYS, [...state.receipts.values()]);
-  await replaceRecords(engine, CHANGES, state.changes);
+  await replaceRecords(engine, COLUMNS_TABLE, state.columns);
+  await replaceRecords(engine, DAYS_TABLE, [...state.receipts.values()]);
+  await replaceRecords(engine, CHANGES_TABLE, state.changes);
 }

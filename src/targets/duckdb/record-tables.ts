@@ -4,7 +4,7 @@ import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts
 // The tables beside `events` with a row for each record of the state, and how records are read and stored.
 
 /** The types of columns. Some have SQL that reads one as a value of JSON; the others are read as they are. */
-const READ_AS = {
+const JSON_SQL_BY_TYPE = {
   VARCHAR: undefined,
   BIGINT: undefined,
   INTEGER: undefined,
@@ -18,14 +18,14 @@ export interface RecordTable {
   readonly name: string;
   readonly comment: string;
   /** The column by which records are ordered. */
-  readonly order: string;
-  readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof READ_AS]>>;
+  readonly orderBy: string;
+  readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof JSON_SQL_BY_TYPE]>>;
 }
 
-export const DAYS = {
+export const DAYS_TABLE = {
   name: '_dfinery_days',
   comment: 'A receipt of each day: the verified download that its rows come from.',
-  order: 'event_date',
+  orderBy: 'event_date',
   columns: {
     event_date: ['day', 'DATE'],
     to_date: ['to_date', 'DATE'],
@@ -46,10 +46,10 @@ export const DAYS = {
   },
 } satisfies RecordTable;
 
-export const COLUMNS = {
+export const COLUMNS_TABLE = {
   name: '_dfinery_columns',
   comment: 'The columns of events: their names in the export, groups and types.',
-  order: 'position',
+  orderBy: 'position',
   columns: {
     source_name: ['source', 'VARCHAR'],
     occurrence: ['occurrence', 'INTEGER'],
@@ -63,10 +63,10 @@ export const COLUMNS = {
   },
 } satisfies RecordTable;
 
-export const CHANGES = {
+export const CHANGES_TABLE = {
   name: '_dfinery_changes',
   comment: 'When a column was added, changed its type, or was missing for the first time.',
-  order: 'changed_at',
+  orderBy: 'changed_at',
   columns: {
     changed_at: ['changedAt', 'TIMESTAMPTZ'],
     source_name: ['sourceName', 'VARCHAR'],
@@ -78,10 +78,10 @@ export const CHANGES = {
   },
 } satisfies RecordTable;
 
-export const RUNS = {
+export const RUNS_TABLE = {
   name: '_dfinery_runs',
   comment: 'A row for each run that loaded this file.',
-  order: 'began',
+  orderBy: 'began',
   columns: {
     began: ['began', 'TIMESTAMPTZ'],
     ended: ['ended', 'TIMESTAMPTZ'],
@@ -95,7 +95,7 @@ export const RUNS = {
   },
 } satisfies RecordTable;
 
-export const RECORD_TABLES = [DAYS, COLUMNS, CHANGES, RUNS];
+export const RECORD_TABLES = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
 
 export async function makeRecordTable(engine: Engine, { name, comment, columns }: RecordTable): Promise<void> {
   const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
@@ -108,14 +108,14 @@ export async function readRecords<T extends object>(engine: Engine, table: Recor
   return (await readRows(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
 }
 
-async function readRows(engine: Engine, { name, order, columns }: RecordTable): Promise<ResultRow[]> {
+async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
-    return `${READ_AS[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
+    return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
   });
-  const rows = await engine.rows(`SELECT rowid, ${select.join(', ')} FROM ${name} ORDER BY ${order}, rowid`);
-  const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
-  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, plain(value)])));
+  const rows = await engine.rows(`SELECT rowid, ${select.join(', ')} FROM ${name} ORDER BY ${orderBy}, rowid`);
+  const toNumber = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])));
 }
 
 export async function addRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {

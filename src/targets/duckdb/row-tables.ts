@@ -72,10 +72,10 @@ export async function alterEvents(
   for (const column of typedColumns(plan)) {
     const name = identifier(column.name);
     const type = typeSql(column, timezone);
-    if (column.storedType === null) await engine.run(`ALTER TABLE events ADD COLUMN ${name} ${type}`);
+    if (column.storedType === null) await engine.run(`ALTER TABLE ${EVENTS.name} ADD COLUMN ${name} ${type}`);
     if (!isWidened(column)) continue;
     const value = sqlWiden(name, column.storedType, column.type, zoneOf(timezone));
-    await engine.run(`ALTER TABLE events ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
+    await engine.run(`ALTER TABLE ${EVENTS.name} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, EVENTS.name, plan, isAltered);
   await createViews(engine, plan);
@@ -115,9 +115,9 @@ export async function insertRows(engine: Engine, { name, ownColumns }: Table, ro
 }
 
 /** `events` with a condition: the rows of these days. */
-export const inDays = (days: readonly Day[]): string => `events WHERE event_date IN (${days.map(dateSql)})`;
+export const rowsOfDays = (days: readonly Day[]): string => `${EVENTS.name} WHERE event_date IN (${days.map(dateSql)})`;
 
-export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, inDays(days));
+export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, rowsOfDays(days));
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

@@ -34,8 +34,8 @@ import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
-import { addRecords, RUNS } from './record-tables.ts';
-import { alterEvents, countRowsOfDays, inDays, insertRows, isAltered, makeTable } from './row-tables.ts';
+import { addRecords, RUNS_TABLE } from './record-tables.ts';
+import { alterEvents, countRowsOfDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
@@ -159,7 +159,7 @@ class DuckDbSink implements Sink {
     // A run that a signal has ended is recorded, too.
     await withFile({ ...this.#options, file: this.#file, signal: undefined }, async (engine) => {
       if ((await readFileState(engine)) === undefined) return;
-      await engine.transaction(() => addRecords(engine, RUNS, [run]));
+      await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });
   }
 
@@ -195,7 +195,7 @@ async function storeBatch(
     unchanged,
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${inDays(days)})`),
+    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${rowsOfDays(days)})`),
     progress,
     changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
   });
@@ -215,7 +215,7 @@ async function changeColumns(engine: Engine, state: PlaceState, plan: readonly P
 /** Removes the rows of the days of a batch, and adds the new ones. `touchedDays`: also neighbours that lost rows. */
 async function replaceDays(engine: Engine, planned: PlannedBatch) {
   const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${inDays(days)}`);
+  let removedRows = await engine.run(`DELETE FROM ${rowsOfDays(days)}`);
   await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
   const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, planned.columns);
@@ -225,7 +225,9 @@ async function replaceDays(engine: Engine, planned: PlannedBatch) {
 /** The days with a value in a column that widens. Called before it does. */
 async function daysToWiden(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
   const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  return new Set(hasValue.length === 0 ? [] : (await rowsByDay(engine, `events WHERE ${anyOf(hasValue)}`)).keys());
+  return new Set(
+    hasValue.length === 0 ? [] : (await rowsByDay(engine, `${EVENTS.name} WHERE ${anyOf(hasValue)}`)).keys(),
+  );
 }
 
 /**
@@ -236,9 +238,9 @@ async function separateNeighbours(engine: Engine, day: Day, columns: readonly Pl
   const rowId = sharedRowIdSql(columns);
   const removeShared = (from: Day, neighbour: Day) =>
     engine.run(`
-      DELETE FROM events
+      DELETE FROM ${EVENTS.name}
       WHERE event_date = ${dateSql(from)}
-        AND ${rowId} IN (SELECT ${rowId} FROM events WHERE event_date = ${dateSql(neighbour)})`);
+        AND ${rowId} IN (SELECT ${rowId} FROM ${EVENTS.name} WHERE event_date = ${dateSql(neighbour)})`);
   return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
 }
 
