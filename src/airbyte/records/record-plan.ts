@@ -1,4 +1,3 @@
-import { systemError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { type HeaderColumn, headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
@@ -82,7 +81,7 @@ export interface RecordPlan {
   readonly hasRescued: boolean;
   readonly hasPosition: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
-  readonly unsent: readonly string[];
+  readonly unsentColumns: readonly string[];
 }
 
 /** True if the records have the text of cells that did not fit. */
@@ -99,7 +98,7 @@ export function planRecords(
   const names = configuredNames(stream.name, headerNames, catalog);
   const zone = zoneOf(timezone);
   const recordColumn = ({ name: column, occurrence }: HeaderColumn, i: number): RecordColumn => {
-    const { [i]: name } = names;
+    const name = names[i];
     if (name === undefined || !catalog.has(name)) return SKIPPED;
     const field = JSON.stringify(name);
     const property = propertyType(stream.properties[name]);
@@ -119,7 +118,7 @@ export function planRecords(
     hasLogId: catalog.has(LOG_ID),
     hasRescued: hasRescued(stream),
     hasPosition: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
-    unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
+    unsentColumns: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
   };
 }
 
@@ -155,22 +154,14 @@ function propertyType(schema: unknown): PropertyType {
 }
 
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
-const TYPE_OF_KIND = typesByKind();
-
 /**
  * Column types by the narrowest kind of their JSON schema. No type is a time of day: a property that asks for one must
  * not get any text.
  */
-function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
-  const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
-  for (const type of COLUMN_TYPES) {
-    const [kind] = kindsOf(TYPES[type].jsonSchema(false));
-    const other = types.get(kind);
-    if (other !== undefined) throw systemError(`Columns of type ${other} and ${type} have one JSON schema, ${kind}.`);
-    types.set(kind, type);
-  }
-  return types;
-}
+const TYPE_OF_KIND = new Map<string, ColumnType | undefined>([
+  ['string time', undefined],
+  ...COLUMN_TYPES.map((type): [string, ColumnType] => [kindsOf(TYPES[type].jsonSchema(false))[0], type]),
+]);
 
 /** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
 function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {

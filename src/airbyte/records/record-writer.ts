@@ -111,7 +111,7 @@ function countRecords(
 ): void {
   for (const { plan, recordCount } of encoders) {
     recordCounts.set(plan.stream, (recordCounts.get(plan.stream) ?? 0) + recordCount);
-    unsentColumns.set(plan.stream, [...new Set([...(unsentColumns.get(plan.stream) ?? []), ...plan.unsent])]);
+    unsentColumns.set(plan.stream, [...new Set([...(unsentColumns.get(plan.stream) ?? []), ...plan.unsentColumns])]);
   }
   for (const [column, name] of header.entries()) {
     const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));

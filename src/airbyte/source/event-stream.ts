@@ -18,7 +18,7 @@ export class EventStream {
   readonly name: StreamName;
   readonly plan: Plan;
   readonly output: StreamOutput;
-  readonly records: RecordStream;
+  readonly recordStream: RecordStream;
   readonly #deps: ReadDeps;
   readonly #days: ReadonlySet<Day>;
   readonly #outcome: DaysOutcome;
@@ -34,7 +34,7 @@ export class EventStream {
     this.name = name;
     this.plan = plan;
     this.output = output;
-    this.records = recordStream(name, output.configured);
+    this.recordStream = recordStream(name, output.configured);
     this.#deps = deps;
     this.#days = new Set(plan.days);
     this.#outcome = new DaysOutcome(plan, deps);

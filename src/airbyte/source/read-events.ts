@@ -68,7 +68,7 @@ async function takeDay(
     const { download } = result;
     const written = await writeRecords(
       download,
-      takers.map(({ records }) => records),
+      takers.map(({ recordStream }) => recordStream),
       (bytes) => writer.writeBytes(bytes),
       { timezone: config.timezone, emittedAt: clock.now(), signal },
     );
@@ -84,7 +84,7 @@ async function takeDay(
 function rescuedWarning({ rescuedCells }: WrittenRecords, streams: readonly EventStream[]): string | undefined {
   if (rescuedCells.size === 0) return undefined;
   const counts = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
-  const streamsWithout = streams.filter(({ records }) => !hasRescued(records));
+  const streamsWithout = streams.filter(({ recordStream }) => !hasRescued(recordStream));
   const whereTextIs =
     streamsWithout.length === 0
       ? 'their text is in _rescued'

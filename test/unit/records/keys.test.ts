@@ -66,12 +66,23 @@ describe('the row that represents an event', () => {
   });
 
   it('has its key as the id of its event if it has none, where the catalog has the property', async () => {
-    const written = async (properties: Parameters<typeof streamOf>[1]) =>
-      (await fixture.write(csvOf([ID, LOG, 'v'], [['a', '', '1']]), [streamOf('event_logs', properties)])).data(
-        'event_logs',
+    const written = async (properties: Parameters<typeof streamOf>[1]) => {
+      const csv = csvOf(
+        [ID, LOG, 'df_items_v'],
+        [
+          ['a', '', '1'],
+          ['', '', '2'],
+          ['', '', '2'],
+        ],
       );
-    expect(await written({ v: 'string', [LOG]: 'string' })).toEqual([{ v: '1', [LOG]: 'a' }]);
-    expect(await written({ v: 'string' })).toEqual([{ v: '1' }]);
+      return (await fixture.write(csv, [streamOf('event_logs', properties)])).data('event_logs');
+    };
+    expect(await written({ df_items_v: 'string', [LOG]: 'string' })).toEqual([
+      { [LOG]: 'a' },
+      { [LOG]: expect.stringMatching(/^hash:[0-9a-f]{64}$/) },
+      { [LOG]: expect.stringMatching(/^hash:[0-9a-f]{64}#2$/) },
+    ]);
+    expect(await written({ df_items_v: 'string' })).toEqual([{}, {}, {}]);
   });
 
   it('is found for events of every id', async () => {

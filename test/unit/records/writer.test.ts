@@ -247,33 +247,6 @@ describe('event_items', () => {
   });
 });
 
-describe('event_logs', () => {
-  it('has the row of the lowest position of each event, without item columns', async () => {
-    const csv = [
-      `${KEYS},v,df_items_x`,
-      'e:2,e,2,i',
-      'f,f,f,i',
-      'e:0,e,0,i',
-      'e:1,e,1,i',
-      'g:10,g,10,i',
-      'g:9,g,9,i',
-      ',,none,',
-      ',,none,',
-    ].join('\n');
-    const { data } = await fixture.write(csv, [
-      streamOf('event_logs', { df_event_log_id: 'string', v: 'string', df_items_x: 'string' }),
-    ]);
-    const hash = expect.stringMatching(/^hash:[0-9a-f]{64}$/);
-    expect(data('event_logs')).toEqual([
-      { df_event_log_id: 'f', v: 'f' },
-      { df_event_log_id: 'e', v: '0' },
-      { df_event_log_id: 'g', v: '9' },
-      { v: 'none', df_event_log_id: hash },
-      { v: 'none', df_event_log_id: expect.stringMatching(/^hash:[0-9a-f]{64}#2$/) },
-    ]);
-  });
-});
-
 const NUMBERED = Array.from({ length: 2_000 }, (_, i) => `n${i}`);
 const LONG_NAME = '한'.repeat(5_000);
 const LARGE = 300_000;
