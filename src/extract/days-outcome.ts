@@ -2,10 +2,10 @@ import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from './checked-day.ts';
-import { type ImplausibleDay, implausible } from './doubtful-days.ts';
+import { implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import type { RunProgress } from './export-state.ts';
-import type { ExtractDeps } from './extract-deps.ts';
+import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
 import type { Plan } from './which-days.ts';
 
@@ -18,11 +18,7 @@ type OutcomeDeps = Pick<ExtractDeps, 'logger' | 'unseenColumns'>;
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, PriorReceipt>;
-  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
-  readonly gaps: Day[] = [];
-  /** Days that the caller named, and that were not over when they were loaded. */
-  readonly openDays: Day[] = [];
-  readonly implausibleDays: ImplausibleDay[] = [];
+  readonly #report: DaysReport;
   readonly #plan: Plan;
   readonly #deps: OutcomeDeps;
   /** First day that is still exported, of a reader that has no start yet. */
@@ -38,7 +34,8 @@ export class DaysOutcome {
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
 
-  constructor(plan: Plan, deps: OutcomeDeps) {
+  constructor(plan: Plan, deps: OutcomeDeps, report = newDaysReport()) {
+    this.#report = report;
     this.#plan = plan;
     this.#deps = deps;
     this.#start = plan.start;
@@ -91,11 +88,11 @@ export class DaysOutcome {
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     for (const { listed } of download.files) for (const name of listed ?? []) unseenColumns.delete(name);
-    if (isNamed && !is_over) this.openDays.push(day);
+    if (isNamed && !is_over) this.#report.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);
     if (doubt === undefined) return download;
-    this.implausibleDays.push(doubt);
+    this.#report.implausibleDays.push(doubt);
     const message =
       `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
@@ -116,7 +113,7 @@ export class DaysOutcome {
     const { isNamed, gapFrom, state } = this.#plan;
     const isLost = isNamed || (gapFrom !== undefined && day >= gapFrom && this.receipts.get(day)?.is_over !== true);
     if (isLost) {
-      this.gaps.push(day);
+      this.#report.gaps.push(day);
       return;
     }
     this.#shortened.push(day);
@@ -127,7 +124,7 @@ export class DaysOutcome {
   /** What is to be stored with the days that were loaded so far. */
   progress({ includesEnd, finalNewline }: ServiceBehaviour, now: number): RunProgress {
     const { fingerprints, hashedColumns, appends, rewrites } = this.#plan;
-    const gaps = this.#failsAtGap ? [] : this.gaps;
+    const gaps = this.#failsAtGap ? [] : this.#report.gaps;
     // What the plan knew comes from the state, or from the configuration, and is not to be stored.
     const proved = this.#plan.includesEnd === undefined ? includesEnd : undefined;
     return {
@@ -149,7 +146,7 @@ export class DaysOutcome {
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    if (this.gaps.length > 0 && this.#failsAtGap) return gapError(this.gaps, this.#plan.isNamed);
+    if (this.#report.gaps.length > 0 && this.#failsAtGap) return gapError(this.#report.gaps, this.#plan.isNamed);
     return this.#failures[0];
   }
 
@@ -182,9 +179,9 @@ export class DaysOutcome {
       const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (this.gaps.length > 0 && !this.#failsAtGap) {
+    if (this.#report.gaps.length > 0 && !this.#failsAtGap) {
       const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap${when}.`);
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#report.gaps)}: recorded as a gap${when}.`);
     }
     const failure = this.failure ?? this.#unprovenError();
     this.logFailures(failure);

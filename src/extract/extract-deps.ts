@@ -6,6 +6,7 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import { defaultSpoolDir } from '../config/local.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
+import type { DownloadCounts } from '../service/export/download.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
 import type { ImplausibleDay } from './doubtful-days.ts';
@@ -29,7 +30,8 @@ export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurre
   readonly edits?: ColumnEdits | undefined;
   /** Columns to drop or hash that no export of this run has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
-  readonly counts: ExtractCounts;
+  readonly counts: DownloadCounts;
+  readonly report: DaysReport;
 }
 
 export function extractDeps(
@@ -51,7 +53,8 @@ export function extractDeps(
     suppression,
     edits: editsOf(config),
     unseenColumns: new Set([...config.columnsDrop, ...config.columnsHash]),
-    counts: newExtractCounts(),
+    counts: newDownloadCounts(),
+    report: newDaysReport(),
   };
 }
 
@@ -64,18 +67,22 @@ export function editsOf({
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** What an extraction tells its caller: the first three as `DownloadCounts` says, the others once it has ended. */
-export const newExtractCounts = () => ({
-  exports: 0,
-  bytes: 0,
-  clockWarnings: 0,
-  /** Whether an export contains its `to_date`, if that is known. */
-  includesEnd: undefined as boolean | undefined,
-  /** Days that are lost at the service, in order. */
-  gaps: [] as readonly Day[],
-  /** Days that the caller named, and that were not over when they were loaded. */
-  openDays: [] as readonly Day[],
-  implausibleDays: [] as readonly ImplausibleDay[],
-});
+export const newDownloadCounts = (): DownloadCounts => ({ exports: 0, bytes: 0, clockWarnings: 0 });
 
-export type ExtractCounts = ReturnType<typeof newExtractCounts>;
+/** What the days of an extraction come to; it grows while they are delivered. */
+export interface DaysReport {
+  /** Whether an export contains its `to_date`, if that is known. */
+  includesEnd: boolean | undefined;
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  readonly gaps: Day[];
+  /** Days that the caller named, and that were not over when they were loaded. */
+  readonly openDays: Day[];
+  readonly implausibleDays: ImplausibleDay[];
+}
+
+export const newDaysReport = (): DaysReport => ({
+  includesEnd: undefined,
+  gaps: [],
+  openDays: [],
+  implausibleDays: [],
+});

@@ -47,7 +47,7 @@ export async function* extractDays(
     await sweepRunFolders(deps.spoolDir, deps.clock.now());
     return;
   }
-  const outcome = new DaysOutcome(plan, deps);
+  const outcome = new DaysOutcome(plan, deps, deps.report);
   const downloads = await Downloads.open(plan, deps);
   const { behaviour } = downloads;
   try {
@@ -56,8 +56,7 @@ export async function* extractDays(
       for (const { files } of days) await removeFiles(files);
     }
   } finally {
-    const { gaps, openDays, implausibleDays } = outcome;
-    Object.assign(deps.counts, { gaps, openDays, implausibleDays, includesEnd: behaviour.includesEnd });
+    deps.report.includesEnd = behaviour.includesEnd;
     await downloads.close();
   }
 }

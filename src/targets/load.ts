@@ -4,9 +4,10 @@ import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import { hashedColumnsOf } from '../extract/column-hashing.ts';
 import type { RunProgress } from '../extract/export-state.ts';
-import type { ExtractCounts, ExtractDeps } from '../extract/extract-deps.ts';
+import type { DaysReport, ExtractDeps } from '../extract/extract-deps.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
+import type { DownloadCounts } from '../service/export/download.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { countStoredRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -33,7 +34,7 @@ export const NOTHING_LOADED: Loaded = {
   nextFromDate: undefined,
 };
 
-export type LoadCounts = ExtractCounts & Loaded;
+export type LoadCounts = DownloadCounts & DaysReport & Loaded;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -46,7 +47,7 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    return { ...this.#deps.counts, ...this.#loaded };
+    return { ...this.#deps.counts, ...this.#deps.report, ...this.#loaded };
   }
 
   /**

@@ -25,7 +25,7 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly counts?: DownloadCounts;
 }
 
-interface DownloadCounts {
+export interface DownloadCounts {
   /** Number of exports that the service answered. */
   exports: number;
   /** Bytes of CSV received. */

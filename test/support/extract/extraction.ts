@@ -9,7 +9,12 @@ import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
-import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../../../src/extract/extract-deps.ts';
+import {
+  type DaysReport,
+  type ExtractDeps,
+  newDaysReport,
+  newDownloadCounts,
+} from '../../../src/extract/extract-deps.ts';
 import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
@@ -347,7 +352,8 @@ export class Fixture {
   readonly log: LogEvent[] = [];
   target = new FakeTarget();
   controller = new AbortController();
-  counts: ExtractCounts = newExtractCounts();
+  /** Of the last run. */
+  report: DaysReport = newDaysReport();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
@@ -355,7 +361,7 @@ export class Fixture {
   }
 
   deps(): ExtractDeps {
-    this.counts = newExtractCounts();
+    this.report = newDaysReport();
     return {
       service: this.service,
       clock: this.clock,
@@ -368,7 +374,8 @@ export class Fixture {
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
       unseenColumns: new Set(),
-      counts: this.counts,
+      counts: newDownloadCounts(),
+      report: this.report,
       maxConcurrentExports: 3,
       timezone: undefined,
     };

@@ -324,7 +324,7 @@ describe('a day that is not over', () => {
 
   it('is counted as open if the caller named it', async () => {
     await start().run(SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
-    expect(fixture.counts.openDays).toEqual(['2026-01-20']);
+    expect(fixture.report.openDays).toEqual(['2026-01-20']);
   });
 });
 
@@ -459,7 +459,7 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.gaps).toHaveLength(10);
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
     await fixture.run(settings);
-    expect(fixture.counts.gaps).toEqual([]);
+    expect(fixture.report.gaps).toEqual([]);
     expect(fixture.target.state?.gaps).toHaveLength(10);
   });
 
@@ -521,7 +521,7 @@ describe('an implausible day', () => {
 
   it('is warned about and read again until it is whole', async () => {
     await start({ rows: few }).run(settings);
-    expect(fixture.counts.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
+    expect(fixture.report.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
     expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
     serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
-import { newExtractCounts } from '../../../src/extract/extract-deps.ts';
+import { newDaysReport, newDownloadCounts } from '../../../src/extract/extract-deps.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -52,8 +52,16 @@ describe('the snapshot of user profiles', () => {
     };
     const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
     const unseenColumns = new Set<string>();
-    const counts = newExtractCounts();
-    const load = new Load({ ...runtime, counts, unseenColumns, service, maxConcurrentExports: 5, timezone: undefined });
+    const [counts, report] = [newDownloadCounts(), newDaysReport()];
+    const load = new Load({
+      ...runtime,
+      counts,
+      report,
+      unseenColumns,
+      service,
+      maxConcurrentExports: 5,
+      timezone: undefined,
+    });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {
       const failure = await load.loadProfiles(sink, settings);
