@@ -45,27 +45,32 @@ function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfi
 /** A longer wait for the quota ends the command, which can be repeated later. */
 const MAX_QUOTA_WAIT_MS = 60_000;
 
-/** The search for people; `close` ends the connections of the export of profiles. */
-export function openSearch(
-  values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'>,
+/** Gives `work` the search for people. With `suppressed` it takes the people of the suppression list alone. */
+export async function withSearch<T>(
+  values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'> & { readonly suppressed?: boolean },
   configuration: CliConfiguration,
   context: Context,
-): { readonly search: PeopleSearch; readonly close: () => Promise<void> } {
+  work: (search: PeopleSearch) => Promise<T>,
+): Promise<T> {
+  const { byColumn, mapping, suppressed: isSuppressed = false } = values;
   const erasure = configuration.erasure();
-  const isAsked = erasure.profiles && values.mapping === undefined && configuration.hasExportToken;
-  const client = isAsked
-    ? openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS })
-    : undefined;
   const { hashKey } = configuration.settingsNamed('columnsHash', 'hashKey');
   const search = {
     places: placesOf(values, erasure),
-    profiles: client,
-    column: values.byColumn ?? erasure.byColumn,
-    mapping: values.mapping,
+    profiles: undefined,
+    column: isSuppressed ? undefined : (byColumn ?? erasure.byColumn),
+    mapping: isSuppressed ? undefined : mapping,
     hashKey: hashKey && new HashKey(hashKey),
     options: configuration.placeOptions(),
   };
-  return { search, close: async () => client?.close() };
+  if (isSuppressed || !erasure.profiles || mapping !== undefined || !configuration.hasExportToken)
+    return await work(search);
+  const profiles = openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS });
+  try {
+    return await work({ ...search, profiles });
+  } finally {
+    await profiles.close();
+  }
 }
 
 /** The rows that the options name, each ID exactly as it is written. `names`: those of the options, for messages. */

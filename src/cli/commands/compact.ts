@@ -2,7 +2,7 @@ import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand } from '../command.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../run/progress.ts';
+import { during } from '../progress.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
@@ -11,7 +11,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { configuration, place } = configuredPlace('compact', values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = compactDuckDb(place, configuration.placeOptions());
+    const work = () => compactDuckDb(place, configuration.placeOptions());
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

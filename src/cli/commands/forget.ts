@@ -23,10 +23,10 @@ import {
 } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
+import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
+import { during } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
-import { during } from '../run/progress.ts';
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
@@ -65,63 +65,69 @@ export const command = defineCommand({
   },
   page: 'erasure.md',
   async run(values, context) {
-    const { id, file, suppressed, proof, proofFile, verifyLedger: ledger, head } = values;
-    const subjects = [id, file, suppressed || undefined, proof, proofFile, ledger];
-    if (subjects.filter((subject) => subject !== undefined).length !== 1) {
-      throw configError(
-        'It takes exactly one of --id, --file, --suppressed, --proof, --proof-file and --verify-ledger.',
-      );
-    }
-    const isProof = proof !== undefined || proofFile !== undefined;
-    if (values.output !== undefined && !isProof) throw configError('-o goes with --proof or --proof-file.');
-    if (head !== undefined && !isProof && ledger === undefined) throw configError('--head needs a ledger to verify.');
-    if (ledger !== undefined) return verdictOn(ledger, values, context);
-    return isProof ? proofOf(values, context) : forget(values, context);
+    checkOptions(values);
+    if (values.verifyLedger !== undefined) return verdictOn(values.verifyLedger, values, context);
+    return isProof(values) ? proofOf(values, context) : forget(values, context);
   },
 });
+
+const isProof = ({ proof, proofFile }: ForgetValues): boolean => proof !== undefined || proofFile !== undefined;
+
+/** Throws for options that do not go together, before anything is read. */
+function checkOptions(values: ForgetValues): void {
+  const { id, file, suppressed, newList, proof, proofFile, output, verifyLedger, head } = values;
+  const { execute, confirm, reason } = values;
+  const subjects = [id, file, suppressed || undefined, proof, proofFile, verifyLedger];
+  if (subjects.filter((subject) => subject !== undefined).length !== 1)
+    throw configError('It takes exactly one of --id, --file, --suppressed, --proof, --proof-file and --verify-ledger.');
+  if (output !== undefined && !isProof(values)) throw configError('-o goes with --proof or --proof-file.');
+  if (head !== undefined && !isProof(values) && verifyLedger === undefined)
+    throw configError('--head needs a ledger to verify.');
+  if (isProof(values) || verifyLedger !== undefined) return;
+  if (execute !== (confirm !== undefined))
+    throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
+  if (reason !== undefined && reason.length > MAX_REASON)
+    throw configError(`--reason has at most ${MAX_REASON} characters.`);
+  if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
+}
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
 async function forget(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { clock, random, logger, signal, env } = context;
-  const { execute, confirm, suppressed, newList, purgeOnly, again, reason } = values;
-  if (execute !== (confirm !== undefined)) {
-    throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
-  }
-  if (reason !== undefined && reason.length > MAX_REASON)
-    throw configError(`--reason has at most ${MAX_REASON} characters.`);
+  const { confirm, suppressed, purgeOnly, again, reason } = values;
   const isPurgeOnly = purgeOnly || suppressed;
   const configuration = new CliConfiguration(values.config, context);
   const erasure = configuration.erasure();
   const service = configuration.service();
   const importToken = isPurgeOnly ? undefined : configuration.importToken();
-  if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
-  const { search, close } = openSearch(values, configuration, context);
-  const purge = purgeOf(values, search, configuration);
-  if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
   const settings = { ...erasure, ...service, onRejected: 'continue' as const, reason };
-  const rows = suppressed ? undefined : listRowsOf(values, erasure.requestedAtField);
-  const deleter = importToken && new DeletionClient({ ...erasure, ...service, importToken, clock, env });
-  try {
-    const work = runErasure({
-      settings,
-      io: { clock, random, logger, signal },
-      consent: confirm === undefined ? undefined : { confirm },
-      deleter,
-      purgeOptions: purge,
-      isAgain: again,
-      async read(list) {
-        for await (const row of rows ?? []) {
-          signal.throwIfAborted();
-          list.add(row);
-        }
-      },
-    });
-    const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-    return commandResult(await during(what, work, context), purge, context);
-  } finally {
-    await close();
-    await deleter?.close();
-  }
+  return await withSearch(values, configuration, context, async (search) => {
+    const purge = purgeOf(values, search, configuration);
+    if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
+    const rows = suppressed ? undefined : listRowsOf(values, erasure.requestedAtField);
+    const deleter = importToken && new DeletionClient({ ...erasure, ...service, importToken, clock, env });
+    const work = () =>
+      runErasure({
+        settings,
+        io: { clock, random, logger, signal },
+        consent: confirm === undefined ? undefined : { confirm },
+        deleter,
+        purgeOptions: purge,
+        isAgain: again,
+        async read(list) {
+          for await (const row of rows ?? []) {
+            signal.throwIfAborted();
+            list.add(row);
+          }
+        },
+      });
+    try {
+      const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
+      return erasureResult(await during(what, work, context), purge, context);
+    } finally {
+      await deleter?.close();
+    }
+  });
 }
 
 function purgeOf(
@@ -143,7 +149,7 @@ function purgeOf(
     );
   }
   return {
-    search: suppressed ? { ...search, profiles: undefined, column: undefined, mapping: undefined } : search,
+    search,
     suppression,
     isSuppressed: suppressed,
     isNewList: newList,
@@ -154,7 +160,7 @@ function purgeOf(
 
 const NO_PLACES = 'The case has no places: rows that were loaded stay where they are.';
 
-function commandResult(
+function erasureResult(
   { report: plan, failure }: ErasureResult,
   purge: ErasurePurgeOptions | undefined,
   context: Context,
@@ -162,14 +168,14 @@ function commandResult(
   const { logger, redactor, signal } = context;
   const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
-  const error = failure === undefined ? null : redactor.mask(failure.message);
+  const ended = failure && failureOf(failure, signal);
+  const error = ended === undefined ? null : redactor.mask(ended.message);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  const result = { ...report, exit: failure?.exitCode ?? EXIT.done, error };
-  if (failure !== undefined) {
-    const { log, exit } = failureOf(failure, signal);
-    log(logger);
-    return { result, lines, exit };
+  const result = { ...report, exit: ended?.exit ?? EXIT.done, error };
+  if (ended !== undefined) {
+    ended.log(logger);
+    return { result, lines, exit: ended.exit };
   }
   if (isPlan) {
     const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;

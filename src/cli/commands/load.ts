@@ -9,8 +9,8 @@ import { argument, calendarDay, defineCommand, required, text } from '../command
 import { type CommandSettings, openOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { during } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { during } from '../run/progress.ts';
 import { runAndRecord } from '../run/run.ts';
 
 export const command = defineCommand({
@@ -32,7 +32,7 @@ export const command = defineCommand({
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(place, openOptions(config, context));
     const work = async () => ({
-      summary: await during(`Loading ${file}`, loadDay(sink, file, day, config, context), context),
+      summary: await during(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context),
     });
     const { summary, failure } = await runAndRecord(sink, work, context);
     if (failure !== undefined) throw failure.error;

@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
-import { listRowsOf, openSearch, PEOPLE_OPTIONS } from '../erasure-options.ts';
+import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -21,43 +21,44 @@ export const command = defineCommand({
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const erasure = configuration.erasure();
-    const { search, close } = openSearch(values, configuration, context);
-    if (search.places.length === 0)
-      throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
-    const list = listRowsOf(values, undefined);
-    const path = values.output === '-' ? undefined : values.output;
-    const file = path === undefined ? undefined : await newFile(path);
-    try {
-      const { ids, rows } = await showPeople({
-        rows: list,
-        search,
-        io: context,
-        ledger: erasure.ledgerDir === undefined ? undefined : { ...erasure, ...configuration.service() },
-        async write(line) {
-          if (file === undefined) context.terminal.result(line);
-          else await onDisk(path, file.writeFile(`${line}\n`));
-        },
-      });
-      await onDisk(path, file?.datasync());
-      await file?.close();
-      context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
-      return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
-    } catch (error) {
-      await file?.close();
-      if (path !== undefined) await rm(path, { force: true });
-      throw error;
-    } finally {
-      await close();
-    }
+    const ledger = erasure.ledgerDir === undefined ? undefined : { ...erasure, ...configuration.service() };
+    const { ids, rows } = await withSearch(values, configuration, context, async (search) => {
+      if (search.places.length === 0)
+        throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
+      const list = listRowsOf(values, undefined);
+      const show = (write: WriteLine) => showPeople({ rows: list, search, io: context, ledger, write });
+      const { output = '-' } = values;
+      return output === '-' ? show(async (line) => context.terminal.result(line)) : withNewFile(output, show);
+    });
+    context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
+    return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
   },
 });
 
+type WriteLine = (line: string) => Promise<void>;
+
+/** Gives `work` a new file to write. The file stays only if all of it is on disk. */
+async function withNewFile<T>(path: string, work: (write: WriteLine) => Promise<T>): Promise<T> {
+  const file = await newFile(path);
+  try {
+    const result = await work((line) => onDisk(path, file.writeFile(`${line}\n`)));
+    await onDisk(path, file.datasync());
+    await file.close();
+    return result;
+  } catch (error) {
+    // The first failure is the one to tell.
+    await file.close().catch(() => {});
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
 /** Throws a UserError that names the file if its disk refuses the write. */
-async function onDisk(path: string | undefined, writing: Promise<void> | undefined): Promise<void> {
+async function onDisk(path: string, writing: Promise<void>): Promise<void> {
   try {
     await writing;
   } catch (error) {
-    throw path === undefined ? error : diskError(error, { what: path, path });
+    throw diskError(error, { what: path, path });
   }
 }
 

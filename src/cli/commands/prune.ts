@@ -3,7 +3,7 @@ import { count } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../run/progress.ts';
+import { during } from '../progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
 interface Age {
@@ -32,10 +32,8 @@ export const command = defineCommand({
     const { configuration, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
-    const work = maintenance.prune(place, before, {
-      ...configuration.placeOptions(),
-      execute,
-    });
+    const options = { ...configuration.placeOptions(), execute };
+    const work = () => maintenance.prune(place, before, options);
     const { days, rows } = await during(`Pruning ${place}`, work, context);
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
     const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };

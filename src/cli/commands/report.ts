@@ -3,8 +3,8 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { during } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
-import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
   options: {
@@ -18,7 +18,7 @@ export const command = defineCommand({
     const { output } = values;
     const { historyDays } = configuration.settingsNamed('historyDays');
     const maintenance = await target.maintenance();
-    const work = maintenance.report(place, configuration.placeOptions());
+    const work = () => maintenance.report(place, configuration.placeOptions());
     const report = await during(`Reading ${place}`, work, context);
     const page = reportPage(report, { place: `${target.name} ${place}`, now: context.clock.now(), historyDays });
     const result = { v: 1, target: target.name, place, output };

@@ -4,8 +4,8 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CliConfiguration } from '../configuration.ts';
 import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
+import { during } from '../progress.ts';
 import type { Verification } from '../results.ts';
-import { during } from '../run/progress.ts';
 
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),
@@ -14,13 +14,13 @@ export const command = defineCommand({
   async run(values, context) {
     const { configuration, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
     const { place } = named;
-    const result = await during(`Verifying ${place}`, verificationOf(named, configuration), context);
+    const result = await during(`Verifying ${place}`, () => verificationOf(named, configuration), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
-    const isSame = differences.length === 0;
+    const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
-    const shown = isSame ? [`${place} agrees with its receipts.`] : lines;
-    return { result, lines: shown, exit: isSame ? EXIT.done : EXIT.failed };
+    const shown = agrees ? [`${place} agrees with its receipts.`] : lines;
+    return { result, lines: shown, exit: agrees ? EXIT.done : EXIT.failed };
   },
 });
 

@@ -69,7 +69,8 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
     reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
   if (implausible_days.length > 0)
     reasons.push(`Far fewer rows than usual on ${nameDays(implausible_days)}: the provider may lag.`);
-  const daysLeft = next_from_date === null ? SOON_DAYS + 1 : daysLeftOf(next_from_date, today, historyDays);
+  if (next_from_date === null) return reasons;
+  const daysLeft = daysLeftOf(next_from_date, today, historyDays);
   if (daysLeft > SOON_DAYS) return reasons;
   const when = daysLeft === 0 ? 'until today at the latest' : `for ${count(daysLeft, 'more day')}`;
   const canBe = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${when}`;

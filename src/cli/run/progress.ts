@@ -1,67 +1,30 @@
 import { formatDuration } from '../../base/durations.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import type { LoadCounts } from '../../targets/load.ts';
-import type { Context } from '../context.ts';
-
-/** How far some work is. A person sees it below the log, with a bar. Elsewhere it is a line of the log now and then. */
-interface Progress {
-  readonly text: string;
-  readonly bar?: string;
-  readonly lineEveryMs: number;
-}
+import type { Progress } from '../progress.ts';
 
 const LINE_EVERY_MS = 5_000;
 /** A wait for the service may last an hour. */
 const WAITING_LINE_EVERY_MS = 60_000;
-const SLOW_LINE_EVERY_MS = 30_000;
-const TICK_MS = 500;
 const BAR_COLUMNS = 12;
-
-/** Shows how far `work` is while it is under way. */
-export async function withProgress<T>(
-  progress: () => Progress,
-  work: Promise<T>,
-  { terminal, clock, logger }: Context,
-): Promise<T> {
-  let last = clock.now();
-  const ticker = setInterval(() => {
-    const { text, bar, lineEveryMs } = progress();
-    terminal.status(bar === undefined ? text : `${bar} ${text}`);
-    if (terminal.interactive || clock.now() - last < lineEveryMs) return;
-    logger.info('run.progress', text);
-    last = clock.now();
-  }, TICK_MS);
-  try {
-    return await work;
-  } finally {
-    clearInterval(ticker);
-    terminal.status();
-  }
-}
-
-/** Shows for how long `work` has been under way. */
-export function during<T>(what: string, work: Promise<T>, context: Context): Promise<T> {
-  const began = context.clock.now();
-  const text = () => `${what} · ${formatDuration(context.clock.now() - began)}`;
-  return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);
-}
 
 /** How far a run is at `now`. `waitingUntil`: the instant (ms) until which it sends nothing; undefined: it sends. */
 export function progressOf(
   counts: LoadCounts,
-  { days: plannedDays, began, waitingUntil }: { days: number; began: number; waitingUntil: number | undefined },
+  { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
   const { stored, exports, bytes } = counts;
   const days = stored.days.length + stored.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
-  const [elapsed, open] = [now - began, planned - days];
+  const elapsed = now - began;
+  const daysToGo = planned - days;
   // A narrow terminal cuts the line at its end.
   const parts = [
     `${days} of ${count(planned, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
-    !isWaiting && days > 0 && open > 0 && `${formatDuration((elapsed / days) * open)} left`,
+    !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
     `${count(exports, 'export')}, ${formatBytes(bytes)}`,
     count(stored.rows, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,

@@ -2,18 +2,20 @@
 
 import type { Day } from '../../base/days.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { planRun } from '../../extract/which-days.ts';
+import { type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
 import { type Failure, failureOf } from '../failure.ts';
+import { withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { progressOf, withProgress } from './progress.ts';
+import { progressOf } from './progress.ts';
 import { summaryOf } from './summary.ts';
 
 export interface SyncRun {
@@ -41,9 +43,8 @@ export async function runSync(
   } catch (error) {
     return resultOf({ summary: EMPTY_SUMMARY, error }, context);
   }
-  const place = 'commit' in sink ? sink : undefined;
-  const work = () => loadInto(sink, place, run, context);
-  if (place !== undefined) return await runAndRecord(place, work, context);
+  const work = () => loadInto(sink, run, context);
+  if ('commit' in sink) return await runAndRecord(sink, work, context);
   const { summary, error } = await settled(work);
   // An Arrow stream has no cursor.
   return resultOf({ summary: { ...summary, next_from_date: null }, error }, context);
@@ -52,7 +53,7 @@ export async function runSync(
 /** Does the work of a run on an open place, records there how it ended, and closes the place. Never throws. */
 export async function runAndRecord(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: () => Promise<Work>,
+  work: () => Promise<WorkDone>,
   context: Context,
 ): Promise<RunResult> {
   const { clock, logger } = context;
@@ -65,19 +66,21 @@ export async function runAndRecord(
   if (result.failure !== undefined && recordError !== undefined)
     logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   const closeError = await errorOf(sink.close());
+  if (closeError !== undefined && (result.failure !== undefined || recordError !== undefined))
+    logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   return result.failure ? result : resultOf({ summary: result.summary, error: recordError ?? closeError }, context);
 }
 
 /** What the work of a run came to: what was done, and what it threw in the end. */
-interface Work {
+interface WorkDone {
   readonly summary: Summary;
   readonly error?: unknown;
 }
 
-const settled = (work: () => Promise<Work>): Promise<Work> =>
+const settled = (work: () => Promise<WorkDone>): Promise<WorkDone> =>
   work().catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
 
-function resultOf({ summary, error }: Work, { signal, redactor }: Context): RunResult {
+function resultOf({ summary, error }: WorkDone, { signal, redactor }: Context): RunResult {
   if (error === undefined) return { summary };
   const failure = failureOf(error, signal);
   return { summary: { ...summary, exit: failure.exit, error: redactor.mask(failure.message) }, failure };
@@ -90,34 +93,46 @@ const errorOf = (step: Promise<void>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** Does the work of a run. `place`: the sink, if it stores its loads. Throws what is wrong before the first request. */
+/** Does the work of a run. Throws what is wrong before the first request. */
 async function loadInto(
   sink: Sink | StreamSink,
-  place: Sink | undefined,
   { config, days, maxWaitMs }: SyncRun,
   context: Context,
-): Promise<Work> {
+): Promise<WorkDone> {
   const { clock, logger } = context;
   const began = clock.now();
+  const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
-  requireSuppression('The place', place?.state?.suppressionLength ?? 0, suppression);
-  const plan = planRun({ settings: config, ...days, prior: priorLoadsOf(place?.state), now: began });
+  requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
+  const plan = planRun({ settings: config, ...days, prior: priorLoadsOf(stateful?.state), now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {
     waitingUntil = until;
   };
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
-  const loading = async () => {
-    const profilesError = config.userProfiles && place ? await load.loadProfiles(place, config) : undefined;
-    if (config.userProfiles && !place) logger.warn('profiles.none', 'This target has no table of user profiles.');
-    const daysError = await errorOf(load.loadDays(plan, sink));
-    if (daysError !== undefined && profilesError !== undefined)
-      logger.error('profiles.failed', messageOf(profilesError));
-    if (daysError !== undefined || profilesError !== undefined) throw daysError ?? profilesError;
-  };
-  const progress = () => progressOf(load.counts, { days: plan.days.length, began, waitingUntil }, clock.now());
-  const error = await errorOf(withProgress(progress, loading(), context));
-  await service.close();
-  return { summary: summaryOf(plan, load.counts, (clock.now() - began) / 1_000), error };
+  const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
+  const loading = () => loadAll(load, plan, sink, config.userProfiles ? config : undefined, logger);
+  const error = await errorOf(withProgress(progress, loading, context));
+  const closeError = await errorOf(service.close());
+  return { summary: summaryOf(plan, load.counts, (clock.now() - began) / 1_000), error: error ?? closeError };
+}
+
+/**
+ * Loads the profiles if there are settings for them, then the days, also where the profiles failed. Throws the failure
+ * of the days, else that of the profiles.
+ */
+async function loadAll(
+  load: Load,
+  plan: Plan,
+  sink: Sink | StreamSink,
+  profileSettings: SourceConfig | undefined,
+  logger: Logger,
+): Promise<void> {
+  const stores = 'commit' in sink;
+  if (profileSettings && !stores) logger.warn('profiles.none', 'This target has no table of user profiles.');
+  const profilesError = profileSettings && stores ? await load.loadProfiles(sink, profileSettings) : undefined;
+  const daysError = await errorOf(load.loadDays(plan, sink));
+  if (daysError !== undefined && profilesError !== undefined) logger.error('profiles.failed', messageOf(profilesError));
+  if (daysError !== undefined || profilesError !== undefined) throw daysError ?? profilesError;
 }

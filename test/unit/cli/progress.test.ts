@@ -8,7 +8,7 @@ import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 const told = (days: number, waitingUntil?: number) => {
   const counts = { ...newDownloadCounts(), ...newDaysReport(), ...NOTHING_LOADED, bytes: 914_600_000, exports: 20 };
   counts.stored = { ...counts.stored, days: Array<string>(days).fill(''), rows: 191_666 };
-  return progressOf(counts, { days: 31, began: 0, waitingUntil }, 100_000);
+  return progressOf(counts, { plannedDays: 31, began: 0, waitingUntil }, 100_000);
 };
 
 it('tells of stored days and of exports, and shows both in a bar', () => {
