@@ -19,7 +19,7 @@ import {
   type SourceConfig,
   type SourceSettings,
 } from '../config/source.ts';
-import type { ServiceAddress } from '../erasure/ledger/ledger.ts';
+import type { ServiceAddress } from '../erasure/ledger/chain.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { isAddress } from '../fs/local-path.ts';
 import type { OpenOptions } from '../targets/contract.ts';

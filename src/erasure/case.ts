@@ -10,7 +10,8 @@ import { codesOf, type ErasureReport, type PlanSummary, reportOf } from './erasu
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { IdList, type ListedId, refusedSentence } from './list.ts';
 import { type ErasurePurgeOptions, Purge } from './purge.ts';
-import { newCounts, type RateLimits, type Requested, type RequestOptions, sendRequests } from './requests.ts';
+import type { RateLimits } from './rate-limiter.ts';
+import { newCounts, type Requested, type RequestOptions, sendRequests } from './requests.ts';
 import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */

@@ -4,13 +4,10 @@ import { dirname } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { GROUP_AND_OTHERS, isTrustedOwner, probeModes } from '../fs/permissions.ts';
+import { GROUP_AND_OTHERS, isOpenTo, isTrustedOwner } from '../fs/permissions.ts';
 
 // The keys of the ledger and of the suppression list. A configuration gives them, or a run makes them once, each in a
 // file beside what it protects.
-
-/** How long a write waits for another run; a lock whose owner was killed is free after a minute (ms). */
-export const LOCK_WAIT_MS = 75_000;
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
@@ -46,10 +43,6 @@ function storedKey(path: string): Secret | undefined {
     throw configError(`The key file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
-
-/** True if a mode has one of these bits, in a folder whose file system keeps modes. */
-export const isOpenTo = (bits: number, mode: number, folder: string): boolean =>
-  process.getuid !== undefined && (mode & bits) !== 0 && probeModes(folder) === 'kept';
 
 /**
  * Makes a random key in a file; one that is there all the same stays. The caller holds the lock of what the key

@@ -6,7 +6,8 @@ import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgeOptions, PurgePreview, PurgeResult } from '../targets/people-contract.ts';
-import type { Ledger, ServiceAddress } from './ledger/ledger.ts';
+import type { ServiceAddress } from './ledger/chain.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
 import { requireSuppression, type SuppressionFile, SuppressionList } from './suppression.ts';
 import {

@@ -1,17 +1,17 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../base/clock.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { allowedFrom } from '../http/headers.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
+import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Decision, ListedId } from './list.ts';
+import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
 const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
 /** Attempts after an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
-/** Consecutive ids after which the service counts as down: all attempts had no answer, or a passing failure. */
+/** The service counts as down after so many ids in a row without an answer, or with a passing failure. */
 const MAX_UNANSWERED = 10;
 /** How often one id waits for the limit before the run gives up: for two hours if no reset is named. */
 const MAX_WAITS = 120;
@@ -31,18 +31,13 @@ export const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-export interface RateLimits {
-  readonly requestsPerMinute: number;
-  readonly maxConcurrentRequests: number;
-}
-
 export interface RequestOptions extends RunContext {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;
   readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
   /** Called when an id is decided, or left undecided; the ledger has every answer by then. */
-  readonly onDecided: (id: ListedId) => void;
+  readonly onDecided: () => void;
 }
 
 export interface Requested {
@@ -53,8 +48,9 @@ export interface Requested {
 
 /**
  * Requests each id until it is decided. Until the service has decided the first, only one request is under way. Then
- * they go at the configured rate. Each request has a line in the ledger before and after it. Ends early when the service refuses token
- * or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be written.
+ * they go at the configured rate. Each request has a line in the ledger before and after it. Ends early when the
+ * service refuses token or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be
+ * written.
  */
 export const sendRequests = (options: RequestOptions): Promise<Requested> => new Sender(options).run();
 
@@ -82,21 +78,21 @@ class Sender {
     const { signal, clock, limits } = this.#options;
     const closeLater = () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason));
     signal.addEventListener('abort', closeLater);
-    const stopReporting = this.#report();
+    const stopProgress = this.#startProgress();
     try {
-      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#next()));
+      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
       const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work());
       for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {
-      stopReporting();
+      stopProgress();
       signal.removeEventListener('abort', closeLater);
     }
   }
 
   async #work(): Promise<void> {
     try {
-      while (await this.#next());
+      while (await this.#decideNext());
     } catch (error) {
       this.#stop.abort();
       throw error;
@@ -104,30 +100,32 @@ class Sender {
   }
 
   /** Decides the next id; false if there is none left, or no more may be sent. */
-  async #next(): Promise<boolean> {
+  async #decideNext(): Promise<boolean> {
     if (this.#signal.aborted) return false;
-    const { value: listed, done } = this.#queue.next();
+    const { value: entry, done } = this.#queue.next();
     if (done === true) return false;
-    listed.decision = await this.#decide(listed);
-    this.#options.onDecided(listed);
+    entry.decision = await this.#decide(entry);
+    this.#options.onDecided();
     return true;
   }
 
   /** Requests an id until it is decided, or the run gives up. */
-  async #decide(listed: ListedId): Promise<Decision> {
+  async #decide(entry: ListedId): Promise<Decision> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const decision = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
-      let answer = await this.#request(listed);
+    const attempt = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
+      let answer = await this.#request(entry);
       // A wait for the limit of requests is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listed);
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(entry);
       switch (answer?.kind) {
         case 'done':
         case 'rejected':
-          return this.#decided(answer.kind, answer);
+          this.#recordVerdict(answer.kind, answer.code);
+          return answer.kind;
         case 'wait':
-          return this.#giveUp(answer);
+          this.#giveUp(answer);
+          return 'undecided';
         case 'stop':
           this.#stoppedBy ??= answer;
           this.#stop.abort();
@@ -135,14 +133,16 @@ class Sender {
         case 'retry':
         case 'undecided': {
           const isLast = pause === undefined || (answer.kind === 'undecided' && number >= UNCLEAR_ATTEMPTS);
-          return isLast ? this.#leaveUndecided(answer) : undefined;
+          if (!isLast) return undefined;
+          this.#recordUndecided(answer);
+          return 'undecided';
         }
         case undefined:
           return 'undecided';
       }
     };
     try {
-      return (await retry(policy, decision)) ?? 'undecided';
+      return (await retry(policy, attempt)) ?? 'undecided';
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
       if (this.#signal.aborted && error === this.#signal.reason) return 'undecided';
@@ -154,9 +154,9 @@ class Sender {
    * Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer.
    * Throws the reason of a stop before the request.
    */
-  async #request(listed: ListedId): Promise<DeletionAnswer | undefined> {
+  async #request(entry: ListedId): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
-    const id = ledger.key.idHash(listed.id);
+    const id = ledger.key.idHash(entry.id);
     await this.#limiter.turn(this.#signal);
     await ledger.write({ kind: 'before', id });
     const isSent = !this.#signal.aborted;
@@ -164,7 +164,7 @@ class Sender {
     if (isSent) {
       this.#counts.requests++;
       answer = await deleter
-        .deleteProfile(listed.id, this.#closing.signal, () => ledger.hasConfirmed)
+        .deleteProfile(entry.id, this.#closing.signal, () => ledger.hasConfirmed)
         .catch((error: unknown) => {
           if (!this.#signal.aborted) throw error;
           return undefined;
@@ -177,38 +177,37 @@ class Sender {
     }
     this.#limiter.observe(answer);
     const { kind: outcome, code, status = null } = answer;
-    const { requestedAt } = listed;
+    const { requestedAt } = entry;
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;
   }
 
-  #decided(decision: 'done' | 'rejected', { code }: DeletionAnswer): Decision {
+  #recordVerdict(verdict: Verdict, code: string): void {
     this.#unanswered = 0;
-    this.#counts[decision]++;
-    if (decision === 'rejected') countCode(this.#counts.rejected_codes, code);
-    return decision;
+    this.#counts[verdict]++;
+    if (verdict === 'rejected') countCode(this.#counts.rejected_codes, code);
   }
 
-  #leaveUndecided(answer: DeletionAnswer): Decision {
+  /** Ends the run if the service seems to be down. */
+  #recordUndecided(answer: DeletionAnswer): void {
     const { kind, code, message } = answer;
     // The report has the codes alone: what the answer was is said once for each.
     if (countCode(this.#counts.undecided_codes, code) === 1) {
       this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
     }
     this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
-    return this.#unanswered < MAX_UNANSWERED ? 'undecided' : this.#giveUp(answer);
+    if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
   }
 
-  #giveUp({ code, message }: DeletionAnswer): Decision {
+  #giveUp({ code, message }: DeletionAnswer): void {
     const { logger } = this.#options;
     if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
     this.#stop.abort();
-    return 'undecided';
   }
 
-  /** A line of log from time to time keeps a long deletion, and every wait, visible. */
-  #report(): () => void {
+  /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
+  #startProgress(): () => void {
     const { clock, logger, ids } = this.#options;
     const report = () => {
       const { done, rejected } = this.#counts;
@@ -228,54 +227,4 @@ function countCode(codes: Record<string, number>, code: string): number {
   const total = (codes[code] ?? 0) + 1;
   codes[code] = total;
   return total;
-}
-
-const MINUTE_MS = 60_000;
-/** Pauses are longer than the rate requires by this factor, so that no minute contains one too many. */
-const SLACK = 1.01;
-/** Maximum delay of a send that later sends may catch up on. */
-const CATCH_UP_MS = 50;
-/** A reset that is further away than this is not believed. */
-const MAX_RESET_MS = 60 * MINUTE_MS;
-
-/**
- * Decides when the next request may be sent. Requests are evenly spread, below the rate. None is sent while the limit
- * of the service is used up. Shared by all workers.
- */
-export class RateLimiter {
-  readonly #clock: Clock;
-  readonly #gapMs: number;
-  #next = Number.NEGATIVE_INFINITY;
-  #pausedUntil = 0;
-
-  constructor(clock: Clock, { requestsPerMinute }: RateLimits) {
-    this.#clock = clock;
-    this.#gapMs = (MINUTE_MS / requestsPerMinute) * SLACK;
-  }
-
-  /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
-  get pausedMs(): number {
-    return Math.max(0, this.#pausedUntil - this.#clock.now());
-  }
-
-  /** Resolves when the next request may be sent; rejects with the signal's reason. */
-  async turn(signal: AbortSignal): Promise<void> {
-    do {
-      signal.throwIfAborted();
-      if (this.pausedMs > 0) await this.#clock.sleep(this.pausedMs, signal);
-      const now = this.#clock.now();
-      const due = Math.max(this.#next, now - CATCH_UP_MS);
-      this.#next = due + this.#gapMs;
-      if (due > now) await this.#clock.sleep(due - now, signal);
-    } while (this.pausedMs > 0);
-  }
-
-  /** Learns from an answer: nothing is sent before the reset once the limit is used up. */
-  observe({ kind, limits }: DeletionAnswer): void {
-    if (kind !== 'wait' && limits.remaining !== 0) return;
-    const now = this.#clock.now();
-    const from = allowedFrom(limits);
-    const isKnown = from !== undefined && from > now && from - now <= MAX_RESET_MS;
-    this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
-  }
 }

@@ -9,13 +9,13 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
-import type { SuppressedPeople, UnifiedId } from '../engine/people/query.ts';
+import { isHash, type SuppressedPeople, type UnifiedId } from '../engine/people/query.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
-import { withLockFile } from '../fs/lock.ts';
+import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { probeWritable } from '../fs/writability.ts';
-import { configuredOrStored, LOCK_WAIT_MS, makeKey, randomKey } from './keys.ts';
+import { configuredOrStored, makeKey, randomKey } from './keys.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -143,6 +143,7 @@ export class SuppressionList {
   }
 }
 
+/** Appends people who are not on the list yet. Returns the list as it is then. */
 async function append(
   path: string,
   key: HashKey,
@@ -152,18 +153,21 @@ async function append(
   const file = await open(path, 'a+', OWNER_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
-    const kept = wholeLines(text);
-    const listed = new Set(entriesIn(kept, path, key).map(({ hmac }) => hmac));
-    const added = new Map(people.filter(({ hmac }) => !listed.has(hmac)).map((entry) => [entry.hmac, entry]));
-    const header = kept === '' ? [headerLine(key)] : [];
-    const lines = [...header, ...[...added.values()].map((entry) => JSON.stringify(entry))];
-    const more = lines.map((line) => `${line}\n`).join('');
+    const wholeText = wholeLines(text);
+    const oldEntries = entriesIn(wholeText, path, key);
+    const knownHmacs = new Set(oldEntries.map(({ hmac }) => hmac));
+    const added = new Map(people.filter(({ hmac }) => !knownHmacs.has(hmac)).map((entry) => [entry.hmac, entry]));
+    const entries = [...added.values()];
+    const header = wholeText === '' ? [headerLine(key)] : [];
+    const addedText = [...header, ...entries.map((entry) => JSON.stringify(entry))].map((line) => `${line}\n`).join('');
+    // The end of the last line, if an editor has left it out; else empty.
+    const missingEnd = wholeText.slice(text.length);
     checkHeld();
-    if (kept.length < text.length) await file.truncate(Buffer.byteLength(kept));
-    await file.writeFile(kept.slice(text.length) + more);
+    if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
+    await file.writeFile(missingEnd + addedText);
     await file.sync();
     await syncFolder(dirname(path));
-    return { key, entries: entriesIn(kept + more, path, key) };
+    return { key, entries: [...oldEntries, ...entries] };
   } finally {
     await file.close();
   }
@@ -223,8 +227,6 @@ function listKeyOf({ path, key: configured }: SuppressionFile): HashKey | undefi
 const fileText = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
-const HMAC = /^[0-9a-f]{64}$/;
-
 const headerLine = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
@@ -238,7 +240,7 @@ function entriesIn(text: string, path: string, key: HashKey): SuppressedPerson[]
       if (key_check === key.check) return [];
       throw refused(`was written under another key: give that one. ${NEW_LIST}`);
     }
-    if (typeof hmac !== 'string' || !HMAC.test(hmac)) {
+    if (typeof hmac !== 'string' || !isHash(hmac)) {
       throw refused(
         'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
       );
@@ -250,7 +252,7 @@ function entriesIn(text: string, path: string, key: HashKey): SuppressedPerson[]
 /** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */
 function wholeLines(text: string): string {
   const end = text.lastIndexOf('\n') + 1;
-  const isWhole = HMAC.test(String(objectIn(text.slice(end)).hmac));
+  const isWhole = isHash(String(objectIn(text.slice(end)).hmac));
   return isWhole ? `${text}\n` : text.slice(0, end);
 }
 

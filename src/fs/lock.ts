@@ -14,6 +14,8 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 
 const HEARTBEAT_MS = 10_000;
 const DEAD_AFTER_MS = 60_000;
+/** A wait that is long enough for the lock of an owner that was killed. */
+export const LOCK_WAIT_MS = DEAD_AFTER_MS + 15_000;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 200;
 

@@ -45,7 +45,7 @@ export function setMode(path: string, mode: number): void {
  * Makes a new file for this user alone in a folder, and removes it. `ignored`: others can open that file, so modes say
  * nothing in this folder.
  */
-export function probeModes(folder: string): 'kept' | 'ignored' {
+function probeModes(folder: string): 'kept' | 'ignored' {
   const probe = join(folder, `.modes-${randomUUID()}`);
   let descriptor: number | undefined;
   try {
@@ -88,3 +88,7 @@ function setUmask(mask: number): number | undefined {
     return undefined;
   }
 }
+
+/** True if a mode has one of these bits, in a folder whose file system keeps modes. */
+export const isOpenTo = (bits: number, mode: number, folder: string): boolean =>
+  process.getuid !== undefined && (mode & bits) !== 0 && probeModes(folder) === 'kept';

@@ -2,7 +2,7 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/case.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
-import { verifyLedger } from '../../erasure/ledger/chain.ts';
+import { openLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import { IdList } from '../../erasure/list.ts';
@@ -187,7 +187,7 @@ function erasureResult(
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
   const { ledgerKey } = new CliConfiguration(values.config, context).erasure();
-  const verdict = await verifyLedger(path, ledgerKey, { head: values.head });
+  const verdict = await verifyLedger(openLedger(path, ledgerKey), { head: values.head });
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
     ...verdict.problems,

@@ -31,7 +31,7 @@ export type LedgerContent = Readonly<
   | {
       kind: 'after';
       id: string;
-      outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
+      outcome: Verdict | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
       code: string;
       status: number | null;
       /** When the deletion was asked for, as the list says. */
@@ -61,15 +61,36 @@ export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind
 /** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
 
-/** The text of one line, without its end, and its code. */
-export function signLine(
-  line: LedgerLine,
-  prev: string,
+/** The service whose profiles are deleted: at another one the same id may be another person. */
+export interface ServiceAddress {
+  readonly baseUrl: string;
+  readonly serviceId: string;
+}
+
+/** True for the first line of a run on this service. */
+export const isOfService = (line: LineOf<'open'>, { baseUrl, serviceId }: ServiceAddress): boolean =>
+  line.base_url === baseUrl && line.service_id === serviceId;
+
+/** A clear answer of the service. */
+export type Verdict = 'done' | 'rejected';
+
+export const hasVerdict = (line: LineOf<'after'>): line is LineOf<'after'> & { readonly outcome: Verdict } =>
+  line.outcome === 'done' || line.outcome === 'rejected';
+
+/** The text of lines that follow the line with the code `head`; and the code of the last of them. */
+export function signLines(
+  lines: readonly LedgerLine[],
+  head: string,
   key: LedgerKey,
-): { readonly text: string; readonly mac: string } {
-  const covered = JSON.stringify({ ...line, prev }).slice(0, -1);
-  const mac = key.mac(covered);
-  return { text: `${covered},"mac":"${mac}"}`, mac };
+): { readonly text: string; readonly head: string } {
+  let text = '';
+  let last = head;
+  for (const line of lines) {
+    const covered = JSON.stringify({ ...line, prev: last }).slice(0, -1);
+    last = key.mac(covered);
+    text += `${covered},"mac":"${last}"}\n`;
+  }
+  return { text, head: last };
 }
 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
@@ -107,7 +128,7 @@ interface ReadChain {
 export async function readLedger(
   path: string,
   key: LedgerKey,
-  see: (line: Chained, number: number) => void = () => {},
+  see: (line: Chained, number: number) => void,
 ): Promise<ReadChain> {
   let chain: ReadChain = { lines: 0, head: GENESIS, tornBytes: 0 };
   if (!existsSync(path)) return chain;
@@ -132,8 +153,13 @@ export async function readLedger(
   return chain;
 }
 
+interface OpenedLedger {
+  readonly file: string;
+  readonly key: LedgerKey;
+}
+
 /** The file of a ledger and its key. `path` is the file or its folder. Throws UserError if there is neither. */
-export function openLedger(path: string, key: Secret | undefined): { readonly file: string; readonly key: LedgerKey } {
+export function openLedger(path: string, key: Secret | undefined): OpenedLedger {
   if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
   const file = statSync(path).isDirectory() ? join(path, LEDGER_FILE) : path;
   return { file, key: requireLedgerKey(dirname(file), key) };
@@ -144,14 +170,12 @@ export function openLedger(path: string, key: Secret | undefined): { readonly fi
  * schemas/ledger-verdict.json.
  */
 export async function verifyLedger(
-  path: string,
-  secret: Secret | undefined,
+  { file, key }: OpenedLedger,
   {
     head,
     see = () => {},
   }: { readonly head?: string | undefined; readonly see?: (line: Chained, number: number) => void } = {},
 ) {
-  const { file, key } = openLedger(path, secret);
   const expected = head?.trim().toLowerCase();
   let isFound = expected === undefined || expected === GENESIS;
   const chain = await readLedger(file, key, (line, number) => {

@@ -1,5 +1,5 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes lines and remembers ids. `chain.ts` has the lines, and verifies their chain. `proof.ts` finds out
+// `ledger.ts` writes lines, and `memory.ts` remembers ids. `key.ts` has the keys. `chain.ts` has the lines, and verifies their chain. `proof.ts` finds out
 // what the lines prove, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
@@ -11,10 +11,9 @@ import { configError, EXIT, transientError, UserError } from '../../base/errors.
 import type { Secret } from '../../base/secrets.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
-import { withLockFile } from '../../fs/lock.ts';
-import { isTrustedOwner, OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
+import { isOpenTo, isTrustedOwner, OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { probeWritable } from '../../fs/writability.ts';
-import { isOpenTo, LOCK_WAIT_MS } from '../keys.ts';
 import {
   GENESIS,
   LEDGER_FILE,
@@ -22,31 +21,18 @@ import {
   type LedgerLine,
   type LineOf,
   readLedger,
-  signLine,
+  type ServiceAddress,
+  signLines,
   verifyLine,
 } from './chain.ts';
 import { type LedgerKey, ledgerKeyOf, makeLedgerKey, requireLedgerKey, temporaryKey } from './key.ts';
-
-/** The service whose profiles are deleted: at another one the same id may be another person. */
-export interface ServiceAddress {
-  readonly baseUrl: string;
-  readonly serviceId: string;
-}
+import { LedgerMemory, type Remembered } from './memory.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
   readonly ledgerKey: Secret | undefined;
   readonly requestedBy?: string | undefined;
   readonly reason?: string | undefined;
-}
-
-/** What the ledger knows of an id at this service: `done` once its deletion was confirmed. */
-export interface Remembered {
-  readonly outcome: 'done' | 'rejected';
-  /** The last answer with this outcome (ms since 1970). */
-  readonly at: number;
-  /** When the newest deletion was asked for that was answered (ms since 1970), if the list said so. */
-  readonly requestedAt: number | undefined;
 }
 
 interface OpenOptions {
@@ -71,11 +57,10 @@ export class Ledger {
   readonly #folder: string | undefined;
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
-  readonly #memory = new Map<string, Remembered>();
-  #hasConfirmed = false;
-  #suppressionLength = 0;
+  readonly #memory: LedgerMemory;
   #head = GENESIS;
-  #size = -1;
+  /** Size of the file after the last write of this run; undefined before the first (bytes). */
+  #size: number | undefined;
   readonly #pending: LedgerLine[] = [];
   /** Ends with the last write that was asked for; never rejects. */
   #writes: Promise<void> = Promise.resolve();
@@ -86,6 +71,7 @@ export class Ledger {
     this.key = key;
     this.#settings = settings;
     this.#clock = clock;
+    this.#memory = new LedgerMemory(settings);
   }
 
   /**
@@ -119,16 +105,16 @@ export class Ledger {
 
   /** True if this service has confirmed a deletion, in this run or an earlier one. */
   get hasConfirmed(): boolean {
-    return this.#hasConfirmed;
+    return this.#memory.hasConfirmed;
   }
 
   /** Number of people on the suppression list at the last purge. */
   get suppressionLength(): number {
-    return this.#suppressionLength;
+    return this.#memory.suppressionLength;
   }
 
   remembered(id: string): Remembered | undefined {
-    return this.#memory.get(this.key.idHash(id));
+    return this.#memory.remembered(this.key.idHash(id));
   }
 
   /** Writes the first line of the run. */
@@ -145,7 +131,9 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
-    this.#hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+    if (contents.some((content) => content.kind === 'after' && content.outcome === 'done')) {
+      this.#memory.noteConfirmed();
+    }
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
@@ -171,36 +159,30 @@ export class Ledger {
   }
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
-    const isFirstWrite = this.#size === -1;
     const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE_MODE);
     try {
-      if (isFirstWrite) await syncFolder(folder);
-      const { size } = await file.stat();
+      if (this.#size === undefined) await syncFolder(folder);
+      let { size } = await file.stat();
       // This is the first write of the run, or another run has written since.
-      if (size !== this.#size) await this.#readTail(file, size, checkHeld);
+      if (size !== this.#size) size = await this.#readTail(file, size, checkHeld);
+      let head = this.#head;
       for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
-        await this.#appendText(file, lines.slice(i, i + LINES_PER_WRITE), checkHeld);
+        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), head, this.key);
+        checkHeld();
+        await file.writeFile(signed.text);
+        size += Buffer.byteLength(signed.text);
+        head = signed.head;
       }
       await file.datasync();
+      this.#size = size;
+      this.#head = head;
     } finally {
       await file.close();
     }
   }
 
-  async #appendText(file: FileHandle, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
-    let text = '';
-    for (const line of lines) {
-      const signed = signLine(line, this.#head, this.key);
-      text += `${signed.text}\n`;
-      this.#head = signed.mac;
-    }
-    checkHeld();
-    await file.writeFile(text);
-    this.#size += Buffer.byteLength(text);
-  }
-
-  /** Takes the head from the last line, and removes the part of a line that a crash has left. */
-  async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<void> {
+  /** Takes the head from the last line, and removes the part of a line that a crash has left. Returns the size then. */
+  async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<number> {
     const from = Math.max(0, size - MAX_LINE_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
     const tail = buffer.subarray(0, bytesRead);
@@ -209,40 +191,19 @@ export class Ledger {
       checkHeld();
       await file.truncate(from + end);
     }
-    this.#size = from + end;
     this.#head = GENESIS;
-    if (end === 0) return;
+    if (end === 0) return from;
     const last = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
     if ('problem' in last) throw brokenError(`its last line ${last.problem}.`);
     this.#head = last.line.mac;
+    return from + end;
   }
 
   async #read(path: string): Promise<void> {
-    const { baseUrl, serviceId } = this.#settings;
-    const runs = new Set<string>();
-    const { head, problem } = await readLedger(path, this.key, (line) => {
-      if (line.kind === 'open' && line.base_url === baseUrl && line.service_id === serviceId) runs.add(line.run);
-      if (line.kind === 'purged') this.#suppressionLength = line.listed;
-      if (line.kind !== 'after' || !runs.has(line.run)) return;
-      if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-      const answer = {
-        outcome: line.outcome,
-        at: Date.parse(line.at),
-        requestedAt: line.requested_at === undefined ? undefined : Date.parse(line.requested_at),
-      };
-      this.#memory.set(line.id, afterAnswer(this.#memory.get(line.id), answer));
-      this.#hasConfirmed ||= line.outcome === 'done';
-    });
+    const { head, problem } = await readLedger(path, this.key, (line) => this.#memory.see(line));
     if (problem !== undefined) throw brokenError(problem);
     this.#head = head;
   }
-}
-
-/** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays `done`. */
-function afterAnswer(before: Remembered | undefined, answer: Remembered): Remembered {
-  const { outcome, at } = before?.outcome === 'done' && answer.outcome === 'rejected' ? before : answer;
-  const times = [before?.requestedAt, answer.requestedAt].filter((time) => time !== undefined);
-  return { outcome, at, requestedAt: times.length === 0 ? undefined : Math.max(...times) };
 }
 
 const brokenError = (problem: string): UserError =>

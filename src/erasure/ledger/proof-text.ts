@@ -1,4 +1,5 @@
 import { count, withSeparators } from '../../base/quantities.ts';
+import type { Verdict } from './chain.ts';
 import type { Proof } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign.
@@ -6,20 +7,22 @@ import type { Proof } from './proof.ts';
 type ProvedId = Proof['ids'][number];
 
 /** What left one place, as a sentence; and that something there may still hold the people. */
-export const removalSentence = ({ place, rows, unreached }: Proof['summary']['places'][number]): string =>
-  `${place}: ${count(rows, 'row')} removed.${unreached ? ' Something there could not be reached, and may hold the people: repair it, and purge again.' : ''}`;
+export function removalSentence({ place, rows, unreached }: Proof['summary']['places'][number]): string {
+  const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
+  return `${place}: ${count(rows, 'row')} removed.${unreached ? unreachedText : ''}`;
+}
 
 /** The summary as sentences, for the terminal and for the page. */
 export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
   const { ids, confirmed, rejected, open, not_asked, shown, unknown } = summary;
-  const some = (n: number, text: string) => (n === 0 ? [] : [`${withSeparators(n)} ${text}`]);
+  const unlessZero = (n: number, text: string) => (n === 0 ? [] : [`${withSeparators(n)} ${text}`]);
   const states = [
     `${withSeparators(confirmed)} confirmed by the service`,
     `${withSeparators(rejected)} rejected by the service`,
     `${withSeparators(open)} open`,
-    ...some(not_asked, 'purged without asking the service'),
-    ...some(shown, 'shown alone'),
-    ...some(unknown, 'without a line in the ledger'),
+    ...unlessZero(not_asked, 'purged without asking the service'),
+    ...unlessZero(shown, 'shown alone'),
+    ...unlessZero(unknown, 'without a line in the ledger'),
   ];
   const { since, until, requested_by, reasons, places } = summary;
   return [
@@ -37,8 +40,7 @@ export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] 
 
 /** What the service said of an id last, as a sentence without its end. `timeOf` shows an instant. */
 export function answerText({ state, answers, asked_at }: ProvedId, timeOf = (at: string) => at): string {
-  const timeOfLast = (outcome: 'done' | 'rejected') =>
-    timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
+  const timeOfLast = (outcome: Verdict) => timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
   switch (state) {
     case 'open':
       return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;

@@ -1,8 +1,17 @@
 import { join } from 'node:path';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
-import { type Chained, LEDGER_FILE, type LineOf, openLedger, verifyLedger } from './chain.ts';
-import type { ServiceAddress } from './ledger.ts';
+import {
+  type Chained,
+  hasVerdict,
+  isOfService,
+  LEDGER_FILE,
+  type LineOf,
+  openLedger,
+  type ServiceAddress,
+  type Verdict,
+  verifyLedger,
+} from './chain.ts';
 
 export interface ProofQuery {
   /** The folder of the ledger. */
@@ -15,7 +24,7 @@ export interface ProofQuery {
 
 interface Answer {
   readonly at: string;
-  readonly outcome: 'done' | 'rejected';
+  readonly outcome: Verdict;
   readonly code: string;
   readonly line: number;
 }
@@ -63,9 +72,9 @@ interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
   readonly shown: Access[];
   readonly runs: Set<string>;
   /** When the last request without a clear answer was sent. */
-  askedAt?: string | undefined;
+  openSince?: string | undefined;
   /** The same before the newest request, which perhaps was not sent. */
-  askedBefore?: string | undefined;
+  previousOpenSince?: string | undefined;
   /** True if it was purged in a run that sends requests, or a request was begun. */
   isToBeAsked: boolean;
 }
@@ -77,31 +86,27 @@ interface TracedId extends Pick<ProvedId, 'id' | 'row'> {
  */
 export async function proveErasure(ids: readonly { readonly id: string; readonly row: number }[], query: ProofQuery) {
   const { folder, service, head } = query;
-  const path = join(folder, LEDGER_FILE);
-  const { key } = openLedger(path, query.key);
+  const ledger = openLedger(join(folder, LEDGER_FILE), query.key);
   const trace = new LedgerTrace(service);
-  for (const { id, row } of ids) trace.add(key.idHash(id), row);
+  for (const { id, row } of ids) trace.add(ledger.key.idHash(id), row);
   const see = (line: Chained, number: number) => trace.see(line, number);
-  const { ok, problems, head: last } = await verifyLedger(path, query.key, { head, see });
+  const { ok, problems, head: last } = await verifyLedger(ledger, { head, see });
   const { baseUrl: base_url, serviceId: service_id } = service;
   const proved = ok ? trace.ids() : [];
-  const summary = { ...countStates(proved), ...(ok ? trace.context() : NO_CONTEXT) };
+  const summary = { ...countStates(proved), ...(ok ? trace.runsSummary() : NO_RUNS) };
   return { v: 1, kind: 'proof', base_url, service_id, head: last, summary, ids: proved, problems } as const;
 }
 
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
-const NO_CONTEXT = { since: null, until: null, requested_by: [], reasons: [], places: [] };
+const NO_RUNS = { since: null, until: null, requested_by: [], reasons: [], places: [] };
 
 /** Follows some ids through the lines of a ledger. */
 class LedgerTrace {
   readonly #service: ServiceAddress;
   readonly #ids = new Map<string, TracedId>();
   readonly #runs = new Map<string, LineOf<'open'>>();
-  /** The ids whose rows a run counted in a place, by run and place. A line that says that the purge is done ends it. */
-  readonly #counted = new Map<string, Set<TracedId>>();
-  /** The newest purge that was done, by place. */
-  readonly #purged = new Map<string, LineOf<'purged'>>();
+  readonly #removals = new RemovalTrace();
 
   constructor(service: ServiceAddress) {
     this.#service = service;
@@ -113,15 +118,14 @@ class LedgerTrace {
   }
 
   see(line: Chained, number: number): void {
-    const { baseUrl, serviceId } = this.#service;
     if (line.kind === 'open') {
-      if (line.base_url === baseUrl && line.service_id === serviceId) this.#runs.set(line.run, line);
+      if (isOfService(line, this.#service)) this.#runs.set(line.run, line);
       return;
     }
     const run = this.#runs.get(line.run);
     if (run === undefined) return;
     if (line.kind === 'purged') {
-      this.#noteRemoved(line);
+      this.#removals.noteDone(line);
       return;
     }
     const traced = line.id === null ? undefined : this.#ids.get(line.id);
@@ -134,46 +138,19 @@ class LedgerTrace {
         return;
       case 'purge':
         traced.isToBeAsked ||= run.requests;
-        this.#noteCounted(traced, line, number);
+        this.#removals.noteCounted(traced, line, number);
         return;
       case 'before':
-        traced.askedBefore = traced.askedAt;
-        traced.askedAt = at;
+        traced.previousOpenSince = traced.openSince;
+        traced.openSince = at;
         traced.isToBeAsked = true;
         return;
       case 'after':
-        if (line.outcome === 'not_sent') traced.askedAt = traced.askedBefore;
-        if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        traced.askedAt = undefined;
+        if (line.outcome === 'not_sent') traced.openSince = traced.previousOpenSince;
+        if (!hasVerdict(line)) return;
+        traced.openSince = undefined;
         traced.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
     }
-  }
-
-  /** Of two counts of the same rows in one run the later is right: a purge lost a race. Of two runs the larger is. */
-  #noteCounted(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
-    const name = `${run} ${place}`;
-    this.#counted.set(name, (this.#counted.get(name) ?? new Set()).add(traced));
-    const { removals } = traced;
-    // What a run counted that failed or was killed is among these rows, as far as it was still there.
-    const unfinished = removals.findIndex((removal) => removal.place === place && removal.removed_at === null);
-    if (unfinished !== -1) {
-      const before = removals[unfinished];
-      if (before.run !== run && before.rows > rows) return;
-      removals.splice(unfinished, 1);
-    }
-    removals.push({ run, at, place, rows, removed_at: null, line });
-  }
-
-  /** What an earlier run found there is gone, too: that run may have been killed before it could say so. */
-  #noteRemoved(line: LineOf<'purged'>): void {
-    const { run, at, place } = line;
-    this.#purged.set(place, line);
-    for (const { removals } of this.#counted.get(`${run} ${place}`) ?? []) {
-      for (const [i, removal] of removals.entries()) {
-        if (removal.place === place) removals[i] = { ...removal, removed_at: removal.removed_at ?? at };
-      }
-    }
-    this.#counted.delete(`${run} ${place}`);
   }
 
   ids(): ProvedId[] {
@@ -181,7 +158,7 @@ class LedgerTrace {
       id: traced.id,
       row: traced.row,
       state: stateOf(traced),
-      asked_at: traced.askedAt ?? null,
+      asked_at: traced.openSince ?? null,
       answers: traced.answers,
       removals: traced.removals.map(({ run: _, ...removal }) => removal),
       shown: traced.shown,
@@ -189,11 +166,11 @@ class LedgerTrace {
   }
 
   /** Who asked for the deletions and why, since when, and the places that the people left. */
-  context() {
+  runsSummary() {
     const traced = [...this.#ids.values()];
     const removals = traced.flatMap((id) => id.removals);
     const runs = [...this.#runs.values()].filter(({ run }) => traced.some((id) => id.runs.has(run)));
-    const of = (key: 'requested_by' | 'reason') => [...new Set(runs.flatMap((run) => run[key] ?? []))];
+    const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runs.flatMap((run) => run[key] ?? []))];
     const times = [
       ...traced.flatMap(({ answers, shown }) => [...answers, ...shown].map(({ at }) => at)),
       ...removals.map(({ at, removed_at }) => removed_at ?? at),
@@ -201,22 +178,68 @@ class LedgerTrace {
     return {
       since: runs[0]?.at ?? null,
       until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
-      requested_by: of('requested_by'),
-      reasons: of('reason'),
+      requested_by: valuesOf('requested_by'),
+      reasons: valuesOf('reason'),
       places: [...new Set(removals.map(({ place }) => place))].map((place) => ({
         place,
         rows: removals
           .filter((removal) => removal.place === place && removal.removed_at !== null)
           .reduce((sum, removal) => sum + removal.rows, 0),
-        stays: this.#purged.get(place)?.stays ?? [],
-        unreached: this.#purged.get(place)?.unreached ?? false,
+        stays: this.#removals.lastDone(place)?.stays ?? [],
+        unreached: this.#removals.lastDone(place)?.unreached ?? false,
       })),
     };
   }
 }
 
-function stateOf({ askedAt, isToBeAsked, answers, removals, shown }: TracedId): ProofState {
-  if (askedAt !== undefined || (isToBeAsked && answers.length === 0)) return 'open';
+/** Follows the removals of rows: a line `purge` counts the rows of an id, a line `purged` says that they are gone. */
+class RemovalTrace {
+  /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
+  readonly #counted = new Map<string, Set<TracedId>>();
+  /** The newest purge that was done, by place. */
+  readonly #done = new Map<string, LineOf<'purged'>>();
+
+  lastDone(place: string): LineOf<'purged'> | undefined {
+    return this.#done.get(place);
+  }
+
+  noteCounted(traced: TracedId, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
+    const purge = purgeKey(run, place);
+    this.#counted.set(purge, (this.#counted.get(purge) ?? new Set()).add(traced));
+    const removal = { run, at, place, rows, removed_at: null, line };
+    const { removals } = traced;
+    const index = removals.findIndex((other) => other.place === place && other.removed_at === null);
+    // Nothing is unfinished there: these are other rows.
+    if (index === -1) {
+      removals.push(removal);
+      return;
+    }
+    const unfinished = removals[index];
+    // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
+    if (unfinished.run !== run && unfinished.rows > rows) return;
+    // The same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
+    removals.splice(index, 1);
+    removals.push(removal);
+  }
+
+  /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
+  noteDone(line: LineOf<'purged'>): void {
+    const { run, at, place } = line;
+    this.#done.set(place, line);
+    const purge = purgeKey(run, place);
+    for (const { removals } of this.#counted.get(purge) ?? []) {
+      for (const [i, removal] of removals.entries()) {
+        if (removal.place === place) removals[i] = { ...removal, removed_at: removal.removed_at ?? at };
+      }
+    }
+    this.#counted.delete(purge);
+  }
+}
+
+const purgeKey = (run: string, place: string): string => `${run} ${place}`;
+
+function stateOf({ openSince, isToBeAsked, answers, removals, shown }: TracedId): ProofState {
+  if (openSince !== undefined || (isToBeAsked && answers.length === 0)) return 'open';
   if (answers.some(({ outcome }) => outcome === 'done')) return 'confirmed';
   if (answers.length > 0) return 'rejected';
   if (removals.length > 0) return 'not_asked';
@@ -224,15 +247,15 @@ function stateOf({ askedAt, isToBeAsked, answers, removals, shown }: TracedId): 
 }
 
 function countStates(ids: readonly ProvedId[]) {
-  const of = (state: ProofState) => ids.filter((id) => id.state === state).length;
+  const countOf = (state: ProofState) => ids.filter((id) => id.state === state).length;
   return {
     ids: ids.length,
-    confirmed: of('confirmed'),
-    rejected: of('rejected'),
-    open: of('open'),
-    not_asked: of('not_asked'),
-    shown: of('shown'),
-    unknown: of('unknown'),
+    confirmed: countOf('confirmed'),
+    rejected: countOf('rejected'),
+    open: countOf('open'),
+    not_asked: countOf('not_asked'),
+    shown: countOf('shown'),
+    unknown: countOf('unknown'),
   };
 }
 

@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
-import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { openLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
@@ -37,7 +37,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
   Ledger.open({ ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more }, { clock: of, isPlan });
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
-const verify = (head?: string) => verifyLedger(folder, undefined, { head });
+const verify = (head?: string) => verifyLedger(openLedger(folder, undefined), { head });
 
 /** A run that requests these ids and has these answers. */
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
