@@ -6,6 +6,7 @@ export const CR = 13;
 export const SPACE = 32;
 export const QUOTE = 34;
 export const NUMBER_SIGN = 35;
+export const PLUS = 43;
 export const COMMA = 44;
 export const HYPHEN = 45;
 export const DOT = 46;
@@ -23,6 +24,9 @@ const LOWER_L = 108;
 export const LOWER_N = 110;
 const LOWER_U = 117;
 export const OPEN_BRACE = 123;
+
+/** The bit that makes an ASCII letter lower case. */
+export const LOWER_BIT = 0x20;
 
 /** True when the bytes are exactly the text `null`. */
 export function isNull(bytes: Uint8Array, start: number, end: number): boolean {

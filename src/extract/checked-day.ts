@@ -6,7 +6,7 @@ import type { Receipt } from './receipt.ts';
 /** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
   ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'listed'
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'foundNames'
 >;
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */

@@ -61,7 +61,7 @@ function joinColumns(
   edits: ColumnEdits | undefined,
 ): DiscoveredColumn[] {
   const keptHeader = edits === undefined ? header : editHeader(header, edits).kept;
-  const sampled = headerColumns(scans.map((scan) => scan.source));
+  const sampled = headerColumns(scans.map(({ name }) => name));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
   const columns = [...headerColumns(keptHeader), ...sampled, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
@@ -124,7 +124,7 @@ async function scanSample(
       label: daysFrom(from),
       send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
       open: () => ({ write() {} }),
-      scan: { timezone, requireSystem: true, edits },
+      scan: { timezone, requireColumns: true, edits },
     });
   let start = first;
   let result = await scan(start);

@@ -115,7 +115,7 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
 async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const scan = { timezone: settings.timezone, requireSystem: true, suppression, edits: editsOf(settings) };
+  const scan = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
   const copy = await checkBody(bytes, await spool.newFile(), { scan, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.sentence}.`);

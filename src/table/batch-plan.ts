@@ -157,7 +157,7 @@ export function readingOf(
   if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
   const cellType = fixedType ?? typeOf(forms, asInstants) ?? 'string';
   const readAs = canWiden(cellType, type, forms, asInstants) ? cellType : type;
-  return { ...common, readAs, isClean: fitsWholly(forms, readAs, asInstants) };
+  return { ...common, readAs, isClean: fitsWholly(readAs, forms, asInstants) };
 }
 
 /** True if no cell of the batch goes to `_rescued`. */

@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import type { FirstSeen } from '../cells/columns/column-scan.ts';
+import type { FirstCell } from '../cells/columns/column-scan.ts';
 import {
   columnKey,
   EVENT_NAME,
@@ -46,7 +46,7 @@ export interface PlannedColumn extends StoredColumn {
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
   /** The first cell of the batch that does not fit the stored type. */
-  readonly misfit: FirstSeen | undefined;
+  readonly misfit: FirstCell | undefined;
 }
 
 type WidenedColumn = PlannedColumn & { readonly storedType: ColumnType; readonly type: ColumnType };
@@ -59,7 +59,7 @@ export function isWidened(column: PlannedColumn): column is WidenedColumn {
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
 interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
   readonly forms: CellForms;
-  readonly seen: readonly FirstSeen[];
+  readonly seen: readonly FirstCell[];
 }
 
 /** The columns of some files by key, in the order of first occurrence. */

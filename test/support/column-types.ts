@@ -432,8 +432,8 @@ export const cells = fc
   .filter((text) => text.length > 0 && isText(text));
 
 /** Some of the forms of a type: those of the cells of one column. */
-export const formsOf = (type: ColumnType): fc.Arbitrary<fc.Arbitrary<string>[]> =>
+export const cellTextsOf = (type: ColumnType): fc.Arbitrary<fc.Arbitrary<string>[]> =>
   fc.subarray([...TYPE_CASES[type].forms], { minLength: 1 });
 
 /** Cells of several forms of any type. */
-export const someForms = fc.constantFrom(...COLUMN_TYPES).chain(formsOf);
+export const someForms = fc.constantFrom(...COLUMN_TYPES).chain(cellTextsOf);

@@ -3,7 +3,7 @@ import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/c
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
-import { cellFits, classify } from '../../cells/types/types.ts';
+import { cellFits, formsOf } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { CHECKED, COPY, type Encoding, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
@@ -158,7 +158,7 @@ export class RecordEncoder {
 function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone | undefined, encoding: Encoding) {
   if (encoding === CHECKED) return cellFits(type, bytes, start, end, zone);
   if (encoding !== OFFSETS_ONLY) return true;
-  const form = classify(bytes, start, end, zone);
+  const form = formsOf(bytes, start, end, zone);
   return (form & DATETIME_OFFSET) !== 0 && (form & DATETIME_BEYOND) === 0;
 }
 

@@ -127,7 +127,7 @@ function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZon
   if (type === 'string') return TEXT;
   // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
-  if (!fitsWholly(forms, type, asInstants)) return CHECKED;
+  if (!fitsWholly(type, forms, asInstants)) return CHECKED;
   return (forms & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : FITTING;
 }
 

@@ -66,7 +66,7 @@ async function discoverProfileColumns(
       }),
     );
     if (result.kind === 'checked') {
-      const columns = result.scan.columns.map(({ source, type = 'string' }) => ({
+      const columns = result.scan.columns.map(({ name: source, type = 'string' }) => ({
         source,
         type: columnTypes.get(nfc(source)) ?? type,
       }));

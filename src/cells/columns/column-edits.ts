@@ -25,28 +25,28 @@ export interface EditedHeader {
   readonly actions: Uint8Array;
   /** The names of the columns that stay. */
   readonly kept: readonly string[];
-  /** Listed names that the header has. */
-  readonly listed: readonly string[];
+  /** The names of the edits that the header has. */
+  readonly foundNames: readonly string[];
 }
 
 export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
-  // `df_event_name` also names the event name under its other name.
-  const names = headerColumns(header).map(({ name, source }) => nfc(isListed(nfc(name), edits) ? name : source));
+  // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
+  const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name), edits) ? name : source));
   const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
   return {
     actions,
     kept: header.filter((_, i) => actions[i] !== DROP),
-    listed: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
+    foundNames: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
   };
 }
 
-const isListed = (name: string, { drop, hash }: ColumnEdits): boolean => drop.has(name) || hash.has(name);
+const isEdited = (name: string, { drop, hash }: ColumnEdits): boolean => drop.has(name) || hash.has(name);
 
 function actionOf(name: string, { drop, hash }: ColumnEdits): number {
   if (drop.has(name)) return DROP;
   return hash.has(name) ? HASH : KEEP;
 }
 
-/** Listed names that no header had: they were misspelt, or the columns no longer exist. */
-export const unlisted = ({ drop, hash }: ColumnEdits, listed: ReadonlySet<string>): string[] =>
-  [...drop, ...hash].filter((name) => !listed.has(name));
+/** The names of the edits that no header had: they were misspelt, or the columns no longer exist. */
+export const namesNotFound = ({ drop, hash }: ColumnEdits, foundNames: ReadonlySet<string>): string[] =>
+  [...drop, ...hash].filter((name) => !foundNames.has(name));

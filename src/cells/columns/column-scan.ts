@@ -11,15 +11,15 @@ import {
   NULL_TEXT,
   STRING,
 } from '../types/forms.ts';
-import { classify, typeOf } from '../types/types.ts';
+import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedHeader } from './column-edits.ts';
 import { type ColumnGroup, EVENT_NAME, type HeaderColumn, headerColumns } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
-/** The first cell of a column that had a new class. */
-export interface FirstSeen {
-  /** The bits that it added. */
+/** The first cell of a column that had a new form. */
+export interface FirstCell {
+  /** The forms that it added. */
   readonly forms: CellForms;
   /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
   readonly shape: string;
@@ -27,14 +27,12 @@ export interface FirstSeen {
 
 /** The result of a scan for one column, from all of its cells. */
 export interface ColumnScan {
-  /** The name in the export. */
-  readonly source: string;
+  /** Its name in the header. */
+  readonly name: string;
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes: then the column is a string, whatever its name. */
   readonly hashed?: true;
-  /**
-   * Bits of `src/cells/types/forms.ts`. With STRING others may be missing; a declared string column has STRING alone.
-   */
+  /** With STRING others may be missing: then nothing depends on them. A declared string column has STRING alone. */
   readonly forms: CellForms;
   /** The declared type, else that of the forms; absent while every cell is absent. */
   readonly type?: ColumnType;
@@ -43,20 +41,20 @@ export interface ColumnScan {
   /** First and last time of a datetime column: seconds from 1970-01-01 00:00 by the zone's wall clock. */
   readonly first?: number;
   readonly last?: number;
-  /** The first cells of each new class, in the order of rows; for the log line that says what widened a column. */
-  readonly seen?: readonly FirstSeen[];
+  /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
+  readonly seen?: readonly FirstCell[];
 }
 
 /** Maximum length of a shape (characters). */
-const LONGEST = 32;
+const MAX_SHAPE_LENGTH = 32;
 /** Bytes that are looked at: 32 characters take at most four bytes each. */
-const MAX_SHAPED_BYTES = LONGEST * 4;
+const MAX_SHAPED_BYTES = MAX_SHAPE_LENGTH * 4;
 const decoder = new TextDecoder();
 
 /** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
 function shapeOf(bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_SHAPED_BYTES)));
-  return [...text].slice(0, LONGEST).map(shapeOfCharacter).join('');
+  return [...text].slice(0, MAX_SHAPE_LENGTH).map(shapeOfCharacter).join('');
 }
 
 function shapeOfCharacter(character: string): string {
@@ -65,13 +63,15 @@ function shapeOfCharacter(character: string): string {
   return /\p{C}/u.test(character) ? '·' : character;
 }
 
-/**
- * Modes of a column: each filled cell is examined, or only counted, since its forms can change no more or nobody asks
- * for them; its cells are ids, or names of events.
- */
+// What is done with each filled cell of a column, beside counting it.
+
+/** Its forms are collected. */
 const EXAMINED = 0;
+/** Nothing: the forms can change no more, or nobody asks for them. */
 const COUNTED = 1;
+/** It is an id. Its forms are not collected, so that the column must be a declared string. */
 const ROW_IDS = 2;
+/** It is the name of an event, which is a declared string too. */
 const EVENT_NAMES = 3;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
@@ -84,10 +84,10 @@ interface KeptColumn extends HeaderColumn {
 }
 
 /**
- * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column of the
- * export. Methods get a cell as several numbers, so that no object is made for it. Nothing is kept of a hashed value.
+ * Collects from every cell of every row what `ColumnScan` reports, in flat arrays of one entry a column of the header.
+ * Methods get a cell as several numbers, so that no object is made for it. Nothing is kept of a hashed value.
  */
-export class ColumnScans {
+export class ColumnCollector {
   /** By the column of the export; undefined for a dropped one. */
   readonly #columns: readonly (KeptColumn | undefined)[];
   readonly #zone: Zone | undefined;
@@ -96,7 +96,7 @@ export class ColumnScans {
   readonly #modes: Uint8Array;
   readonly #first: Float64Array;
   readonly #last: Float64Array;
-  readonly #seen = new Map<number, FirstSeen[]>();
+  readonly #seen = new Map<number, FirstCell[]>();
   readonly #text = new CellText();
   /** The time of the last cell with one. */
   readonly #time = new CivilTime();
@@ -107,6 +107,7 @@ export class ColumnScans {
   /** `idColumn`: name of the column whose cells identify rows. */
   constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: string, zone: Zone | undefined) {
     const count = actions.length;
+    // The kept header decides, as for all readers of the file: without `df_event_name`, `event_name` is the event name.
     const keptColumns = headerColumns(kept).values();
     this.#columns = Array.from(actions, (action): KeptColumn | undefined => {
       const column = action === DROP ? undefined : keptColumns.next().value;
@@ -144,8 +145,8 @@ export class ColumnScans {
   }
 
   /** What was collected. */
-  scans(): ColumnScan[] {
-    return this.#columns.flatMap((column, i) => (column === undefined ? [] : [this.#scan(column, i)]));
+  results(): ColumnScan[] {
+    return this.#columns.flatMap((column, i) => (column === undefined ? [] : [this.#resultOf(column, i)]));
   }
 
   #collect(row: Buffer, cells: Int32Array, k: number): void {
@@ -160,7 +161,7 @@ export class ColumnScans {
   }
 
   #examine(bytes: Uint8Array, start: number, end: number, column: number): void {
-    const bits = classify(bytes, start, end, this.#zone, this.#time);
+    const bits = formsOf(bytes, start, end, this.#zone, this.#time);
     const added = bits & ~this.#forms[column];
     if (added !== 0) this.#discover(bytes, start, end, column, added);
     if ((bits & TIMES) === 0) return;
@@ -179,21 +180,21 @@ export class ColumnScans {
 
   #discover(bytes: Uint8Array, start: number, end: number, column: number, added: CellForms): void {
     this.#forms[column] |= added;
-    const isCounted = (added & STRING) !== 0 && this.#columns[column]?.declared === undefined;
-    if (isCounted) this.#modes[column] = COUNTED;
+    const needsNoForms = (added & STRING) !== 0 && this.#columns[column]?.declared === undefined;
+    if (needsNoForms) this.#modes[column] = COUNTED;
     const seen = this.#seen.get(column) ?? [];
     seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
   }
 
-  #scan({ name: source, group, declared, isHashed }: KeptColumn, column: number): ColumnScan {
+  #resultOf({ name, group, declared, isHashed }: KeptColumn, column: number): ColumnScan {
     const filled = this.#filled[column];
     const forms = declared === 'string' && filled > 0 ? STRING : this.#forms[column];
     const type = this.#typeOf(forms, declared);
     const seen = this.#seen.get(column);
     const [first, last] = [this.#first[column], this.#last[column]];
     return {
-      source,
+      name,
       group,
       ...(isHashed && { hashed: true }),
       forms,

@@ -13,7 +13,7 @@ export const DETAIL_LOG_ID = 'df_event_detail_log_id';
 export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
 
-/** The groups of columns, which follow from the name alone. */
+/** The groups of columns. */
 const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
 export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
@@ -49,7 +49,7 @@ export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.g
 const customGroup = (name: string): ColumnGroup =>
   name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
 
-/** Names of columns are the same text however their marks are composed. */
+/** A column's name in one form: `é` as one character, or as `e` and an accent, is the same name. */
 export const nfc = (name: string): string => name.normalize('NFC');
 
 /** The order of names in every listing: by their bytes in UTF-8. */
@@ -73,12 +73,12 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
-/** The columns of a header. Beside `df_event_name`, `event_name` is custom; of equal names all but the first are. */
+/** The columns of a header. `event_name` is custom beside `df_event_name`. So is each column but the first of a name. */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
-  const alternative = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
+  const alternativeIndex = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
   const counts = new Map<string, number>();
   return header.map((name, index) => {
-    const source = index === alternative ? EVENT_NAME : name;
+    const source = index === alternativeIndex ? EVENT_NAME : name;
     const occurrence = (counts.get(source) ?? 0) + 1;
     counts.set(source, occurrence);
     const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;

@@ -8,9 +8,10 @@ const BLOCK_BYTES = 64;
 /** The pads of HMAC, each joined by XOR with every byte of the key's block. */
 export const INNER_PAD = 0x36;
 export const OUTER_PAD = 0x5c;
-/** Maximum number of hashes that are kept for repeated values, and maximum length of such a value (bytes). */
-const MAX_KEPT = 1 << 16;
-const MAX_KEPT_BYTES = 64;
+/** Maximum number of cached hashes. */
+const MAX_CACHED = 1 << 16;
+/** Maximum length of a value whose hash is cached (bytes). */
+const MAX_CACHED_BYTES = 64;
 
 /**
  * A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or the people of a suppression list.
@@ -22,7 +23,7 @@ export class HashKey {
   readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: KeyObject;
   /** Hashes by value as Latin-1. */
-  readonly #kept = new Map<string, string>();
+  readonly #cache = new Map<string, string>();
 
   /** `label`: what the check value is made of, so that those of keys for different uses cannot be compared. */
   constructor(key: Secret, label = HASH_CHECK_LABEL) {
@@ -34,13 +35,13 @@ export class HashKey {
 
   /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */
   hashOf(value: string | Uint8Array): string {
-    if (typeof value === 'string' || value.length > MAX_KEPT_BYTES) return this.#hash(value);
+    if (typeof value === 'string' || value.length > MAX_CACHED_BYTES) return this.#hash(value);
     const text = Buffer.from(value.buffer, value.byteOffset, value.length).toString('latin1');
-    const kept = this.#kept.get(text);
-    if (kept !== undefined) return kept;
-    if (this.#kept.size === MAX_KEPT) this.#kept.clear();
+    const cached = this.#cache.get(text);
+    if (cached !== undefined) return cached;
+    if (this.#cache.size === MAX_CACHED) this.#cache.clear();
     const hash = this.#hash(value);
-    this.#kept.set(text, hash);
+    this.#cache.set(text, hash);
     return hash;
   }
 

@@ -12,6 +12,7 @@ export class IdHashes {
 
   /** Adds the id of these bytes. */
   add(bytes: Uint8Array, start: number, end: number): void {
+    // Two hashes of 32 bits, of which 53 bits are kept. The odd factors spread each byte over all bits.
     let high = (end - start) | 0;
     let low = 0x2c1b3c6d;
     let i = start;

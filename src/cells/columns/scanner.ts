@@ -1,6 +1,7 @@
 // This folder: the columns of an export: their names and groups, the forms and types of all cells, and the columns that
 // are dropped or hashed. `scanner.ts` does it while the export arrives.
 
+import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
@@ -8,16 +9,15 @@ import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader } from './column-edits.ts';
-import { type ColumnScan, ColumnScans } from './column-scan.ts';
+import { ColumnCollector, type ColumnScan } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, UNIFIED_ID } from './groups.ts';
 
-/** The columns that every export has, in lower case, but for the event's name, which customers choose. */
-const SYSTEM_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
+/** The columns that every export has, in lower case, but for the event name, which may have another name. */
+const REQUIRED_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
-/** The bit that makes an ASCII letter lower case. */
-const LOWER_BIT = 0x20;
-/** Number of cells, and share of rows, from which broken characters may mean another encoding. */
+/** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
 const MIN_FOREIGN_CELLS = 10;
+/** Foreign cells a row from which they mean it. */
 const FOREIGN_CELLS_A_ROW = 0.05;
 
 const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
@@ -26,7 +26,7 @@ export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone?: string | undefined;
   /** True to refuse a header without the columns that every export has. */
-  readonly requireSystem: boolean;
+  readonly requireColumns: boolean;
   /** Leaves the rows of these people out of everything: counts, types, written bytes. */
   readonly suppression?: Pick<Suppression, 'has'> | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
@@ -67,8 +67,8 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
-  /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
-  readonly listed?: readonly string[];
+  /** The names of `edits` that the header had; absent without edits. */
+  readonly foundNames?: readonly string[];
   /** The last bytes to write. */
   readonly tail: readonly Uint8Array[];
 }
@@ -77,13 +77,13 @@ export interface ScanResult {
 interface Header {
   /** The names as they arrived. */
   readonly names: readonly string[];
-  /** For each of them 1 if every export has the column. */
-  readonly isSystem: Uint8Array;
+  /** For each of them 1 if it is one of `REQUIRED_NAMES`. */
+  readonly isRequired: Uint8Array;
   /** Index of `df_unified_id` among them; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
   readonly edited: EditedHeader;
-  /** The columns that are kept. */
-  readonly columns: ColumnScans;
+  /** Collects what the cells of the kept columns tell. */
+  readonly collector: ColumnCollector;
 }
 
 /**
@@ -124,18 +124,18 @@ export class Scanner {
     const rows = Math.max(0, this.#source.rows - 1) - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
-    const { columns, edited } = this.#header ?? {};
+    const { collector, edited } = this.#header ?? {};
     return {
       header: edited?.kept ?? [],
-      columns: columns?.scans() ?? [],
+      columns: collector?.results() ?? [],
       rows,
       suppressed: this.#suppressed,
       longestRow: this.#longestRow,
-      hasDuplicateOrMissingIds: columns?.hasDuplicateOrMissingIds(rows) ?? false,
+      hasDuplicateOrMissingIds: collector?.hasDuplicateOrMissingIds(rows) ?? false,
       finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
-      eventNames: columns?.eventNames() ?? [],
-      ...(this.#options.edits && { listed: edited?.listed ?? [] }),
+      eventNames: collector?.eventNames() ?? [],
+      ...(this.#options.edits && { foundNames: edited?.foundNames ?? [] }),
       tail,
     };
   }
@@ -150,9 +150,10 @@ export class Scanner {
       const { start } = source;
       const repairs = source.takeRepairs();
       const header = this.#header;
-      if (header === undefined) this.#header = this.#open(repairs.length > 0);
+      const isHeader = header === undefined;
+      if (isHeader) this.#header = this.#readHeader(repairs.length > 0);
       else if (!this.#observe(header, repairs)) continue;
-      const length = writer.write(tokenizer, start, header === undefined);
+      const length = writer.write(tokenizer, start, isHeader);
       if (length > this.#longestRow) this.#longestRow = length;
     }
     return writer.finish();
@@ -170,20 +171,20 @@ export class Scanner {
       return false;
     }
     if (repairs.length > 0) this.#countInvalid(header, repairs);
-    header.columns.observe(bytes, tokenizer);
+    header.collector.observe(bytes, tokenizer);
     return true;
   }
 
   /** Reads the current row as the header; opens the writer. */
-  #open(isRepaired: boolean): Header {
+  #readHeader(isRepaired: boolean): Header {
     const { bytes, tokenizer } = this.#source;
-    const { requireSystem, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
+    const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = readNames(bytes, tokenizer);
     if (names.every((name) => name === '')) {
       throw this.#source.malformedRow('no_header', 'column names', 'empty cells');
     }
     if (isRepaired) throw otherEncodingError();
-    if (requireSystem) this.#checkSystem(names);
+    if (requireColumns) this.#checkRequired(names);
     const personColumn = names.indexOf(UNIFIED_ID);
     // Without the column nobody would be left out.
     if (suppression !== undefined && personColumn < 0) {
@@ -192,13 +193,13 @@ export class Scanner {
     const edited = editHeader(names, edits);
     if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
     this.#writer.open(edited.actions);
-    const columns = new ColumnScans(edited, idColumn, zoneOf(timezone));
-    const isSystem = Uint8Array.from(names, (name) => (SYSTEM_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    return { names, isSystem, personColumn, edited, columns };
+    const collector = new ColumnCollector(edited, idColumn, zoneOf(timezone));
+    const isRequired = Uint8Array.from(names, (name) => (REQUIRED_NAMES.has(name.toLowerCase()) ? 1 : 0));
+    return { names, isRequired, personColumn, edited, collector };
   }
 
-  /** Throws if the header lacks columns that every export has. Another download would be the same if it has none. */
-  #checkSystem(names: readonly string[]): void {
+  /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
+  #checkRequired(names: readonly string[]): void {
     const source = this.#source;
     const missing = missingColumns(names);
     if (missing.length === missingColumns([]).length)
@@ -228,10 +229,10 @@ export class Scanner {
     const { cells, used } = tokenizer;
     let next = 0;
     for (let k = 0; k < used; k += STRIDE) {
-      const before = next;
+      const firstOfCell = next;
       while (next < repairs.length && repairs[next] < cells[k + 2]) next++;
       const column = cells[k] >> COLUMN_SHIFT;
-      if (next === before || actions[column] === DROP) continue;
+      if (next === firstOfCell || actions[column] === DROP) continue;
       this.#invalidCells++;
       if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
       this.#firstInvalid ??= { row: rows, column: names[column] };
@@ -239,17 +240,18 @@ export class Scanner {
   }
 }
 
-/** True for the header of another export in the same body: a system column has the name of one, in any case. */
-function repeatsHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isSystem }: Header): boolean {
+/** True for the header of another export in the same body: a required column has the name of one, in any case. */
+function repeatsHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isRequired }: Header): boolean {
+  // All these names begin with `d`: few cells need a string.
   for (let k = 0; k < used; k += STRIDE) {
-    if (isSystem[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
-    if (SYSTEM_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
+    if (isRequired[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
+    if (REQUIRED_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
   }
   return false;
 }
 
-/** True if most characters beyond ASCII were replaced, where a text that was cut within one has others. */
+/** True if most characters beyond ASCII were replaced. A text that was only cut within one has whole ones too. */
 function isForeign(text: string): boolean {
-  const others = text.replace(/[\0-\x7f]/g, '');
-  return others.replaceAll('\ufffd', '').length * 2 < others.length;
+  const nonAscii = text.replace(/[\0-\x7f]/g, '');
+  return nonAscii.replaceAll('\ufffd', '').length * 2 < nonAscii.length;
 }

@@ -1,7 +1,8 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, CellText, COLUMN_SHIFT, QUOTED, type RowTokenizer, STRIDE } from './tokenizer.ts';
+import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from './tokenizer.ts';
 
-/** Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped. */
+// Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped.
+
 export const KEEP = 0;
 export const HASH = 1;
 export const DROP = 2;
@@ -18,14 +19,15 @@ const HASH_BYTES = 64;
  * change are a range of the source. It is copied only if another row does need one.
  */
 export class RowWriter {
-  readonly #hash: ValueHash | undefined;
+  readonly #hasher: ValueHash | undefined;
   readonly #text = new CellText();
   #actions: Uint8Array = new Uint8Array(0);
-  /** For each column the number of columns before it that are not dropped. */
+  /** For each column its index in the written row: the number of kept columns before it. */
   #positions = new Int32Array(0);
   #width = 0;
-  /** Number of columns that are hashed, and whether all columns stay as they are. */
-  #hashes = 0;
+  /** Number of columns that are hashed. */
+  #hashedColumns = 0;
+  /** True if all columns stay as they are. */
   #isPlain = true;
   #source: Buffer = Buffer.alloc(0);
   /** The bytes [from, until) of the source come next. */
@@ -35,8 +37,8 @@ export class RowWriter {
   /** The index behind the written bytes of `out`. */
   #to = 0;
 
-  constructor(hash: ValueHash | undefined) {
-    this.#hash = hash;
+  constructor(hasher: ValueHash | undefined) {
+    this.#hasher = hasher;
   }
 
   /** Sets the action for each column, before the first row: a header, whose names are not hashed. */
@@ -48,7 +50,7 @@ export class RowWriter {
       this.#positions[i] = this.#width;
       if (actions[i] !== DROP) this.#width++;
     }
-    this.#hashes = actions.filter((action) => action === HASH).length;
+    this.#hashedColumns = actions.filter((action) => action === HASH).length;
     this.#isPlain = actions.every((action) => action === KEEP);
   }
 
@@ -95,33 +97,33 @@ export class RowWriter {
     const { cells, used, contentEnd, width } = tokenizer;
     this.#flush();
     // Room for the row, hashes, quotes around each cell, all commas and the line end.
-    this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + 3);
+    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + used + width + 3);
     const begin = this.#to;
     this.#from = start;
-    // `column` and `position`: the column of the last cell that is written, in the source row and in the written row.
-    // It is the number of commas before the cell. `ended`: the end in the source of the last cell, written or dropped.
-    let [column, position, ended] = [0, 0, start];
+    // The last written cell has so many commas before it in the source (`column`) and in the written row (`position`).
+    // `sourceEnd`: the end in the source of the last cell, written or dropped.
+    let [column, position, sourceEnd] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
       const next = cells[k] >> COLUMN_SHIFT;
       const action = this.#actions[next];
       const rawEnd = tokenizer.rawEnd(k);
       if (action === DROP) {
-        this.#copyTo(ended);
+        this.#copyTo(sourceEnd);
         this.#from = rawEnd;
-        ended = rawEnd;
+        sourceEnd = rawEnd;
         continue;
       }
       const nextPosition = this.#positions[next];
       if (nextPosition - position !== next - column) {
-        this.#copyTo(ended);
+        this.#copyTo(sourceEnd);
         this.#writeCommas(nextPosition - position);
         this.#from = tokenizer.rawStart(k);
       }
-      this.#cell(tokenizer, k, isHeader ? KEEP : action);
-      [column, position, ended] = [next, nextPosition, rawEnd];
+      this.#writeCell(tokenizer, k, isHeader ? KEEP : action);
+      [column, position, sourceEnd] = [next, nextPosition, rawEnd];
     }
     const isWhole = this.#width - position === width - column;
-    this.#copyTo(isWhole ? contentEnd : ended);
+    this.#copyTo(isWhole ? contentEnd : sourceEnd);
     if (!isWhole) this.#writeCommas(this.#width - 1 - position);
     // A row of one empty cell must not become a blank line.
     if (this.#width === 1 && this.#to === begin) this.#writeText('""');
@@ -131,17 +133,17 @@ export class RowWriter {
     return this.#to - begin;
   }
 
-  /** Writes cell `k` if it may not be copied as it is. */
-  #cell(tokenizer: RowTokenizer, k: number, action: number): void {
+  /** Writes the cell whose entries begin at `k`, if it may not be copied as it is. */
+  #writeCell(tokenizer: RowTokenizer, k: number, action: number): void {
     const { cells } = tokenizer;
-    const [head, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
+    const [columnAndFlags, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
     if (action === HASH && !isNull(this.#source, start, end)) {
-      if (this.#hash === undefined) throw new TypeError('a hash without a key');
+      if (this.#hasher === undefined) throw new TypeError('a hash without a key');
       this.#text.read(this.#source, cells, k);
       this.#copyTo(tokenizer.rawStart(k));
-      this.#writeText(this.#hash.hashOf(this.#text.text));
+      this.#writeText(this.#hasher.hashOf(this.#text.text));
       this.#from = tokenizer.rawEnd(k);
-    } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
+    } else if ((columnAndFlags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#copyTo(start);
       this.#out[this.#to++] = QUOTE;
@@ -168,9 +170,9 @@ export class RowWriter {
     this.#from = end;
   }
 
-  #reserve(more: number): void {
-    if (this.#to + more <= this.#out.length) return;
-    const larger = Buffer.alloc(2 * (this.#to + more));
+  #reserve(bytes: number): void {
+    if (this.#to + bytes <= this.#out.length) return;
+    const larger = Buffer.alloc(2 * (this.#to + bytes));
     larger.set(this.#out.subarray(0, this.#to));
     this.#out = larger;
   }

@@ -1,10 +1,10 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
 
 /** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
-export const QUOTED = 1;
+const QUOTED = 1;
 const DOUBLED = 2;
 export const BARE_CR = 4;
-/** The column of a cell is `cells[k] >> COLUMN_SHIFT`; its flags are in the bits below. */
+/** The column of the cell whose entries begin at `k` is `cells[k] >> COLUMN_SHIFT`; the bits below are its flags. */
 export const COLUMN_SHIFT = 3;
 /** Number of entries in `cells` for each filled cell. */
 export const STRIDE = 3;
@@ -52,20 +52,20 @@ export class RowTokenizer {
   readonly cells = new Int32Array(STRIDE * MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end
-   * before `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `isLast`, `end`
-   * ends the row.
+   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if it does not end
+   * before `end` and more may come; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. With `isLast`, `end`
+   * ends the row. Its loops stay in one function, since they run for every byte.
    */
   next(bytes: Uint8Array, at: number, end: number, isLast: boolean): number {
     const { cells } = this;
     let used = 0;
-    let head = 0;
-    let joined = 0;
+    let columnBits = 0;
+    let allFlags = 0;
     let i = at;
     for (;;) {
       let c = bytes[i];
       while (c === COMMA) {
-        head += ONE_COLUMN;
+        columnBits += ONE_COLUMN;
         c = bytes[++i];
       }
       if (c !== LF) {
@@ -101,33 +101,33 @@ export class RowTokenizer {
         }
         if (i > start) {
           if (used === STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
-          cells[used] = head | flags;
+          cells[used] = columnBits | flags;
           cells[used + 1] = start;
           cells[used + 2] = i;
           used += STRIDE;
-          joined |= flags;
+          allFlags |= flags;
         }
         i += flags & QUOTED;
         if (c === COMMA) {
-          head += ONE_COLUMN;
+          columnBits += ONE_COLUMN;
           i++;
           continue;
         }
       }
       this.used = used;
-      this.flags = joined;
-      this.width = (head >> COLUMN_SHIFT) + 1;
+      this.flags = allFlags;
+      this.width = (columnBits >> COLUMN_SHIFT) + 1;
       this.contentEnd = i;
       return c === LF ? i + 1 : this.#rowEnd(i, end, isLast);
     }
   }
 
-  /** Index of the first byte of cell `k` as it is written, its opening quote included. */
+  /** Index of the first byte, an opening quote included, of the cell whose entries begin at `k`. */
   rawStart(k: number): number {
     return this.cells[k + 1] - (this.cells[k] & QUOTED);
   }
 
-  /** Index behind the last byte of cell `k` as it is written, its closing quote included. */
+  /** Index behind the last byte, a closing quote included, of the cell whose entries begin at `k`. */
   rawEnd(k: number): number {
     return this.cells[k + 2] + (this.cells[k] & QUOTED);
   }
@@ -172,7 +172,10 @@ export class CellText {
   end = 0;
   #unquoted = Buffer.alloc(1024);
 
-  /** Reads cell `k`; its bytes are those of the row, which must stay, or a copy that the next call replaces. */
+  /**
+   * Reads the cell whose entries begin at `k`. Its bytes are those of the row, which must stay, or a copy that the next
+   * call replaces.
+   */
   read(bytes: Buffer, cells: Int32Array, k: number): void {
     this.bytes = bytes;
     this.start = cells[k + 1];

@@ -1,11 +1,10 @@
-import { LOWER_E, UPPER_E } from '../../base/ascii.ts';
+import { LOWER_BIT, LOWER_E, UPPER_E } from '../../base/ascii.ts';
 import { codecOf } from './codec.ts';
 import { BOOL, type CellForms } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
-const LOWER_CASE = 32;
 
 /** The first four bytes of the words as a number. */
 const TRUE_UPPER = Buffer.from('TRUE').readInt32BE();
@@ -14,7 +13,7 @@ const FALS_UPPER = Buffer.from('FALS').readInt32BE();
 const FALS_LOWER = FALSE.readInt32BE();
 
 /** BOOL, or 0 for any other text. */
-export function booleanClass(bytes: Uint8Array, start: number, end: number): CellForms {
+export function booleanForm(bytes: Uint8Array, start: number, end: number): CellForms {
   const length = end - start;
   if (length !== 4 && length !== 5) return 0;
   const word = (bytes[start] << 24) | (bytes[start + 1] << 16) | (bytes[start + 2] << 8) | bytes[start + 3];
@@ -26,21 +25,21 @@ export function booleanClass(bytes: Uint8Array, start: number, end: number): Cel
 const sql = (expr: string) =>
   `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`;
 const sqlText = (expr: string) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`;
-const cells = () => BOOL;
+const acceptedForms = () => BOOL;
 
 /** `TRUE`, `FALSE`, `true`, `false`. */
 export const BOOLEAN_CODEC = codecOf({
   type: 'boolean',
-  cells,
+  acceptedForms,
   duckdb: () => 'BOOLEAN',
   writeValue(bytes, start, _end, out, at) {
-    const word = (bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE;
+    const word = (bytes[start] | LOWER_BIT) === TRUE[0] ? TRUE : FALSE;
     return copyBytes(word, 0, word.length, out, at);
   },
   isJson: false,
   sql,
   sqlValue: sql,
-  nativeCells: cells,
+  nativeForms: acceptedForms,
   sqlText,
   widenings: {},
   widenedText: sqlText,

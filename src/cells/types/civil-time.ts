@@ -1,9 +1,10 @@
-import { COLON, DOT, HYPHEN, NINE, SPACE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
+import { COLON, DOT, HYPHEN, NINE, PLUS, SPACE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 
 export const DAY_SECONDS = 86_400;
 const MAX_OFFSET_HOURS = 15;
-const PLUS = 0x2b;
+/** Length of `yyyy-MM-dd`, the shortest text of a date or datetime. */
+export const DATE_LENGTH = 10;
 
 /**
  * A date and time by a wall clock, read from a cell or made of seconds. One object serves many cells, so that no cell
@@ -19,17 +20,17 @@ export class CivilTime {
   micros = 0;
   /** The cell's UTC offset in seconds. */
   offset = 0;
-  /** The day of the last `seconds` and its number, kept because the cells of one export share few days. */
-  #lastDay = 0;
-  #lastDays = 0;
+  /** The date of the last `seconds` and its number of days since 1970: the cells of an export share few dates. */
+  #cachedDate = 0;
+  #cachedDayNumber = 0;
 
   get seconds(): number {
-    const day = (this.year << 9) | (this.month << 5) | this.day;
-    if (day !== this.#lastDay) {
-      this.#lastDay = day;
-      this.#lastDays = daysFromCivil(this.year, this.month, this.day);
+    const date = (this.year << 9) | (this.month << 5) | this.day;
+    if (date !== this.#cachedDate) {
+      this.#cachedDate = date;
+      this.#cachedDayNumber = daysFromCivil(this.year, this.month, this.day);
     }
-    return this.#lastDays * DAY_SECONDS + this.hour * 3600 + this.minute * 60 + this.second;
+    return this.#cachedDayNumber * DAY_SECONDS + this.hour * 3600 + this.minute * 60 + this.second;
   }
 
   /** Sets everything but micros and offset. */
@@ -43,41 +44,42 @@ export class CivilTime {
   }
 
   /**
-   * Reads a date or datetime and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0 if the text
-   * is none, or no such day or time exists.
+   * Reads a date or datetime and returns its form: DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET. 0 for any other
+   * text, and for a day or time that does not exist.
    */
   read(bytes: Uint8Array, start: number, end: number): CellForms {
     const length = end - start;
-    if (length < 10) return 0;
-    const year = two(bytes, start) * 100 + two(bytes, start + 2);
-    if (year < 1 || two(bytes, start) < 0 || two(bytes, start + 2) < 0) return 0;
+    if (length < DATE_LENGTH) return 0;
+    const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
+    if (year < 1 || twoDigits(bytes, start) < 0 || twoDigits(bytes, start + 2) < 0) return 0;
     this.year = year;
     const separator = bytes[start + 4];
     if (separator === DOT) return this.#readDot(bytes, start + 5, end);
     if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
-    if (!this.#setDay(two(bytes, start + 5), two(bytes, start + 8))) return 0;
-    if (length > 10) return this.#readClock(bytes, start + 10, end);
+    if (!this.#setDay(twoDigits(bytes, start + 5), twoDigits(bytes, start + 8))) return 0;
+    if (length > DATE_LENGTH) return this.#readClock(bytes, start + DATE_LENGTH, end);
     this.#setClock(0, 0, 0);
     return DATE;
   }
 
   /** Reads `M.d H:mm`, with one or two digits for M, d and H. */
   #readDot(bytes: Uint8Array, start: number, end: number): CellForms {
-    const monthEnd = start + digitsAt(bytes, start);
-    const day = monthEnd + 1;
-    const dayEnd = day + digitsAt(bytes, day);
-    const hour = dayEnd + 1;
-    const hourEnd = hour + digitsAt(bytes, hour);
+    const monthEnd = start + numberLength(bytes, start);
+    const dayStart = monthEnd + 1;
+    const dayEnd = dayStart + numberLength(bytes, dayStart);
+    const hourStart = dayEnd + 1;
+    const hourEnd = hourStart + numberLength(bytes, hourStart);
     if (bytes[monthEnd] !== DOT || bytes[dayEnd] !== SPACE || bytes[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
-    if (!this.#setDay(oneOrTwo(bytes, start), oneOrTwo(bytes, day))) return 0;
-    return this.#setClock(oneOrTwo(bytes, hour), two(bytes, hourEnd + 1), 0) ? DATETIME_DOT : 0;
+    if (!this.#setDay(oneOrTwoDigits(bytes, start), oneOrTwoDigits(bytes, dayStart))) return 0;
+    return this.#setClock(oneOrTwoDigits(bytes, hourStart), twoDigits(bytes, hourEnd + 1), 0) ? DATETIME_DOT : 0;
   }
 
   /** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
   #readClock(bytes: Uint8Array, start: number, end: number): CellForms {
     if (end - start < 9 || (bytes[start] !== SPACE && bytes[start] !== UPPER_T)) return 0;
     if (bytes[start + 3] !== COLON || bytes[start + 6] !== COLON) return 0;
-    if (!this.#setClock(two(bytes, start + 1), two(bytes, start + 4), two(bytes, start + 7))) return 0;
+    if (!this.#setClock(twoDigits(bytes, start + 1), twoDigits(bytes, start + 4), twoDigits(bytes, start + 7)))
+      return 0;
     const hasFraction = bytes[start + 9] === DOT && start + 9 < end;
     const i = hasFraction ? this.#readFraction(bytes, start + 10, end) : start + 9;
     if (i === end) return DATETIME_DASH;
@@ -102,8 +104,8 @@ export class CivilTime {
     if (bytes[start] === UPPER_Z) return length === 1;
     if ((bytes[start] !== PLUS && bytes[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
     if (length === 6 && bytes[start + 3] !== COLON) return false;
-    const hours = two(bytes, start + 1);
-    const minutes = two(bytes, end - 2);
+    const hours = twoDigits(bytes, start + 1);
+    const minutes = twoDigits(bytes, end - 2);
     if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
     this.offset = (hours * 3600 + minutes * 60) * (bytes[start] === HYPHEN ? -1 : 1);
     return true;
@@ -145,8 +147,8 @@ export class CivilTime {
 }
 
 // `daysFromCivil` and `#setDays` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
-// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day; an era
-// has 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
+// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day. An era
+// has 400 years, or 146,097 days. From 0000-03-01 to 1970-01-01 are 719,468 days.
 
 /** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
 function daysFromCivil(year: number, month: number, day: number): number {
@@ -164,20 +166,20 @@ function daysIn(year: number, month: number): number {
 }
 
 /** The value of two digits; negative for anything else. */
-function two(bytes: Uint8Array, at: number): number {
+function twoDigits(bytes: Uint8Array, at: number): number {
   const high = bytes[at] - ZERO;
   const low = bytes[at + 1] - ZERO;
   return high >>> 0 <= 9 && low >>> 0 <= 9 ? high * 10 + low : -10_000;
 }
 
 /** The length of a number of one or two digits. */
-function digitsAt(bytes: Uint8Array, at: number): number {
+function numberLength(bytes: Uint8Array, at: number): number {
   return (bytes[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
 }
 
 /** The value of one or two digits; negative for anything else. */
-function oneOrTwo(bytes: Uint8Array, at: number): number {
-  if (digitsAt(bytes, at) === 2) return two(bytes, at);
+function oneOrTwoDigits(bytes: Uint8Array, at: number): number {
+  if (numberLength(bytes, at) === 2) return twoDigits(bytes, at);
   const digit = bytes[at] - ZERO;
   return digit >>> 0 <= 9 ? digit : -1;
 }

@@ -4,8 +4,8 @@ import { writeNull } from './json-text.ts';
 import type { Zone } from './zone.ts';
 
 /**
- * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that
- * holds all its cells (`typeOf`). `string` holds every cell and is the last.
+ * The column types, a narrower one before every type that it can widen to. A column has the first that holds all its
+ * cells (`typeOf`). `string` holds every cell and is the last.
  */
 export const COLUMN_TYPES = [
   'boolean',
@@ -61,14 +61,14 @@ type Conversion = (expr: string, zone: Zone | undefined) => string;
 
 /**
  * The behaviour of a column type in every engine. A cell is its text as UTF-8 bytes, without quotes. It is absent if it
- * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is
- * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
- * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
+ * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's. `expr` is a VARCHAR expression that is
+ * NULL for an empty cell. It is repeated, so that it should be a column name. With a zone datetimes are instants, else
+ * wall-clock times. Where the zone itself does not matter, `asInstants` says which.
  */
 export interface ColumnCodec {
   readonly type: ColumnType;
-  /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
-  cells(asInstants: boolean): CellForms;
+  /** The forms that its cells may have beside NULL_TEXT; all cells of such a form fit. */
+  acceptedForms(asInstants: boolean): CellForms;
   duckdb(asInstants: boolean): DuckDbType;
   /** True if the text of a cell that fits, and is not `null`, is its JSON. */
   readonly isJson: boolean;
@@ -94,7 +94,7 @@ export interface ColumnCodec {
   readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
   /**
    * SQL that converts a typed expression of a stored column to string, without lambdas. Whatever types the column had
-   * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on.
+   * before, it gives the text that a direct widening would: that of an integral double is the text of a long.
    */
   readonly widenedText: Conversion;
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
@@ -107,12 +107,12 @@ interface NullableType extends Omit<ColumnCodec, 'writeJson' | 'sqlClean' | 'sql
   writeValue: ColumnCodec['writeJson'];
   /** `sqlClean` of cells that are not `null`. */
   sqlValue: ColumnCodec['sqlClean'];
-  /** The bits of cells that `read_csv` reads as this type does. */
-  nativeCells(asInstants: boolean): CellForms;
+  /** The forms of cells that `read_csv` reads as this type does. */
+  nativeForms(asInstants: boolean): CellForms;
 }
 
 /** The codec of a type in which the text `null` is absent. */
-export function codecOf({ writeValue, sqlValue, nativeCells, ...type }: NullableType): ColumnCodec {
+export function codecOf({ writeValue, sqlValue, nativeForms, ...type }: NullableType): ColumnCodec {
   return {
     ...type,
     writeJson(bytes, start, end, out, at, zone) {
@@ -123,6 +123,6 @@ export function codecOf({ writeValue, sqlValue, nativeCells, ...type }: Nullable
       return sqlValue((forms & NULL_TEXT) === 0 ? expr : `nullif(${expr}, 'null')`, forms, zone);
     },
     sqlFits: (expr, zone) => `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${type.sql(expr, zone)} IS NOT NULL)`,
-    native: (forms, asInstants) => (forms & ~nativeCells(asInstants)) === 0,
+    native: (forms, asInstants) => (forms & ~nativeForms(asInstants)) === 0,
   };
 }

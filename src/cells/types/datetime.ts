@@ -1,4 +1,4 @@
-import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../../base/ascii.ts';
+import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { CivilTime } from './civil-time.ts';
 import { codecOf } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
@@ -8,7 +8,8 @@ import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
 
 const MILLI = 1000;
 
-const LOCAL = DATE | DATETIME_DOT | DATETIME_DASH;
+/** The forms of times by a wall clock. */
+const WALL_FORMS = DATE | DATETIME_DOT | DATETIME_DASH;
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
 const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
@@ -21,7 +22,7 @@ const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
 /** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for any other cell. */
-function local(expr: string): string {
+function sqlWallChecked(expr: string): string {
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
     `WHEN ${matches(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
@@ -30,7 +31,7 @@ function local(expr: string): string {
 }
 
 /** SQL of the wall-clock TIMESTAMP of a cell of these forms: `CAST` reads dashes, `strptime` dots. */
-function localClean(expr: string, forms: CellForms): string {
+function sqlWallClean(expr: string, forms: CellForms): string {
   const cast = `CAST(${expr} AS TIMESTAMP)`;
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
@@ -42,7 +43,7 @@ const ifInYears = (instant: string): string => `CASE WHEN ${sqlIsInYears(instant
 
 /** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for any other cell. */
 function sqlChecked(expr: string, zone: Zone | undefined): string {
-  const wall = local(expr);
+  const wall = sqlWallChecked(expr);
   if (zone === undefined) return wall;
   const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
   return (
@@ -53,14 +54,14 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
 }
 
 /** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `forms`. */
-function sqlClean(expr: string, forms: CellForms, zone: Zone | undefined): string {
-  const wall = localClean(expr, forms);
+function sqlValue(expr: string, forms: CellForms, zone: Zone | undefined): string {
+  const wall = sqlWallClean(expr, forms);
   if (zone === undefined) return wall;
   const instant = sqlInstant(wall, zone);
   if ((forms & DATETIME_OFFSET) === 0) return instant;
   const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
-  if ((forms & LOCAL) === 0) return zoned;
-  return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
+  if ((forms & WALL_FORMS) === 0) return zoned;
+  return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
 }
 
 /**
@@ -96,12 +97,12 @@ function writeTime(time: CivilTime, out: Uint8Array, at: number, asInstants: boo
 }
 
 function writeTwo(out: Uint8Array, at: number, value: number): void {
-  out[at] = 48 + ((value / 10) | 0);
-  out[at + 1] = 48 + (value % 10);
+  out[at] = ZERO + ((value / 10) | 0);
+  out[at + 1] = ZERO + (value % 10);
 }
 
 function writeThree(out: Uint8Array, at: number, value: number): number {
-  out[at] = 48 + ((value / 100) | 0);
+  out[at] = ZERO + ((value / 100) | 0);
   writeTwo(out, at + 1, value % 100);
   return at + 3;
 }
@@ -115,7 +116,7 @@ const time = new CivilTime();
  */
 export const DATETIME_CODEC = codecOf({
   type: 'datetime',
-  cells: (asInstants) => LOCAL | (asInstants ? DATETIME_OFFSET : 0),
+  acceptedForms: (asInstants) => WALL_FORMS | (asInstants ? DATETIME_OFFSET : 0),
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(bytes, start, end, out, at, zone) {
     const form = time.read(bytes, start, end);
@@ -127,8 +128,8 @@ export const DATETIME_CODEC = codecOf({
   },
   isJson: false,
   sql: sqlChecked,
-  sqlValue: sqlClean,
-  nativeCells: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),
+  sqlValue,
+  nativeForms: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),
   sqlText,
   widenings: {},
   widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
@@ -139,13 +140,13 @@ export const DATETIME_CODEC = codecOf({
   }),
 });
 
-/** A date has no zone. */
-const dateCells = () => DATE | DATETIME_BEYOND;
+/** A date has no zone, so that DATETIME_BEYOND does not concern it. */
+const dateForms = () => DATE | DATETIME_BEYOND;
 
 /** `yyyy-MM-dd`, a day of the years 1 to 9999. */
 export const DATE_CODEC = codecOf({
   type: 'date',
-  cells: dateCells,
+  acceptedForms: dateForms,
   duckdb: () => 'DATE',
   writeValue: writeString,
   isJson: false,
@@ -154,7 +155,7 @@ export const DATE_CODEC = codecOf({
     `CASE WHEN ${matches(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,
   sqlValue: castTo('DATE'),
-  nativeCells: dateCells,
+  nativeForms: dateForms,
   sqlText: asText,
   widenings: {
     datetime: (expr, zone) => {

@@ -1,9 +1,7 @@
-// The classes of cells.
-//
-// The bits are stored, with the columns of every target and beside spool files: a new one is added at the end, none is
-// renumbered.
+// The forms of cells. Every place stores the bits with its columns: a new one is added at the end, none is renumbered.
+// Bits 2 and 11 are free.
 
-/** The classes of cells that a column has, as a set of bits. Sets join by union, so that no order matters. */
+/** The forms of a cell, or of all cells of a column, as a set of bits. Sets join by union, so that no order matters. */
 export type CellForms = number;
 
 /** The text `null`. */

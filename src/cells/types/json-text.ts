@@ -1,4 +1,4 @@
-import { BACKSLASH, QUOTE } from '../../base/ascii.ts';
+import { BACKSLASH, QUOTE, ZERO } from '../../base/ascii.ts';
 
 const NULL_JSON = Buffer.from('null');
 const HEX_DIGITS = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
@@ -45,8 +45,8 @@ function writeEscape(c: number, out: Uint8Array, at: number): number {
     return at + 2;
   }
   out[at + 1] = 0x75;
-  out[at + 2] = 48;
-  out[at + 3] = 48;
+  out[at + 2] = ZERO;
+  out[at + 3] = ZERO;
   out[at + 4] = HEX_DIGITS[c >> 4];
   out[at + 5] = HEX_DIGITS[c & 15];
   return at + 6;

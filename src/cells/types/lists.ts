@@ -22,7 +22,7 @@ import {
   LONG_WIDE,
 } from './forms.ts';
 import { copyBytes } from './json-text.ts';
-import { DOUBLE_CODEC, LONG_CODEC, numberClass, sqlDouble, sqlLong } from './numbers.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberForm, sqlDouble, sqlLong } from './numbers.ts';
 import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 
@@ -33,38 +33,38 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
 }
 
 /**
- * The LIST_ bits of a JSON array of strings and nulls, or of numbers and nulls. A number must be a long or a double. 0
+ * The LIST_ forms of a JSON array of strings and nulls, or of numbers and nulls. A number must be a long or a double. 0
  * for anything else: a nested, mixed or broken list, or a string with U+0000 or half a surrogate.
  */
-export function listClass(bytes: Uint8Array, start: number, end: number): CellForms {
+export function listForms(bytes: Uint8Array, start: number, end: number): CellForms {
   let i = skipSpace(bytes, start + 1, end);
   if (i < end && bytes[i] === CLOSE_BRACKET) return i + 1 === end ? LIST_EMPTY : 0;
   let seen = 0;
   for (;;) {
     const stop = elementEnd(bytes, i, end);
-    const bits = stop < 0 ? 0 : elementClass(bytes, i, stop);
-    if (bits === 0) return 0;
-    seen |= bits;
+    const form = stop < 0 ? 0 : elementForm(bytes, i, stop);
+    if (form === 0) return 0;
+    seen |= form;
     i = skipSpace(bytes, stop, end);
     if (i >= end) return 0;
     if (bytes[i] === CLOSE_BRACKET) break;
     if (bytes[i] !== COMMA) return 0;
     i = skipSpace(bytes, i + 1, end);
   }
-  return i + 1 === end ? listForms(seen) : 0;
+  return i + 1 === end ? joinedForms(seen) : 0;
 }
 
-function listForms(seen: CellForms): CellForms {
+function joinedForms(seen: CellForms): CellForms {
   const withValues = seen & ~LIST_EMPTY;
   if (withValues === 0) return LIST_EMPTY;
   return (withValues & LIST_STRING) !== 0 && withValues !== LIST_STRING ? 0 : withValues;
 }
 
-/** The bits of a list of this element alone; 0 for an element of another class. */
-function elementClass(bytes: Uint8Array, start: number, end: number): CellForms {
+/** The form of a list of this element alone; 0 for any other element. */
+function elementForm(bytes: Uint8Array, start: number, end: number): CellForms {
   if (bytes[start] === QUOTE) return hasOnlyText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
-  const form = numberClass(bytes, start, end);
+  const form = numberForm(bytes, start, end);
   if (form === LONG) return LIST_LONG;
   if (form === LONG_WIDE) return LIST_LONG_WIDE;
   return form === DOUBLE ? LIST_DOUBLE : 0;
@@ -126,20 +126,20 @@ const SPACES = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
 const HEX_DIGIT = '[0-9a-fA-F]';
 /** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
-const UNIT = [
+const UNICODE_ESCAPE = [
   `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX_DIGIT}|0[1-9a-fA-F]${HEX_DIGIT}{2}|[1-9a-cA-CefEF]${HEX_DIGIT}{3}|[dD][0-7]${HEX_DIGIT}{2}`,
   `[dD][89abAB]${HEX_DIGIT}{2}\\\\u[dD][c-fC-F]${HEX_DIGIT}{2}`,
 ].join('|');
-const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
+const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESCAPE})))*"`;
 
 const listOf = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
 /** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
-const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
+const sqlIsNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
 
 /** SQL that is TRUE for a list of strings and nulls. */
-const isStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
+const sqlIsStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
 
 /** SQL of the texts of the elements of a list of numbers. */
 const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
@@ -149,8 +149,9 @@ function sqlElements(expr: string, element: (text: string) => string): string {
   const texts = elementTexts(expr);
   const values = `list_transform(${texts}, lambda e: ${element('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
-  const bound = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
-  return `CASE WHEN ${isNumberList(expr)} THEN ${bound} END`;
+  // A list of one value and a lambda over it bind `v`, so that the value is made once.
+  const checked = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
+  return `CASE WHEN ${sqlIsNumberList(expr)} THEN ${checked} END`;
 }
 
 /** SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
@@ -168,19 +169,19 @@ const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}
 interface ListType extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
-  /** The bits of lists with a value. */
+  /** The forms of lists with a value. */
   readonly forms: CellForms;
 }
 
 function listCodec({ item, sqlItem, forms, ...type }: ListType): ColumnCodec {
   return codecOf({
     ...type,
-    cells: () => LIST_EMPTY | forms,
+    acceptedForms: () => LIST_EMPTY | forms,
     duckdb: () => `${sqlItem}[]`,
     isJson: false,
     writeValue: writeList,
     sqlValue: listOfItems(sqlItem),
-    nativeCells: () => 0,
+    nativeForms: () => 0,
     sqlText: jsonText,
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
   });
@@ -214,7 +215,7 @@ export const STRING_LIST_CODEC: ColumnCodec = listCodec({
   item: STRING_CODEC,
   sqlItem: 'VARCHAR',
   forms: LIST_STRING,
-  sql: (expr) => `CASE WHEN ${isStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} END`,
+  sql: (expr) => `CASE WHEN ${sqlIsStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} END`,
   widenings: {},
   widenedText: jsonText,
 });

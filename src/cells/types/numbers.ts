@@ -1,4 +1,4 @@
-import { DOT, HYPHEN, NINE, UPPER_E, ZERO } from '../../base/ascii.ts';
+import { DOT, HYPHEN, NINE, PLUS, UPPER_E, ZERO } from '../../base/ascii.ts';
 import { codecOf } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
 import { copyBytes } from './json-text.ts';
@@ -11,16 +11,16 @@ const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
-export function numberClass(bytes: Uint8Array, start: number, end: number): CellForms {
+export function numberForm(bytes: Uint8Array, start: number, end: number): CellForms {
   const isNegative = bytes[start] === HYPHEN;
   const first = isNegative ? start + 1 : start;
   const i = digitsEnd(bytes, first, end);
   const digits = i - first;
   if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
-  if (i < end) return bytes[i] === DOT ? doubleClass(bytes, start, first, i, end) : 0;
+  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, start, first, i, end) : 0;
   if (bytes[first] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
-  return digits > INT64_DIGITS ? 0 : wideClass(latin1(bytes, start, end));
+  return digits > INT64_DIGITS ? 0 : wideForm(latin1(bytes, start, end));
 }
 
 function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
@@ -29,28 +29,28 @@ function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
   return i;
 }
 
-function wideClass(text: string): CellForms {
+function wideForm(text: string): CellForms {
   const value = BigInt(text);
   if (BigInt.asIntN(64, value) !== value) return 0;
   return BigInt(Number(text)) === value ? LONG : LONG_WIDE;
 }
 
 /**
- * The class of a number whose text from `dot` on is `.digits`. An exponent may follow a single leading digit.
- * It is a double if its digits are those of the shortest text of its value.
+ * DOUBLE for a number whose text from `dot` on is `.digits`. An exponent may follow a single leading digit. 0 if its
+ * digits are not those of the shortest text of its value.
  */
-function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): CellForms {
+function doubleForm(bytes: Uint8Array, start: number, first: number, dot: number, end: number): CellForms {
   const i = digitsEnd(bytes, dot + 1, end);
   if (i === dot + 1) return 0;
   if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;
   if (i < end && !(bytes[i] === UPPER_E && dot - first === 1 && isExponent(bytes, i + 1, end))) return 0;
   const value = Number(latin1(bytes, start, end));
-  const written = trimZeros(latin1(bytes, first, i).replace('.', ''));
-  return Number.isFinite(value) && written === digitsOf(value) ? DOUBLE : 0;
+  const writtenDigits = trimZeros(latin1(bytes, first, i).replace('.', ''));
+  return Number.isFinite(value) && writtenDigits === digitsOf(value) ? DOUBLE : 0;
 }
 
 function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
-  const first = bytes[start] === HYPHEN || bytes[start] === 0x2b ? start + 1 : start;
+  const first = bytes[start] === HYPHEN || bytes[start] === PLUS ? start + 1 : start;
   return first < end && digitsEnd(bytes, first, end) === end;
 }
 
@@ -81,18 +81,18 @@ const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 export const sqlLong = (expr: string) =>
   `CASE WHEN ${matches(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
 
-const longCells = () => LONG | LONG_WIDE;
+const longForms = () => LONG | LONG_WIDE;
 
 /** An integer of 64 bits, without leading zeros, `+` or `-0`. JSON keeps every digit, beyond 2^53 too. */
 export const LONG_CODEC = codecOf({
   type: 'long',
-  cells: longCells,
+  acceptedForms: longForms,
   duckdb: () => 'BIGINT',
   writeValue: copyBytes,
   isJson: true,
   sql: sqlLong,
   sqlValue: castTo('BIGINT'),
-  nativeCells: longCells,
+  nativeForms: longForms,
   sqlText: asText,
   widenings: { double: castTo('DOUBLE') },
   widenedText: asText,
@@ -100,10 +100,10 @@ export const LONG_CODEC = codecOf({
 });
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
-/** A plain text of up to this length has at most 15 digits, so that it is always exact. */
+/** Up to this length a text with a dot has at most 15 digits; a shorter integer has no more either. */
 const EXACT_LENGTH = EXACT_DIGITS + 1;
 /** -2^63 and 2^63. */
-const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
+const LONG_BOUNDS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
 /**
  * SQL of a cell or list element as DOUBLE; NULL for any other text. Integers that a double holds exactly are doubles.
@@ -111,14 +111,14 @@ const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808
 export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = asText(value);
-  const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
-  const roundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
-  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
+  const sqlIsShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
+  const sqlRoundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
+  const dotted = `CASE WHEN ${sqlIsShort} OR ${text} = ${expr} THEN ${value} WHEN ${sqlRoundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
-  const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
-  const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
-  const isLong = matches(expr, LONG_PATTERN);
-  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${isLong} THEN ${integer} END`;
+  const sqlIsExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
+  const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${sqlIsExact} THEN CAST(${long} AS DOUBLE) END`;
+  const sqlIsLong = matches(expr, LONG_PATTERN);
+  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${sqlIsLong} THEN ${integer} END`;
 }
 
 /** SQL of the significant digits of a number's text. */
@@ -127,26 +127,26 @@ function sqlDigits(text: string): string {
 }
 
 /** SQL of the text of a double; an integral value within 64 bits is written as a long. */
-function asLong(expr: string): string {
+function sqlLongText(expr: string): string {
   const text = asText(expr);
-  const isLong = `${expr} >= ${LONGS[0]} AND ${expr} < ${LONGS[1]} AND trunc(${expr}) = ${expr}`;
-  return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN ${asText(castTo('BIGINT')(expr))} ELSE ${text} END`;
+  const sqlIsLong = `${expr} >= ${LONG_BOUNDS[0]} AND ${expr} < ${LONG_BOUNDS[1]} AND trunc(${expr}) = ${expr}`;
+  return `CASE WHEN ${sqlIsLong} AND ${text} <> '-0.0' THEN ${asText(castTo('BIGINT')(expr))} ELSE ${text} END`;
 }
 
-const doubleCells = () => LONG | DOUBLE;
+const doubleForms = () => LONG | DOUBLE;
 
 /** A number with a dot and the digits of its shortest text, or an exact integer. JSON gets the cell's own text. */
 export const DOUBLE_CODEC = codecOf({
   type: 'double',
-  cells: doubleCells,
+  acceptedForms: doubleForms,
   duckdb: () => 'DOUBLE',
   writeValue: copyBytes,
   isJson: true,
   sql: sqlDouble,
   sqlValue: castTo('DOUBLE'),
-  nativeCells: doubleCells,
+  nativeForms: doubleForms,
   sqlText: asText,
   widenings: {},
-  widenedText: asLong,
+  widenedText: sqlLongText,
   jsonSchema: () => ({ type: ['number', 'null'] }),
 });

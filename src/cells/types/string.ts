@@ -4,7 +4,7 @@ import { writeNull, writeString } from './json-text.ts';
 /** Any text, the text `null` too; only an empty cell is absent. */
 export const STRING_CODEC: ColumnCodec = {
   type: 'string',
-  cells: () => ~0,
+  acceptedForms: () => ~0,
   duckdb: () => 'VARCHAR',
   isJson: false,
   writeJson(bytes, start, end, out, at) {

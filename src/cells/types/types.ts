@@ -1,21 +1,19 @@
-// This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
+// This folder: the column types, related ones in one file: the forms of a cell, and its value as JSON and in SQL.
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';
-import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
-import { CivilTime } from './civil-time.ts';
+import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
+import { CivilTime, DATE_LENGTH } from './civil-time.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './codec.ts';
 import { DATE_CODEC, DATETIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
-import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './lists.ts';
-import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
+import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
 import { isInstant, type Zone } from './zone.ts';
 
 /** A date or datetime begins with so many digits, then a dash or dot. */
 const YEAR_DIGITS = 4;
-/** Length of the shortest one, a date. */
-const SHORTEST_TIME = 10;
 
 export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
   boolean: BOOLEAN_CODEC,
@@ -30,10 +28,10 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
 };
 
 /**
- * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
- * quotes, not empty. After a date or datetime bit `time` is the cell's.
+ * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes, not
+ * empty. After a form of a date or datetime, `time` is the cell's.
  */
-export function classify(
+export function formsOf(
   bytes: Uint8Array,
   start: number,
   end: number,
@@ -43,14 +41,14 @@ export function classify(
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
     const after = bytes[start + YEAR_DIGITS];
-    if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
+    if (end - start >= DATE_LENGTH && (after === HYPHEN || after === DOT)) {
       const form = time.read(bytes, start, end);
       if (form !== 0) return zone === undefined ? form : form | zoneForms(form, time, zone);
     }
-    return numberClass(bytes, start, end) || STRING;
+    return numberForm(bytes, start, end) || STRING;
   }
-  if (c === OPEN_BRACKET) return listClass(bytes, start, end) || STRING;
-  return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
+  if (c === OPEN_BRACKET) return listForms(bytes, start, end) || STRING;
+  return isNull(bytes, start, end) ? NULL_TEXT : booleanForm(bytes, start, end) || STRING;
 }
 
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
@@ -73,33 +71,33 @@ export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: 
   return convert(expr, zone);
 }
 
-/** The bits that a cell, or all cells of a column, may have to fit into `type`; the text `null` is absent and fits. */
+/** The forms of the cells that fit into `type`. The text `null` is absent and fits. */
 export function acceptedBy(type: ColumnType, asInstants: boolean): CellForms {
-  return TYPES[type].cells(asInstants) | NULL_TEXT;
+  return TYPES[type].acceptedForms(asInstants) | NULL_TEXT;
 }
 
 /** True if all values of a column of type `from` with these cells can become values of type `to`. */
 export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, asInstants: boolean): boolean {
-  return from === to || (widenings(from).includes(to) && fitsWholly(forms, to, asInstants));
+  return from === to || (widenings(from).includes(to) && fitsWholly(to, forms, asInstants));
 }
 
 /** True when every cell behind `forms` fits into `type`. */
-export function fitsWholly(forms: CellForms, type: ColumnType, asInstants: boolean): boolean {
+export function fitsWholly(type: ColumnType, forms: CellForms, asInstants: boolean): boolean {
   return (forms & ~acceptedBy(type, asInstants)) === 0;
 }
 
 /** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
 export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean {
-  return start === end || fitsWholly(classify(bytes, start, end, zone), type, zone !== undefined);
+  return start === end || fitsWholly(type, formsOf(bytes, start, end, zone), zone !== undefined);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
 export function typeOf(forms: CellForms, asInstants: boolean): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => fitsWholly(forms, type, asInstants));
+  return COLUMN_TYPES.find((type) => fitsWholly(type, forms, asInstants));
 }
 
 /** The first type that holds all these cells among `from` and the types that it can widen to. */
 export function widenedType(from: ColumnType, forms: CellForms, asInstants: boolean): ColumnType {
-  return [from, ...widenings(from)].find((type) => fitsWholly(forms, type, asInstants)) ?? 'string';
+  return [from, ...widenings(from)].find((type) => fitsWholly(type, forms, asInstants)) ?? 'string';
 }

@@ -26,15 +26,16 @@ export const sqlWall = (instant: string, { name }: Zone): string => `timezone(${
 export function isZoneName(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
   } catch {
     return false;
   }
 }
 
 /**
- * The zone of that name, if there is one: without it datetimes have none. Throws RangeError for a name that the runtime
- * does not know.
+ * The zone of that name; undefined without a name, when datetimes are wall-clock times. Throws RangeError for a name
+ * that the runtime does not know.
  */
 export function zoneOf(name: string | null | undefined): Zone | undefined {
   if (name === null || name === undefined) return undefined;
@@ -65,25 +66,25 @@ export class Zone {
   }
 
   /** The instant of a wall-clock time. */
-  toUtc(local: number): number {
-    const usual = this.#offsetOfDay(local);
-    if (usual !== undefined) return local - usual;
-    // No offset is as long as a day, so that these are the offsets before and after the change.
-    const before = local - this.#ask(local - DAY_SECONDS);
-    const after = local - this.#ask(local + DAY_SECONDS);
-    return local - this.#ask(after) === after ? after : before;
+  toUtc(wall: number): number {
+    const usual = this.#offsetOfDay(wall);
+    if (usual !== undefined) return wall - usual;
+    // No offset is as long as a day: these are the instants by the offsets before and after the change.
+    const before = wall - this.#readOffset(wall - DAY_SECONDS);
+    const after = wall - this.#readOffset(wall + DAY_SECONDS);
+    return wall - this.#readOffset(after) === after ? after : before;
   }
 
   /** Seconds that the wall clock is ahead of UTC at an instant. */
   offsetAt(utc: number): number {
-    return this.#offsetOfDay(utc) ?? this.#ask(utc);
+    return this.#offsetOfDay(utc) ?? this.#readOffset(utc);
   }
 
   #offsetOfDay(time: number): number | undefined {
     const day = Math.floor(time / DAY_SECONDS);
     if (this.#days.has(day)) return this.#days.get(day);
-    const before = this.#ask((day - 1) * DAY_SECONDS);
-    const after = this.#ask((day + 2) * DAY_SECONDS);
+    const before = this.#readOffset((day - 1) * DAY_SECONDS);
+    const after = this.#readOffset((day + 2) * DAY_SECONDS);
     const offset = before === after ? after : undefined;
     if (this.#days.size >= MAX_DAYS) this.#days.clear();
     this.#days.set(day, offset);
@@ -91,7 +92,7 @@ export class Zone {
   }
 
   /** Seconds ahead of UTC, from the runtime's text: `1890, GMT+00:17:30`, or `GMT` alone. */
-  #ask(utc: number): number {
+  #readOffset(utc: number): number {
     const [, sign, ...parts] = /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#format.format(utc * 1000)) ?? [];
     const [hours, minutes, seconds] = parts.map((part) => Number(part ?? 0));
     return ((hours * 60 + minutes) * 60 + seconds) * (sign === '-' ? -1 : 1);

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
-import { unlisted } from '../../cells/columns/column-edits.ts';
+import { namesNotFound } from '../../cells/columns/column-edits.ts';
 import { type ColumnGroup, missingColumns, nfc } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
@@ -32,9 +32,9 @@ export const command = defineCommand({
     );
     const edits = editsOf(edited);
     const pinned = pinnedTypes(schema);
-    const scanner = new Scanner({ timezone, requireSystem: false, edits });
+    const scanner = new Scanner({ timezone, requireColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseen = edits === undefined ? [] : unlisted(edits, new Set(scan.listed));
+    const unseen = edits === undefined ? [] : namesNotFound(edits, new Set(scan.foundNames));
     if (unseen.length > 0) {
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
@@ -94,9 +94,9 @@ function inspectedColumns(
   givenType: (source: string) => ColumnType | undefined,
   asInstants: boolean,
 ): InspectedColumn[] {
-  return columns.map(({ source, group, type: seen, forms, filled }) => {
+  return columns.map(({ name: source, group, type: seen, forms, filled }) => {
     const type = givenType(source) ?? seen ?? null;
-    return { source, group, type, filled, fits: type === null || fitsWholly(forms, type, asInstants) };
+    return { source, group, type, filled, fits: type === null || fitsWholly(type, forms, asInstants) };
   });
 }
 

@@ -107,7 +107,7 @@ class DayExport {
         return service.exportEvents(request, signal);
       },
       open: () => spool.newFile(),
-      scan: { timezone, requireSystem: true, suppression, edits },
+      scan: { timezone, requireColumns: true, suppression, edits },
     });
     if (result.kind === 'checked') {
       for (const name of result.scan.eventNames) behaviour.eventNames.add(name);

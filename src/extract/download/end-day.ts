@@ -54,6 +54,6 @@ const hasNoRows = (answer: ExportResult): boolean =>
  * enough: a service may compare it with midnight, and then returns only the rows of that instant.
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
-  const filled = columns.filter(({ source, type }) => DATETIME_COLUMNS.has(source) && type !== undefined);
+  const filled = columns.filter(({ name, type }) => DATETIME_COLUMNS.has(name) && type !== undefined);
   return filled.length > 0 && filled.every(({ first = 0, last = 0 }) => last - first >= HOUR_S);
 }

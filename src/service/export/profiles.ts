@@ -26,7 +26,7 @@ export interface NoSnapshot {
 export interface ProfileDeps<Output extends CheckedOutput>
   extends Omit<DownloadRequest<Output>, 'label' | 'send' | 'scan' | 'finalNewline' | 'mayGrow'> {
   readonly service: ProfileService;
-  readonly scan?: Omit<ScannerOptions, 'requireSystem'>;
+  readonly scan?: Omit<ScannerOptions, 'requireColumns'>;
 }
 
 /**
@@ -42,7 +42,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     label: 'profiles',
     mayGrow: true,
     send: (signal) => service.exportProfiles(request, signal),
-    scan: { ...scan, requireSystem: false },
+    scan: { ...scan, requireColumns: false },
   });
   if (result.kind !== 'checked') return noSnapshot(result);
   if (result.scan.header.includes(UNIFIED_ID)) return result;

@@ -55,7 +55,7 @@ describe('rows with dropped and hashed columns', () => {
         ];
         const cuts = where.map((fraction) => Math.floor(fraction * body.length)).sort((a, b) => a - b);
         const edits = columnEdits(drop, hash, KEY);
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1, edits }), body, cuts);
+        const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1, edits }), body, cuts);
         expect(readBack(written)).toEqual(expected);
         expect(result.header).toEqual(expected[0]);
         expect(result.columns.map(({ filled }) => filled)).toEqual(
@@ -74,7 +74,7 @@ describe('rows with dropped and hashed columns', () => {
     const ids = [...values, ...values.slice(0, 1_000), 'x'.repeat(2_000_000)];
     const body = Buffer.from(['a,b', ...ids.map((id, n) => `"${id}",${n % 3}`), ''].join('\n'));
     const edits = columnEdits([], ['a', 'b'], KEY);
-    const { written } = scanIn(new Scanner({ requireSystem: false, edits }), body, [70_000, 200_000]);
+    const { written } = scanIn(new Scanner({ requireColumns: false, edits }), body, [70_000, 200_000]);
     const hashes = ['0', '1', '2'].map((text) => hmac(text));
     expect(written.toString().split('\n').slice(1, -1)).toEqual(ids.map((id, n) => `${hmac(id)},${hashes[n % 3]}`));
   });

@@ -64,7 +64,7 @@ describe('the tokenizer', () => {
         const body = document(t);
         const expected: string[][] = parse(body, { bom: true, record_delimiter: t.end });
         const { result, written } = scanIn(
-          new Scanner({ requireSystem: false, gatheredBytes: 1 }),
+          new Scanner({ requireColumns: false, gatheredBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );
@@ -81,7 +81,7 @@ describe('the tokenizer', () => {
     fc.assert(
       fc.property(table, (t) => {
         const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1 }), body);
+        const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 }), body);
         const rows: string[][] = parse(body, { record_delimiter: '\n' });
         const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
         expect(result.columns.map((column) => column.filled)).toEqual(filled);
@@ -102,7 +102,7 @@ describe('the tokenizer', () => {
     );
     const outcome = (body: Uint8Array, cuts: readonly number[], gatheredBytes: number) => {
       try {
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes }), body, cuts);
+        const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes }), body, cuts);
         return { result: withoutTail(result), written: written.toString('hex') };
       } catch (error) {
         if (error instanceof MalformedCsv) return { reason: error.reason, where: error.where };
@@ -124,7 +124,7 @@ describe('the tokenizer', () => {
         const inner = junk.filter((c) => c !== 0x22);
         const body = Buffer.concat([Buffer.from('a,b\n"'), inner, Buffer.from('",x\n')]);
         const { written } = scanIn(
-          new Scanner({ requireSystem: false, gatheredBytes: 1 }),
+          new Scanner({ requireColumns: false, gatheredBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
 import { STRING } from '../../../src/cells/types/forms.ts';
 import { literal } from '../../../src/cells/types/sql.ts';
-import { classify, fitsWholly, TYPES } from '../../../src/cells/types/types.ts';
+import { fitsWholly, formsOf, TYPES } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
-import { canonical, exactJson, formsOf, sqlText } from '../../support/column-types.ts';
+import { canonical, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
 import { jsonOf } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
@@ -15,14 +15,14 @@ import { Duck } from './duck.ts';
 const encoder = new TextEncoder();
 const formsIn = (cell: string, zone: Zone | undefined) => {
   const bytes = encoder.encode(cell);
-  return classify(bytes, 0, bytes.length, zone);
+  return formsOf(bytes, 0, bytes.length, zone);
 };
 
 /** Cells of one column that all fit, with the forms of them together. */
 function columns(type: ColumnType, zone: Zone | undefined) {
-  const fits = (cell: string) => cell !== '' && fitsWholly(formsIn(cell, zone), type, zone !== undefined);
+  const fits = (cell: string) => cell !== '' && fitsWholly(type, formsIn(cell, zone), zone !== undefined);
   return fc
-    .tuple(formsOf(type), fc.boolean())
+    .tuple(cellTextsOf(type), fc.boolean())
     .chain(([some, withNull]) => {
       const all = withNull ? [...some, fc.constant('null')] : some;
       return fc.array(fc.oneof(...all), { minLength: 100, maxLength: 160 });

@@ -116,7 +116,7 @@ export class Days {
 
   #spool(csv: string, idColumn?: string): SpoolFile {
     const { result, written } = scanIn(
-      new Scanner({ timezone: this.timezone, requireSystem: false, idColumn }),
+      new Scanner({ timezone: this.timezone, requireColumns: false, idColumn }),
       Buffer.from(csv),
     );
     const path = join(this.dir, `spool-${++this.#made}.csv`);

@@ -44,7 +44,7 @@ export class RecordFixture {
   #files = 0;
 
   spool(csv: string | Uint8Array, timezone?: string): SpoolFile {
-    const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
+    const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
     const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;

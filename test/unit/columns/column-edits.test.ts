@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits, editHeader, unlisted } from '../../../src/cells/columns/column-edits.ts';
+import { columnEdits, editHeader, namesNotFound } from '../../../src/cells/columns/column-edits.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
@@ -12,7 +12,7 @@ const KEY = keyOf(TEXT);
 
 function edited(drop: readonly string[], hash: readonly string[], csv: string) {
   const edits = columnEdits(drop, hash, KEY);
-  const { result, written } = scanIn(new Scanner({ requireSystem: false, edits }), Buffer.from(csv));
+  const { result, written } = scanIn(new Scanner({ requireColumns: false, edits }), Buffer.from(csv));
   return { result, rows: readBack(written) };
 }
 
@@ -21,8 +21,8 @@ describe('dropped and hashed columns', () => {
     expect(columnEdits([], [], KEY)).toBeUndefined();
     expect(columnEdits(['a'], [], undefined)).toBeDefined();
     expect(columnEdits([], ['a'], KEY)).toBeDefined();
-    const { result } = scanIn(new Scanner({ requireSystem: false }), Buffer.from('a\n1\n'));
-    expect(result).not.toHaveProperty('listed');
+    const { result } = scanIn(new Scanner({ requireColumns: false }), Buffer.from('a\n1\n'));
+    expect(result).not.toHaveProperty('foundNames');
   });
 
   it('are dropped and hashed, and the other columns are unchanged', () => {
@@ -36,8 +36,8 @@ describe('dropped and hashed columns', () => {
       [KEY.hashOf('w'), '7', KEY.hashOf('i')],
       ['', '8', 'null'],
     ]);
-    expect(result.listed).toEqual(['gone', 'who', 'df_items_x']);
-    expect(result.columns.map(({ source, type, hashed }) => [source, type, hashed])).toEqual([
+    expect(result.foundNames).toEqual(['gone', 'who', 'df_items_x']);
+    expect(result.columns.map(({ name, type, hashed }) => [name, type, hashed])).toEqual([
       ['who', 'string', true],
       ['n', 'long', undefined],
       ['df_items_x', 'string', true],
@@ -47,7 +47,7 @@ describe('dropped and hashed columns', () => {
   it('hide no person from the suppression list, wherever the id stands', () => {
     const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
     const scanner = new Scanner({
-      requireSystem: false,
+      requireColumns: false,
       edits,
       suppression: { has: (id) => id.toString() === 'u1' },
     });
@@ -76,9 +76,9 @@ describe('dropped and hashed columns', () => {
         [nfd[sent], 'n'],
         [KEY.hashOf('2'), '3'],
       ]);
-      expect(unlisted(columnEdits([nfc[listed]], [nfd[listed]], KEY) ?? expect.fail(), new Set(result.listed))).toEqual(
-        [],
-      );
+      expect(
+        namesNotFound(columnEdits([nfc[listed]], [nfd[listed]], KEY) ?? expect.fail(), new Set(result.foundNames)),
+      ).toEqual([]);
     }
   });
 
@@ -86,7 +86,7 @@ describe('dropped and hashed columns', () => {
     for (const drop of [['df_event_name'], ['event_name']]) {
       const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');
       expect(rows).toEqual([['n'], ['1']]);
-      expect(result.listed).toEqual(drop);
+      expect(result.foundNames).toEqual(drop);
       expect(result.eventNames).toEqual([]);
     }
     expect(edited(['df_event_name'], [], 'event_name,df_event_name\nown,login\n').rows).toEqual([
@@ -101,18 +101,18 @@ describe('dropped and hashed columns', () => {
     const { result, rows } = edited([], ['df_event_name'], 'event_name\nlogin\n');
     expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
     expect(result.eventNames).toEqual([]);
-    expect(result.listed).toEqual(['df_event_name']);
+    expect(result.foundNames).toEqual(['df_event_name']);
   });
 
   it('are all columns of a name, named once', () => {
     const { result, rows } = edited(['a'], [], 'a,b,a\n1,2,3\n');
     expect(rows).toEqual([['b'], ['2']]);
-    expect(result.listed).toEqual(['a']);
+    expect(result.foundNames).toEqual(['a']);
   });
 
   it('that are found are distinguished from those in no header', () => {
     const edits = columnEdits(['a', 'b'], ['c', 'd'], KEY);
-    expect(edits && unlisted(edits, new Set(['b', 'c']))).toEqual(['a', 'd']);
+    expect(edits && namesNotFound(edits, new Set(['b', 'c']))).toEqual(['a', 'd']);
   });
 
   it('may not be all columns', () => {
@@ -123,7 +123,7 @@ describe('dropped and hashed columns', () => {
   it('that are dropped are not counted for invalid UTF-8', () => {
     const edits = columnEdits(['gone'], [], undefined);
     const body = Buffer.from('gone,b\n#,#\n#,x\n', 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    const { result } = scanIn(new Scanner({ requireSystem: false, edits }), body);
+    const { result } = scanIn(new Scanner({ requireColumns: false, edits }), body);
     expect(result.invalidUtf8).toEqual({ cells: 1, first: { row: 2, column: 'b' } });
   });
 });

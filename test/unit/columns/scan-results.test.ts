@@ -3,7 +3,7 @@ import { Scanner, type ScannerOptions } from '../../../src/cells/columns/scanner
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
-  scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
+  scanIn(new Scanner({ requireColumns: false, ...options }), Buffer.from(csv));
 
 describe('the first and the last datetime of a column', () => {
   const [early, middle, late] = ['05.900', '06.250', '07.100'].map((seconds) => `2026-01-02 03:04:${seconds}`);
@@ -29,7 +29,7 @@ describe('the first and the last datetime of a column', () => {
 describe('cells that are not UTF-8', () => {
   const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
     const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    return scanIn(new Scanner({ requireSystem: false, ...options }), body).result.invalidUtf8;
+    return scanIn(new Scanner({ requireColumns: false, ...options }), body).result.invalidUtf8;
   };
 
   it('count once each, and the first is located', () => {
@@ -46,7 +46,7 @@ describe('cells that are not UTF-8', () => {
 
 describe('a header', () => {
   it('may have empty names, but not only those', () => {
-    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ source, filled }) => [source, filled])).toEqual([
+    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ name, filled }) => [name, filled])).toEqual([
       ['a', 1],
       ['', 1],
       ['b', 1],

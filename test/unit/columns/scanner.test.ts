@@ -5,8 +5,8 @@ import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
-  scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
-const columnOf = (result: ScanResult, source: string) => result.columns.find((column) => column.source === source);
+  scanIn(new Scanner({ requireColumns: false, ...options }), Buffer.from(csv));
+const columnOf = (result: ScanResult, name: string) => result.columns.find((column) => column.name === name);
 /** Seconds from 1970 of a local time. */
 const secondOf = (time: string) => Date.parse(`${time}Z`) / 1000;
 
@@ -19,7 +19,7 @@ describe('a scan', () => {
       'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n9007199254740993,,,\n',
     );
     expect(columnOf(result, 'n')).toEqual({
-      source: 'n',
+      name: 'n',
       group: 'custom',
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
@@ -57,7 +57,7 @@ describe('a scan', () => {
       'df_api_version,df_items_df_quantity,df_discount,df_server_datetime,df_order_id,df_keyword\n' +
         '1.10,2,1,2026-01-02,null,\n1.2,2.0,9007199254740993,yesterday,007,\n2.0,x,null,2026.1.2 3:04,1,\n',
     );
-    expect(result.columns.map(({ source, type }) => [source, type])).toEqual([
+    expect(result.columns.map(({ name, type }) => [name, type])).toEqual([
       ['df_api_version', 'string'],
       ['df_items_df_quantity', 'long'],
       ['df_discount', 'double'],
@@ -131,11 +131,11 @@ describe('a scan', () => {
   });
 
   it('refuses a header without the columns of every export, and names them', () => {
-    const error = malformedOf(() => scan('a,df_unified_id\n', { requireSystem: true }));
+    const error = malformedOf(() => scan('a,df_unified_id\n', { requireColumns: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
     expect(error.message).not.toContain('df_unified_id,');
-    expect(scan(`${SYSTEM}\n`, { requireSystem: true }).result.rows).toBe(0);
+    expect(scan(`${SYSTEM}\n`, { requireColumns: true }).result.rows).toBe(0);
   });
 
   it('limits the bytes of a row, complete or not', () => {
@@ -143,7 +143,7 @@ describe('a scan', () => {
     expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRow).toBe(100);
     const whole = malformedOf(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
     expect(whole).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
-    const open = new Scanner({ requireSystem: false, maxRowBytes: 100 });
+    const open = new Scanner({ requireColumns: false, maxRowBytes: 100 });
     open.push(Buffer.from('a\n"'));
     const endless = malformedOf(() => {
       for (let i = 0; i < 1000; i++) open.push(Buffer.alloc(1024, 0x78));
@@ -168,8 +168,8 @@ describe('a scan', () => {
     body[body.indexOf('plain', body.length >> 1)] = 0xff;
     const cuts = [];
     for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
-    const whole = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1 << 26 }), body);
-    const cut = scanIn(new Scanner({ requireSystem: false }), body, cuts);
+    const whole = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 << 26 }), body);
+    const cut = scanIn(new Scanner({ requireColumns: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
     expect({ ...cut.result, tail: [] }).toEqual({ ...whole.result, tail: [] });
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });

@@ -7,7 +7,7 @@ import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 const fixture = new RecordFixture();
 afterAll(() => fixture.close());
 
-const NO_CELLS = { source: 'a', group: 'custom', forms: 0, filled: 0 } as const;
+const NO_CELLS = { name: 'a', group: 'custom', forms: 0, filled: 0 } as const;
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 
 describe('a column of records', () => {

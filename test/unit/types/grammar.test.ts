@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../../src/cells/types/types.ts';
+import { formsOf } from '../../../src/cells/types/types.ts';
 import { cells, classesOf } from '../../support/column-types.ts';
 import { formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
@@ -18,11 +18,11 @@ const SURROUNDINGS = [
 ] as const;
 const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 
-/** What `classify` says of a cell with these texts before and behind it. */
+/** What `formsOf` says of a cell with these texts before and behind it. */
 function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return formNames(classify(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
+  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
 }
 
 /** The cell, and all that one inserted, replaced or removed character makes of it. */

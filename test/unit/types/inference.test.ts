@@ -18,7 +18,7 @@ describe.each([
   it('is one that holds all cells seen', () => {
     const wrong = SETS.slice(1).filter((set) => {
       const type = typeOf(set, hasZone);
-      return type === undefined || !fitsWholly(set, type, hasZone);
+      return type === undefined || !fitsWholly(type, set, hasZone);
     });
     expect(wrong.map(formNames)).toEqual([]);
   });

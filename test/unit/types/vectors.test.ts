@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
-import { cellFits, classify, TYPES, typeOf } from '../../../src/cells/types/types.ts';
+import { cellFits, formsOf, TYPES, typeOf } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames, jsonBound } from '../../support/forms.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';
@@ -14,9 +14,9 @@ const embed = (cell: string) => new TextEncoder().encode(`-9.${cell}.9-9:99Z]"`)
 const START = 3;
 const AFTER = 10;
 
-const formsOf = (cell: string, zone: Zone | undefined) => {
+const formsOfText = (cell: string, zone: Zone | undefined) => {
   const bytes = embed(cell);
-  return classify(bytes, START, bytes.length - AFTER, zone);
+  return formsOf(bytes, START, bytes.length - AFTER, zone);
 };
 
 /** The JSON of a cell in each type that accepts it. */
@@ -35,14 +35,14 @@ function jsonOf(cell: string, zone: Zone | undefined): Partial<Record<ColumnType
 /** The vector of a cell as the types have it. */
 function cellVector(vector: CellVector): CellVector {
   const zone = zoneOf(vector);
-  const forms = formsOf(vector.cell, zone);
+  const forms = formsOfText(vector.cell, zone);
   const { string: _, ...json } = jsonOf(vector.cell, zone);
   return { ...vector, forms: formNames(forms), type: typeOf(forms, zone !== undefined) ?? null, json };
 }
 
 const typeOfAll = (cells: readonly string[], zone: Zone | undefined): ColumnType | null =>
   typeOf(
-    cells.reduce((all, cell) => all | formsOf(cell, zone), 0),
+    cells.reduce((all, cell) => all | formsOfText(cell, zone), 0),
     zone !== undefined,
   ) ?? null;
 
