@@ -14,8 +14,9 @@ import fs, {
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
+import { Engine } from '../../../src/engine/session/engine.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
@@ -134,6 +135,17 @@ describe('a Parquet folder', () => {
       await harm('no Parquet');
       await place.load([[place.of(D1, [])]]);
       expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+    });
+
+    it('is not called damaged if memory does not suffice to read a file', async () => {
+      await harm('an older copy');
+      const real = Engine.prototype.rows;
+      const rows = vi.spyOn(Engine.prototype, 'rows').mockImplementation(async function (this: Engine, sql, values) {
+        if (sql.includes('parquet_kv_metadata')) throw new Error('Out of Memory Error: none is left');
+        return real.call(this, sql, values);
+      });
+      await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('memory') });
+      rows.mockRestore();
     });
 
     it('prunes a damaged file by its day', async () => {

@@ -5,6 +5,7 @@ import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
+import { isOutOfMemory } from '../../../engine/session/faults.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
@@ -21,7 +22,7 @@ import {
   schemaOf,
 } from './folder-state.ts';
 
-/** A folder as it is on the disk: its state, completed by what its files say where they differ from it. */
+/** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends StateFile, PlaceVersion {
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
@@ -31,13 +32,12 @@ export interface FolderVersion extends StateFile, PlaceVersion {
   readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: FolderFile | undefined } | undefined;
 }
 
-/** Reads a folder. `text`: that of its `_dfinery.json`. Calls `onRemoved` with days whose file somebody removed. */
+/** Reads a folder. `text`: that of its `_dfinery.json`. `removed`: days whose file somebody removed since. */
 export async function readFolder(
   engine: Engine,
   root: string,
   text: string,
-  onRemoved: (days: readonly Day[]) => void,
-): Promise<FolderVersion> {
+): Promise<{ readonly version: FolderVersion; readonly removed: readonly Day[] }> {
   const stored = parseStateFile(text, join(root, STATE_FILE));
   const { state } = stored;
   const files = new Map<Day, FolderFile>();
@@ -55,13 +55,13 @@ export async function readFolder(
   }
   const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
   const removed = removedDays(receipts, new Map([...files, ...damagedDays]));
-  if (removed.length > 0) onRemoved(removed);
   const changedAt = nextChangedAt(receipts, engine.options.clock.now());
   const version = {
     ...{ text, files, damagedDays },
     ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),
   };
-  return { ...version, unfinishedDays: new Set(outdatedFiles(version).map(({ day }) => day)) };
+  const unfinishedDays = new Set(outdatedFiles(version).map(({ day }) => day));
+  return { version: { ...version, unfinishedDays }, removed };
 }
 
 /** The files that have other columns, or columns of other types, than the state. */
@@ -113,7 +113,7 @@ async function readProfiles(engine: Engine, root: string, { profiles: inState }:
   return { state: { ...state, profiles }, profiles: compared.file };
 }
 
-/** A file of the folder, and what the state says of it: when it was written, also if it does not know the file. */
+/** A file of the folder, and what the state says of it. `writtenAt` may be known although the file is not. */
 interface StoredFacts {
   readonly inState: FolderFile | undefined;
   readonly writtenAt: string | undefined;
@@ -162,7 +162,7 @@ async function receiptInFile(engine: Engine, path: string) {
     return { receipt, profiles: storedProfilesOf(jsonOf(profiles), path), writtenAt, columns };
   } catch (error) {
     engine.options.signal?.throwIfAborted();
-    if (codeOf(error) === 'EACCES') throw error;
+    if (isOutOfMemory(error)) throw error;
     return undefined;
   }
 }

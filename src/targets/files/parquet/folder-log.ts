@@ -91,7 +91,7 @@ class FolderLog implements FilesLog {
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     return this.#locked(async (writer) => {
       const { change, report } = await plan();
-      if (change !== undefined) await writer.commit(change);
+      if (change !== undefined) this.version = await writer.commit(this.version, change);
       return report;
     });
   }
@@ -99,13 +99,15 @@ class FolderLog implements FilesLog {
   /** A commit replaces files under their names: it leaves no other bytes. */
   async erase(): Promise<void> {}
 
-  /** A commit replaces files under their names: nothing is left to remove. */
+  /** Names what is damaged. A commit replaces files under their names: nothing is left to remove. */
   async tidy(): Promise<void> {
     this.#warnOfDamage();
   }
 
   recordRun(run: RunRecord): Promise<void> {
-    return this.#locked((writer) => writer.recordRun(run));
+    return this.#locked(async (writer) => {
+      if (this.version !== undefined) this.version = await writer.recordRun(this.version, run);
+    });
   }
 
   async foreign(): Promise<string[]> {
@@ -145,19 +147,19 @@ class FolderLog implements FilesLog {
     makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const writer = new FolderWriter(this.#parts, this.#root, await this.#readVersion(), checkHeld);
-      await writer.mend();
-      this.version = writer.version;
-      const result = await work(writer);
-      this.version = writer.version;
-      return result;
+      const writer = new FolderWriter(this.#parts, this.#root, checkHeld);
+      const version = await this.#readVersion();
+      this.version = version && (await writer.mend(version));
+      return work(writer);
     });
   }
 
   async #readVersion(): Promise<FolderVersion | undefined> {
     const text = await readStateText(this.#parts.storage);
     if (text === undefined) return undefined;
-    return readFolder(this.#parts.engine, this.#root, text, (days) => this.#warnOfRemoved(days));
+    const { version, removed } = await readFolder(this.#parts.engine, this.#root, text);
+    if (removed.length > 0) this.#warnOfRemoved(removed);
+    return version;
   }
 
   async #refuseForeignProfiles(): Promise<void> {

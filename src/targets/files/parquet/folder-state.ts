@@ -35,7 +35,7 @@ const FORMAT_VERSION = 1;
 
 /** A file of a folder: of a day, or of the profiles. */
 export interface FolderFile extends DayFile {
-  /** Time of its last change on the disk (ms since 1970): with the size, it tells a file that was replaced. */
+  /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
   readonly writtenAt: string;
@@ -50,7 +50,7 @@ export interface StateFile {
   readonly profiles?: FolderFile | undefined;
 }
 
-/** The hash by which files with the same columns, in the same order and types, are known. */
+/** A hash of columns in their order, with their types. */
 export const schemaOf = (columns: readonly DescribedColumn[]): string =>
   createHash('sha256')
     .update(JSON.stringify(columns.map(({ name, type }) => [name, type])))

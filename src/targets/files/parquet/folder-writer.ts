@@ -20,54 +20,50 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
  * suppression list, so the same command removes them.
  */
 export class FolderWriter {
-  /** The version that was read or committed last; undefined before the first commit. */
-  version: FolderVersion | undefined;
   readonly #parts: LogParts;
   readonly #root: string;
   /** Asked before each step that others see: this process may have been suspended for long. */
   readonly #checkHeld: () => void;
 
-  constructor(parts: LogParts, root: string, version: FolderVersion | undefined, checkHeld: () => void) {
+  constructor(parts: LogParts, root: string, checkHeld: () => void) {
     this.#parts = parts;
     this.#root = root;
-    this.version = version;
     this.#checkHeld = checkHeld;
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
-  async mend(): Promise<void> {
-    if (this.version === undefined) return;
-    const version = await this.#rewriteOutdated(this.version);
-    this.version = stateTextOf(version) === version.text ? version : await this.#store(version);
+  async mend(before: FolderVersion): Promise<FolderVersion> {
+    const version = await this.#rewriteOutdated(before);
+    return stateTextOf(version) === version.text ? version : this.#store(version);
   }
 
-  async commit({ kind, state, events, profiles }: Change): Promise<void> {
-    let version = this.version ?? emptyVersion(state.timezone);
+  /** Makes a change of a version; `before` is undefined for the first commit. */
+  async commit(before: FolderVersion | undefined, { kind, state, events, profiles }: Change): Promise<FolderVersion> {
+    const current = before ?? emptyVersion(state.timezone);
     const { removed, added } = events ?? { removed: [], added: [] };
     const days = new Set([...removed, ...added.map(({ day }) => day)]);
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
     const columns = parquetColumns(state);
-    const isOtherSchema = schemaOf(columns) !== schemaOf(parquetColumns(version.state));
-    if (version.text === undefined || kind === 'purge' || isOtherSchema)
-      version = await this.#announce(version, state, days);
+    const isOtherSchema = schemaOf(columns) !== schemaOf(parquetColumns(current.state));
+    const isAnnounced = current.text === undefined || kind === 'purge' || isOtherSchema;
+    const announced = isAnnounced ? await this.#announce(current, state, days) : current;
     // 2. The files of other days get the new columns.
-    version = await this.#rewriteOutdated(version, days);
+    const conformed = await this.#rewriteOutdated(announced, days);
     // 3. The files of the change replace the others. Days without rows lose theirs.
     const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
-    const [files, damagedDays] = [ofOtherDays(version.files), ofOtherDays(version.damagedDays)];
+    const [files, damagedDays] = [ofOtherDays(conformed.files), ofOtherDays(conformed.damagedDays)];
     for (const file of added) files.set(file.day, await this.#put(file, columns));
     await this.#removeDays([...days].filter((day) => !files.has(day)));
-    version = { ...version, state, files, damagedDays };
-    if (profiles !== undefined) {
-      version = { ...version, profiles: await this.#putProfiles(state, profiles.added[0]), damagedProfiles: undefined };
-    }
+    const withProfiles = profiles && {
+      profiles: await this.#putProfiles(state, profiles.added[0]),
+      damagedProfiles: undefined,
+    };
     // 4. The state says what is there now.
-    this.version = await this.#store(version);
+    return this.#store({ ...conformed, state, files, damagedDays, ...withProfiles });
   }
 
-  async recordRun(lastRun: RunRecord): Promise<void> {
-    if (this.version === undefined) return;
-    this.version = await this.#store({ ...this.version, state: { ...this.version.state, lastRun } });
+  recordRun(version: FolderVersion, lastRun: RunRecord): Promise<FolderVersion> {
+    return this.#store({ ...version, state: { ...version.state, lastRun } });
   }
 
   /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
@@ -154,9 +150,7 @@ const emptyVersion = (timezone: string | null): FolderVersion => ({
   unfinishedDays: new Set(),
 });
 
-/**
- * The text of a version's state. It keeps what the state says of damaged files: the right one may come back from a copy.
- */
+/** The text of a version's state. Of damaged files it keeps the entries: the right file may come back from a copy. */
 function stateTextOf({ state, files, damagedDays, profiles, damagedProfiles }: FolderVersion): string {
   const damaged = [...damagedDays].flatMap(([day, file]): [Day, FolderFile][] =>
     file === undefined ? [] : [[day, file]],
