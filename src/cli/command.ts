@@ -15,7 +15,7 @@ export interface Command<O extends OptionTable = OptionTable> {
   /** Headings of its help, with the options below each; default: one heading. */
   readonly groups?: Readonly<Record<string, readonly string[]>>;
   /** The page to read, in `docs/`. */
-  readonly page: string;
+  readonly docsPage: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
    * Tells of the failure of a run, or of a command line that was refused. After a refusal `values` holds what could be

@@ -10,7 +10,7 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
 import type { CliConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
-import { checkTarget, targetNamed } from './place-arguments.ts';
+import { refuseOtherTarget, targetNamed } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -33,7 +33,7 @@ function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfi
   const configured = erasure.places.map(({ target, place }) => [target, place] as const);
   const places = (pairs.length > 0 ? pairs : configured).map(([word, path]): StoredPlace => {
     const target = targetNamed(word, STATEFUL_TARGETS, '--in');
-    checkTarget(target, path, '--in');
+    refuseOtherTarget(target, path, '--in');
     return { target, path };
   });
   const names = places.map(placeName);

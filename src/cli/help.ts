@@ -1,3 +1,4 @@
+import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
@@ -17,31 +18,37 @@ function placesLine({ target }: OptionTable): string {
   return `TARGET PLACE: ${forms}.\nDefault: target and place of dfinery.json.\n`;
 }
 
-/** The help of a command; without a name, of the program. */
-export async function helpOf(name: string | undefined, columns: number): Promise<string[]> {
-  const page = newParser().wrap(Math.min(columns, MAX_COLUMNS));
-  const show = (table: OptionTable, keys: readonly string[], heading: string) => {
-    const shown = keys.filter((key) => table[key].isArgument !== true);
-    declare(page, Object.fromEntries(shown.map((key) => [key, table[key]])), hintOf).group(shown.map(kebab), heading);
-  };
-  if (name === undefined) {
-    page.usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
-    for (const [word, { words, summary }] of Object.entries(COMMANDS)) page.command(`${word} ${words}`.trim(), summary);
-    page.command('help config', 'List the variables with their meaning');
-    page.command('completion', 'Print a script that completes commands');
-  } else {
-    const { words, summary, load } = COMMANDS[name];
-    const { options, groups = {}, examples, page: document } = (await load()).command;
-    page.usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
-    for (const line of examples) page.example(`$0 ${line}`, '');
-    page.epilogue(`${placesLine(options)}More: docs/${document}. Variables and keys: dfinery-elt help config.`);
-    const grouped = new Set(Object.values(groups).flat());
-    for (const [heading, keys] of Object.entries(groups)) show(options, keys, `${heading}:`);
-    const others = Object.keys(options).filter((key) => !grouped.has(key));
-    show(options, others, 'Options:');
-  }
-  show(GLOBAL_OPTIONS, Object.keys(GLOBAL_OPTIONS), 'Options of all commands:');
-  return (await page.getHelp()).split('\n');
+const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
+
+export async function programHelp(columns: number): Promise<string[]> {
+  const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
+  for (const [word, { words, summary }] of Object.entries(COMMANDS)) parser.command(`${word} ${words}`.trim(), summary);
+  parser.command('help config', 'List the variables with their meaning');
+  parser.command('completion', 'Print a script that completes commands');
+  return await linesOfHelp(parser);
+}
+
+export async function commandHelp(name: string, columns: number): Promise<string[]> {
+  const { words, summary, load } = COMMANDS[name];
+  const { options, groups = {}, examples, docsPage } = (await load()).command;
+  const parser = helpParser(columns).usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
+  for (const line of examples) parser.example(`$0 ${line}`, '');
+  parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
+  const grouped = new Set(Object.values(groups).flat());
+  for (const [heading, keys] of Object.entries(groups)) addOptions(parser, options, keys, `${heading}:`);
+  const others = Object.keys(options).filter((key) => !grouped.has(key));
+  addOptions(parser, options, others, 'Options:');
+  return await linesOfHelp(parser);
+}
+
+function addOptions(parser: Argv, table: OptionTable, keys: readonly string[], heading: string): void {
+  const shown = keys.filter((key) => table[key].isArgument !== true);
+  declare(parser, Object.fromEntries(shown.map((key) => [key, table[key]])), hintOf).group(shown.map(kebab), heading);
+}
+
+async function linesOfHelp(parser: Argv): Promise<string[]> {
+  addOptions(parser, GLOBAL_OPTIONS, Object.keys(GLOBAL_OPTIONS), 'Options of all commands:');
+  return (await parser.getHelp()).split('\n');
 }
 
 const hintOf = ({ describe, isRequired, fallback }: Option<unknown>): string =>

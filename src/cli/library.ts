@@ -120,7 +120,11 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
 function open({ config, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {
   const redactor = new Redactor();
   const context = {
-    ...{ clock: systemClock, env: systemEnv, random: systemRandom, signal, redactor },
+    clock: systemClock,
+    env: systemEnv,
+    random: systemRandom,
+    signal,
+    redactor,
     terminal: { result() {}, note() {}, status() {}, interactive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };

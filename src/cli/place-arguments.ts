@@ -1,4 +1,4 @@
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
@@ -42,7 +42,8 @@ export function placeOf<T extends Target>(
   configuration: CliConfiguration,
 ): NamedPlace<T> {
   const named = optionalPlaceOf(command, words, targets, configuration);
-  return named ?? missingPlace(command, targets, configuration);
+  if (named === undefined) throw missingPlace(command, targets, configuration);
+  return named;
 }
 
 /** The same for a command that may do without; undefined where nothing names them. */
@@ -55,23 +56,26 @@ export function optionalPlaceOf<T extends Target>(
   const { target: word, place } = words.target === undefined ? configuration.local() : words;
   if (word === undefined) return undefined;
   // The word may be the place alone, and no known one.
-  if (place === undefined) return missingPlace(command, targets, configuration);
+  if (place === undefined) throw missingPlace(command, targets, configuration);
   const target = targetNamed(word, targets, command);
-  checkTarget(target, place, command);
+  refuseOtherTarget(target, place, command);
   return { target, place };
 }
 
-function missingPlace(command: string, targets: readonly Target[], { shownFile }: CliConfiguration): never {
+function missingPlace(command: string, targets: readonly Target[], { shownFile }: CliConfiguration): UserError {
   const forms = placeWords(targets);
-  throw configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
+  return configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
 }
 
-/** The target of a `TARGET PLACE`. The word may be an id or a secret, so that it is only shown if a target is near. */
-export function targetNamed<T extends Target>(word: string, targets: readonly T[], command: string): T {
+/**
+ * The target of a `TARGET PLACE`, which follows `usage`: a command or `--in`. The word may be an id or a secret, so
+ * that it is only shown if a target is near.
+ */
+export function targetNamed<T extends Target>(word: string, targets: readonly T[], usage: string): T {
   const target = targets.find(({ name }) => name === word);
   if (target !== undefined) return target;
   if (TARGETS.some(({ name }) => name === word))
-    throw configError(`${command} takes ${placeWords(targets)}, not ${word}.`);
+    throw configError(`${usage} takes ${placeWords(targets)}, not ${word}.`);
   throw unknownName(
     'target',
     word,
@@ -80,8 +84,8 @@ export function targetNamed<T extends Target>(word: string, targets: readonly T[
 }
 
 /** Throws a configuration failure for a place that another target has loaded. */
-export function checkTarget({ name }: Target, place: string, command: string): void {
+export function refuseOtherTarget({ name }: Target, place: string, usage: string): void {
   const kind = targetAt(place);
   if (kind !== undefined && kind !== name)
-    throw configError(`${place} is a place of ${kind}: write ${command} ${kind} ${place}.`);
+    throw configError(`${place} is a place of ${kind}: write ${usage} ${kind} ${place}.`);
 }

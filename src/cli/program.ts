@@ -1,5 +1,5 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
-// says what a command and an option are. The other folders hold parts of single commands.
+// says what a command and an option are. `run/` holds the run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
@@ -9,7 +9,7 @@ import type { CommandResult } from './command.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
-import { completionsOf, configHelp, helpOf } from './help.ts';
+import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 import { type CommandLine, type CommandValues, parseCommandLine } from './parse.ts';
 import { printableTerminal } from './terminal.ts';
 
@@ -24,7 +24,7 @@ const NO_MODES = 'is on a file system that keeps no modes: how it is mounted dec
  */
 const APART_MS = 50;
 
-/** Runs one command line and returns its exit code; never throws. */
+/** Runs one command line and returns its exit code. A failure is logged, not thrown. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const terminal = printableTerminal(system.terminal);
   const print = (lines: readonly string[]): ExitCode => {
@@ -40,9 +40,10 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   if (first === 'completion') return EXIT.done;
   const { name, problem } = line;
   if (line.values.version === true) return print([VERSION]);
-  const isBare = name === undefined && problem === undefined;
-  if (isBare || line.values.help === true || (first === 'help' && name !== undefined))
-    return print(await helpOf(name, terminal.columns));
+  const isHelpAsked = line.values.help === true || first === 'help';
+  if (name !== undefined && isHelpAsked) return print(await commandHelp(name, terminal.columns));
+  if (line.values.help === true || (name === undefined && problem === undefined))
+    return print(await programHelp(terminal.columns));
   return await runCommand(line, { ...system, terminal });
 }
 

@@ -23,18 +23,19 @@ export function truncate(text: string, most: number): string {
   return `${out}…`;
 }
 
+const MAX_CELL_COLUMNS = 40;
 const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 
 /**
- * Rows as lines of a table; columns of numbers are aligned right. Cells and lines are truncated to so many terminal
- * columns.
+ * Rows as lines of a table of so many terminal columns, which truncates long cells and lines. Columns of numbers are
+ * aligned right.
  */
 export function tableLines(
   header: readonly string[],
   rows: readonly (readonly string[])[],
-  { cell: most = 40, line: width = Number.POSITIVE_INFINITY } = {},
+  width = Number.POSITIVE_INFINITY,
 ): string[] {
-  const cells = rows.map((row) => header.map((_, i) => truncate(row[i] ?? '', most)));
+  const cells = rows.map((row) => header.map((_, i) => truncate(row[i] ?? '', MAX_CELL_COLUMNS)));
   const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
   const right = header.map(
     (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i])),
@@ -50,6 +51,9 @@ export function tableLines(
 
 /** An instant in UTC to the second: `2026-01-02 03:04:05`. */
 export const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
+
+/** The same to the minute. */
+export const minuteText = (instant: string): string => instant.slice(0, 16).replace('T', ' ');
 
 /** A part as `12.3%`: 0% means none, and 100% all. */
 export function percent(part: number, whole: number): string {

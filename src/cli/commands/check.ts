@@ -5,7 +5,7 @@ import { defineCommand } from '../command.ts';
 import { CliConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
-/** The answer of a verdict, unless a later attempt may prove more. */
+/** The exit code of a verdict: `later` where another attempt may succeed. */
 export function checkExit({ isUsable, kind }: Pick<CheckVerdict, 'isUsable' | 'kind'>): ExitCode {
   if (isUsable) return EXIT.done;
   return kind === 'config' || kind === 'invalid' ? EXIT.usage : EXIT.later;
@@ -14,7 +14,7 @@ export function checkExit({ isUsable, kind }: Pick<CheckVerdict, 'isUsable' | 'k
 export const command = defineCommand({
   options: {},
   examples: ['check', 'check --config staging.json'],
-  page: 'configuration.md',
+  docsPage: 'configuration.md',
   async run({ config: path }, context) {
     const config = new CliConfiguration(path, context).source();
     const { verdict, exit } = await checkSource(config, context);

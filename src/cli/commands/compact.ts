@@ -7,7 +7,7 @@ import { during } from '../progress.ts';
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
-  page: 'operations.md',
+  docsPage: 'operations.md',
   async run(values, context) {
     const { configuration, place } = configuredPlace('compact', values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');

@@ -65,7 +65,7 @@ export const command = defineCommand({
     file: argument(withDefault(DEFAULT_FILE, text('The DuckDB file'))),
   },
   examples: ['demo', 'demo mine.duckdb'],
-  page: 'getting-started.md',
+  docsPage: 'getting-started.md',
   async run({ file }, context) {
     const { clock, terminal } = context;
     const say = (text: string) => {
@@ -126,7 +126,7 @@ function queryLines(answers: readonly (readonly ResultRow[])[], columns: number)
     const query = sql.split('\n').map((line) => `  │ ${line}`);
     const header = Object.keys(rows[0] ?? {});
     const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
-    return [...wrapped(title, columns), ...query, ...tableLines(header, texts, { line: columns }), ''];
+    return [...wrapped(title, columns), ...query, ...tableLines(header, texts, columns), ''];
   });
 }
 

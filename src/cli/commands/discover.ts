@@ -8,7 +8,7 @@ export const command = defineCommand({
     maxWait: duration('Longest wait for the quota (30s, 20m, 1h)'),
   },
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
-  page: 'days-and-types.md',
+  docsPage: 'days-and-types.md',
   async run(values, context) {
     const config = new CliConfiguration(values.config, context).source();
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });

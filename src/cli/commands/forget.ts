@@ -63,7 +63,7 @@ export const command = defineCommand({
     'Plan and execution': ['execute', 'confirm', 'reason'],
     Proof: ['proof', 'proofFile', 'output', 'verifyLedger', 'head'],
   },
-  page: 'erasure.md',
+  docsPage: 'erasure.md',
   async run(values, context) {
     checkOptions(values);
     if (values.verifyLedger !== undefined) return verdictOn(values.verifyLedger, values, context);

@@ -16,7 +16,7 @@ import { checkSource } from './check.ts';
 export const command = defineCommand({
   options: {},
   examples: ['init', 'init --config staging.json'],
-  page: 'configuration.md',
+  docsPage: 'configuration.md',
   async run({ config: path = CONFIG_FILE }, context) {
     const { prompts } = context;
     if (prompts === undefined) {

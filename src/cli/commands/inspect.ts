@@ -20,7 +20,7 @@ export const command = defineCommand({
     schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
-  page: 'days-and-types.md',
+  docsPage: 'days-and-types.md',
   async run({ file, schema, config }, context) {
     const configuration = new CliConfiguration(config, context);
     const { timezone, columnTypes, ...edited } = configuration.settingsNamed(
@@ -109,7 +109,7 @@ function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColu
     percent(filled, rows),
     fits ? '' : 'some cells',
   ]);
-  return tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, { line: terminalColumns });
+  return tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, terminalColumns);
 }
 
 /** What is wrong with the rows. */

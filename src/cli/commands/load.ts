@@ -23,7 +23,7 @@ export const command = defineCommand({
     'load duckdb events.duckdb 2026-01-17.csv --day 2026-01-17',
     'load delta s3://bucket/events 2026-01-17.csv --day 2026-01-17',
   ],
-  page: 'days-and-types.md',
+  docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
     const { configuration, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
     const config = configuration.settings();

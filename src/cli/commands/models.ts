@@ -6,7 +6,7 @@ import { configuredPlace, placeArguments } from '../place-arguments.ts';
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
-  page: 'look-at-the-data.md',
+  docsPage: 'look-at-the-data.md',
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('models', values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');

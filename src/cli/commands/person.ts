@@ -17,7 +17,7 @@ export const command = defineCommand({
     'person --id A-1001 --in duckdb f.duckdb --by-column member',
     'person --file people.csv --column member -o rows.jsonl',
   ],
-  page: 'erasure.md',
+  docsPage: 'erasure.md',
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const erasure = configuration.erasure();

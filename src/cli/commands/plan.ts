@@ -19,7 +19,7 @@ const EXPORTS_PER_HOUR = 100;
 export const command = defineCommand({
   options: { ...placeArguments(TARGETS), ...DAY_OPTIONS },
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
-  page: 'days-and-types.md',
+  docsPage: 'days-and-types.md',
   async run(values, context) {
     const configuration = new CliConfiguration(values.config, context);
     const place = optionalPlaceOf('plan', values, TARGETS, configuration);
@@ -66,14 +66,27 @@ export async function planSync(
   return { result, lines: linesOf(result, loadsProfiles, now) };
 }
 
-/** What a plan costs if the documented quota is full; the service is not asked. `beside`: exports that are no day. */
-export function forecastOf({ days, findEndDayOn }: Plan, atOnce: number, now: number, beside = 0) {
-  const least = days.length + beside;
+interface Forecast {
+  /** Fewest and most exports. */
+  readonly least: number;
+  readonly most: number;
+  readonly startableNow: number;
+  /** The instant (ms since 1970) at which the last export may start. */
+  readonly earliestEnd: number;
+}
+
+/** What a plan costs if the documented quota is full; the service is not asked. */
+export function forecastOf(
+  { days, findEndDayOn }: Plan,
+  maxConcurrentExports: number,
+  now: number,
+  profileExports = 0,
+): Forecast {
+  const least = days.length + profileExports;
   // To find out the end of an export takes two more.
   const most = least + (findEndDayOn === undefined ? 0 : 2);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
-  const startableNow = Math.min(most, EXPORTS_PER_HOUR, atOnce);
-  // `earliestEnd`: the instant (ms since 1970) at which the last export may start.
+  const startableNow = Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports);
   return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };
 }
 

@@ -27,7 +27,7 @@ export const command = defineCommand({
     execute: flag('Remove them; without it the plan is shown'),
   },
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
-  page: 'operations.md',
+  docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
     const { configuration, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
     const before = dayBefore(dayAt(context.clock.now()), olderThan);

@@ -12,7 +12,7 @@ export const command = defineCommand({
     output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
   },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
-  page: 'look-at-the-data.md',
+  docsPage: 'look-at-the-data.md',
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
     const { output } = values;

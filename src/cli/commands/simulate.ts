@@ -10,7 +10,7 @@ export const command = defineCommand({
     scenario: text('JSON file with what the service does (docs/simulator.md)'),
   },
   examples: ['simulate', 'simulate --port 0 --scenario scenario.json'],
-  page: 'simulator.md',
+  docsPage: 'simulator.md',
   async run({ port, scenario: file }, { clock, logger, signal, terminal }) {
     const scenario = file === undefined ? {} : readJsonFile(file, 'the scenario');
     const simulator = await startSimulator({ scenario, clock, port });

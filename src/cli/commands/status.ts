@@ -18,7 +18,7 @@ import { timeText } from '../text-layout.ts';
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
-  page: 'operations.md',
+  docsPage: 'operations.md',
   async run(values, context) {
     const { configuration, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
     const result = await readStatus(named, configuration, context);

@@ -28,7 +28,7 @@ export const command = defineCommand({
     notify: text('Address to notify of failures and changes; or DFINERY_NOTIFY_URL'),
   },
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
-  page: 'targets.md',
+  docsPage: 'targets.md',
   async run(values, context) {
     const { configuration, target, place } = configuredPlace('sync', values, TARGETS, context);
     if (values.dryRun) return await planSync({ target, place }, values, configuration, context);

@@ -10,7 +10,7 @@ import type { Verification } from '../results.ts';
 export const command = defineCommand({
   options: placeArguments(STATEFUL_TARGETS),
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
-  page: 'operations.md',
+  docsPage: 'operations.md',
   async run(values, context) {
     const { configuration, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
     const { place } = named;

@@ -2,6 +2,7 @@ import { count, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, removalSentence, summarySentences } from '../../erasure/ledger/proof-text.ts';
+import { minuteText } from '../text-layout.ts';
 import { Html, html, pageOf } from './html.ts';
 
 /** For paper: black on white, A4, no script, no request. */
@@ -38,7 +39,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
-<dt>Page made</dt><dd>${timeOf(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
+<dt>Page made</dt><dd>${minuteText(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
 <dt>Erased</dt><dd>${day(since)} to ${day(until)}</dd>
 <dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
@@ -66,22 +67,19 @@ All times are UTC. A place has the number of rows that left it, and by when.</p>
 
 const NOT_RECORDED = 'not in the ledger';
 
-/** To the minute: `2026-11-28 09:00`. */
-const timeOf = (at: string): string => at.slice(0, 16).replace('T', ' ');
-
 function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Html {
   const cells = places.map(({ place }) => {
     const texts = id.removals
       .filter((removal) => removal.place === place && (removal.rows > 0 || removal.removed_at !== null))
       .map(({ rows, at, removed_at }) =>
         removed_at === null
-          ? `${withSeparators(rows)} found ${timeOf(at)}, removal not recorded`
-          : `${withSeparators(rows)}, ${timeOf(removed_at)}`,
+          ? `${withSeparators(rows)} found ${minuteText(at)}, removal not recorded`
+          : `${withSeparators(rows)}, ${minuteText(removed_at)}`,
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });
-  const shown = id.shown.map(({ at, rows }) => `; shown ${timeOf(at)} (${count(rows, 'row')})`).join('');
-  return html`<tr><td>${id.row}</td><td>${answerText(id, timeOf)}${shown}</td>${cells}</tr>`;
+  const shown = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${count(rows, 'row')})`).join('');
+  return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${shown}</td>${cells}</tr>`;
 }
 
 const stayingOf = ({ summary }: Proof): string[] => [

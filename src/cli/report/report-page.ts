@@ -5,7 +5,7 @@ import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/maintenance-contract.ts';
-import { percent, timeText } from '../text-layout.ts';
+import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventSections } from './event-sections.ts';
 import { type Html, html, pageOf, table } from './html.ts';
@@ -36,10 +36,10 @@ ${changeSection(report)}`;
 function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone, profiles } = report.state;
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
-  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${asOf.slice(0, 16)}Z`;
+  const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${minuteText(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
-    'Newest event': report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`,
+    'Newest event': report.lastEventAt === null ? 'none' : `${minuteText(report.lastEventAt)} ${timezone ?? ''}`,
     ...(profiles && { 'User profiles': profileCount(profiles.receipt.rows_stored, profiles.receipt.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
     'Days loaded and over': count(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
