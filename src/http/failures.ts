@@ -39,78 +39,53 @@ interface NetworkProblem {
 interface NetworkFailure {
   readonly codesOfNode: RegExp;
   readonly code: string;
-  /** True if a wrong address may be the cause. */
-  readonly asksForAddress: boolean;
-  /** True if the code of Node says more than the clause. */
-  readonly showsCode: boolean;
   readonly clause: (host: string) => string;
+  /** False if a wrong address is not the cause; default true. */
+  readonly asksForAddress?: boolean;
+  /** False if the code of Node says no more than the clause; default true. */
+  readonly showsCode?: boolean;
 }
 
 /** Failures whose cause may pass. The first row that matches applies. */
 const NETWORK_FAILURES: readonly NetworkFailure[] = [
-  {
-    codesOfNode: /^(ENOTFOUND|EAI_)/,
-    code: 'dns',
-    asksForAddress: true,
-    showsCode: true,
-    clause: (host) => `the name of ${host} could not be looked up`,
-  },
-  {
-    codesOfNode: /^ECONNREFUSED$/,
-    code: 'refused',
-    asksForAddress: true,
-    showsCode: true,
-    clause: (host) => `${host} refused the connection`,
-  },
+  { codesOfNode: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
+  { codesOfNode: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
   {
     codesOfNode: /^ETIMEDOUT$/,
     code: 'connect_timeout',
-    asksForAddress: true,
-    showsCode: false,
     clause: (host) => `${host} did not take the connection in time`,
+    showsCode: false,
   },
   {
     codesOfNode: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
     code: 'unreachable',
-    asksForAddress: true,
-    showsCode: true,
     clause: (host) => `${host} is not reachable from this machine`,
   },
   {
     codesOfNode: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
     code: 'tls',
-    asksForAddress: true,
-    showsCode: true,
     clause: (host) => `no TLS connection to ${host} came about`,
   },
   {
     codesOfNode: /^HPE_HEADER_OVERFLOW$/,
     code: 'protocol',
-    asksForAddress: false,
-    showsCode: true,
     clause: (host) => `${host} answered with more headers than Node accepts`,
+    asksForAddress: false,
   },
-  {
-    codesOfNode: /^HPE_/,
-    code: 'protocol',
-    asksForAddress: true,
-    showsCode: true,
-    clause: (host) => `${host} answered with something that is not HTTP`,
-  },
+  { codesOfNode: /^HPE_/, code: 'protocol', clause: (host) => `${host} answered with something that is not HTTP` },
   {
     codesOfNode: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
     code: 'reset',
+    clause: (host) => `the connection to ${host} broke`,
     asksForAddress: false,
     showsCode: false,
-    clause: (host) => `the connection to ${host} broke`,
   },
 ];
 
 const OTHER_FAILURE: Omit<NetworkFailure, 'codesOfNode'> = {
   code: 'network',
-  asksForAddress: false,
-  showsCode: true,
   clause: (host) => `the request to ${host} failed`,
+  asksForAddress: false,
 };
 
 const CERTIFICATE =
@@ -130,7 +105,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
     return { isConfig: true, code: 'certificate', clause };
   }
   const failure = NETWORK_FAILURES.find(({ codesOfNode }) => codesOfNode.test(codeOfNode)) ?? OTHER_FAILURE;
-  const { code, showsCode, asksForAddress } = failure;
+  const { code, showsCode = true, asksForAddress = true } = failure;
   const details: string[] = [];
   if (showsCode) details.push(codeOfNode || 'no code');
   if (asksForAddress && setting !== undefined) details.push(`is ${setting} right?`);
