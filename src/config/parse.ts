@@ -41,7 +41,7 @@ interface StructuredValues {
 }
 
 /** A place and its target, as the schema of the erasure checks them. */
-export interface TargetPlace {
+interface TargetPlace {
   readonly target: string;
   readonly place: string;
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { CheckedFile } from './download/export-result.ts';
+import type { RunProgress } from './export-state.ts';
 import type { Receipt } from './receipt.ts';
 
 /** The results of a scan that readers of the file need. */
@@ -21,6 +22,12 @@ export interface DayDownload {
   readonly files: readonly SpoolFile[];
   /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
   readonly mayShareRows: boolean;
+}
+
+/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
+export interface DayBatch {
+  readonly days: readonly DayDownload[];
+  readonly progress: RunProgress;
 }
 
 /** How a day was requested. Instants in ms since 1970. */

@@ -3,7 +3,8 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from './checked-day.ts';
 import { implausible } from './doubtful-days.ts';
-import type { DayResult, ServiceBehaviour } from './download/day.ts';
+import type { DayResult } from './download/day.ts';
+import type { ServiceBehaviour } from './download/service-behaviour.ts';
 import type { RunProgress } from './export-state.ts';
 import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';

@@ -11,21 +11,15 @@ import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import { lastDayOver } from './calendar.ts';
-import type { DayDownload } from './checked-day.ts';
+import type { DayBatch, DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
-import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
+import { type DayResult, type DownloadDeps, downloadDay } from './download/day.ts';
+import { ServiceBehaviour } from './download/service-behaviour.ts';
 import type { RequestFingerprints } from './export-request.ts';
-import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { removeFiles, Spool } from './spool.ts';
 import type { DownloadPlan, Plan } from './which-days.ts';
-
-/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
-export interface DayBatch {
-  readonly days: readonly DayDownload[];
-  readonly progress: RunProgress;
-}
 
 /** A batch ends with the day that reaches one of these numbers, or so long after its first day was ready. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };

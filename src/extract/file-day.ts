@@ -10,12 +10,11 @@ import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestDay } from './calendar.ts';
-import { dayDownload } from './checked-day.ts';
+import { type DayBatch, dayDownload } from './checked-day.ts';
 import { hashedColumnsOf } from './column-hashing.ts';
 import type { CheckedFile } from './download/export-result.ts';
 import { fingerprintsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
-import type { DayBatch } from './extract.ts';
 import { editsOf } from './extract-deps.ts';
 import type { PriorReceipt } from './receipt.ts';
 import { Spool } from './spool.ts';
@@ -97,7 +96,7 @@ function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
   throw configError(`${day} ${why}: read it again with sync … --from ${day} --to ${day}.`, { where: { day } });
 }
 
-/** The instant of the file's last change (ms since 1970), at which the day must be over. */
+/** The last change of the file (ms since 1970). Throws if the day was not over by then. */
 async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
   const { file, day } = fileDay;
   const { mtimeMs } = await stat(file).catch((error: unknown) => {

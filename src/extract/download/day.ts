@@ -1,5 +1,6 @@
 // This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day.
 // `end-day.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
+// `service-behaviour.ts` holds what the answers show of the service.
 
 import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -17,6 +18,7 @@ import type { DownloadPlan } from '../which-days.ts';
 import { findEndDay } from './end-day.ts';
 import { type CheckedFile, type ExportResult, refusalError, type SendExport } from './export-result.ts';
 import { fetchParts, withoutDay } from './parts.ts';
+import type { ServiceBehaviour } from './service-behaviour.ts';
 
 /** What became of one day of a plan. */
 export type DayResult =
@@ -31,26 +33,6 @@ export type DayResult =
   | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
 
 type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
-
-/** How the service behaves, as far as its answers have shown. The first export of a run tells the others. */
-export class ServiceBehaviour {
-  /** Whether an export includes its `to_date`; undefined while it is not known. */
-  includesEnd: boolean | undefined;
-  /** False if files end without a line end; undefined while it is not known. */
-  finalNewline: boolean | undefined;
-  /** True once it has exported a day as CSV, in this run or an earlier one. */
-  exportsDays: boolean;
-  /** The newest day that it no longer exports: it exports none before it. */
-  goneThrough: Day | undefined;
-  /** Event names of all downloads. */
-  readonly eventNames = new Set<string>();
-
-  constructor({ state, receipts, includesEnd }: DownloadPlan) {
-    this.includesEnd = includesEnd;
-    this.finalNewline = state?.final_newline;
-    this.exportsDays = receipts.size > 0;
-  }
-}
 
 /** What the downloads of one run share. */
 export interface DownloadDeps extends ExtractDeps {

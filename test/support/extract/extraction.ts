@@ -6,9 +6,9 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { DayBatch, DayDownload } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
-import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
+import { extractDays } from '../../../src/extract/extract.ts';
 import {
   type DaysReport,
   type ExtractDeps,
