@@ -35,15 +35,9 @@ export type ValuesOf<S extends ConfigSchema> = {
       : ValueOf<S['properties'][K]>;
 };
 
-/** The values of keys that are more than a text, a number or a list of names. */
+/** The values of keys that are more than a text, a number or a list of names, as their schemas check them. */
 interface StructuredValues {
-  readonly places: readonly TargetPlace[] | undefined;
-}
-
-/** A place and its target, as the schema of the erasure checks them. */
-interface TargetPlace {
-  readonly target: string;
-  readonly place: string;
+  readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }
 
 function valuesOf<S extends ConfigSchema>(schema: S, values: Readonly<Record<string, unknown>>): ValuesOf<S> {
