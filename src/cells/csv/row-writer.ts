@@ -100,12 +100,12 @@ export class RowWriter {
     this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + used + width + 3);
     const begin = this.#to;
     this.#from = start;
-    // The last written cell has so many commas before it in the source (`column`) and in the written row (`position`).
+    // `position`: index in the written row of the last written cell; `dropped`: number of dropped columns before it.
     // `sourceEnd`: the end in the source of the last cell, written or dropped.
-    let [column, position, sourceEnd] = [0, 0, start];
+    let [position, dropped, sourceEnd] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
-      const next = cells[k] >> COLUMN_SHIFT;
-      const action = this.#actions[next];
+      const column = cells[k] >> COLUMN_SHIFT;
+      const action = this.#actions[column];
       const rawEnd = tokenizer.rawEnd(k);
       if (action === DROP) {
         this.#copyTo(sourceEnd);
@@ -113,16 +113,16 @@ export class RowWriter {
         sourceEnd = rawEnd;
         continue;
       }
-      const nextPosition = this.#positions[next];
-      if (nextPosition - position !== next - column) {
+      const nextPosition = this.#positions[column];
+      if (column - nextPosition !== dropped) {
         this.#copyTo(sourceEnd);
         this.#writeCommas(nextPosition - position);
         this.#from = tokenizer.rawStart(k);
       }
       this.#writeCell(tokenizer, k, isHeader ? KEEP : action);
-      [column, position, sourceEnd] = [next, nextPosition, rawEnd];
+      [position, dropped, sourceEnd] = [nextPosition, column - nextPosition, rawEnd];
     }
-    const isWhole = this.#width - position === width - column;
+    const isWhole = width - this.#width === dropped;
     this.#copyTo(isWhole ? contentEnd : sourceEnd);
     if (!isWhole) this.#writeCommas(this.#width - 1 - position);
     // A row of one empty cell must not become a blank line.
