@@ -168,16 +168,8 @@ export class CliConfiguration {
   }
 }
 
-interface Input {
-  /** The folder to which its paths are relative. */
-  readonly folder: string;
-  readonly shownFile: string;
-  readonly env: Env;
-  readonly values: JsonObject;
-}
-
-/** A file with the environment, or the object of a caller, which is all that counts. */
-function inputOf(pathOrObject: string | object | undefined, env: Env): Input {
+/** A file with the environment, or the object of a caller, which is all that counts. Paths are relative to `folder`. */
+function inputOf(pathOrObject: string | object | undefined, env: Env) {
   if (typeof pathOrObject === 'object')
     return { folder: '.', shownFile: 'config', env: () => undefined, values: objectOf(pathOrObject) };
   if (pathOrObject === undefined && !existsSync(CONFIG_FILE)) {

@@ -92,43 +92,49 @@ export async function notify(
   const { summary, command, place, historyDays } = run;
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
-  const isStopped = signal.aborted;
   // Whoever pressed Ctrl-C knows.
-  if (reasons.length === 0 || (isStopped && !isTerminated(signal))) return;
+  if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
   const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, place)].map(printable).join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
-  const limits = isStopped
-    ? { timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
-    : { timeoutMs: TIMEOUT_MS, signal };
-  const problem = await retry({ pauses: isStopped ? [] : PAUSES, clock }, async ({ pause }) => {
-    const attempt = await post(new URL(url.reveal()), body, context, limits);
-    return attempt.isTemporary && pause !== undefined ? undefined : attempt.problem;
+  const policy = signal.aborted
+    ? { pauses: [], timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
+    : { pauses: PAUSES, timeoutMs: TIMEOUT_MS, signal };
+  const outcome = await retry({ pauses: policy.pauses, clock }, async ({ pause }) => {
+    const attempt = await post(new URL(url.reveal()), body, context, policy);
+    return attempt.kind === 'again' && pause !== undefined ? undefined : attempt;
   });
-  if (problem !== '') logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
+  if (outcome?.problem !== undefined)
+    logger.warn('run.notify', `The notification of this run could not be sent: ${outcome.problem}`);
 }
 
-/** One attempt; `problem` is empty when the receiver accepted it. `isTemporary`: another attempt may succeed. */
+/** `again`: another attempt may succeed. `problem` is a sentence. */
+interface PostOutcome {
+  readonly kind: 'sent' | 'again' | 'failed';
+  readonly problem?: string;
+}
+
+/** Makes one attempt. */
 async function post(
   url: URL,
   body: string,
   { env, clock }: Pick<Context, 'env' | 'clock'>,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
-) {
+): Promise<PostOutcome> {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
   const headers = { 'content-type': 'application/json' };
   const request = { method: 'POST' as const, path: `${url.pathname}${url.search}`, headers, body };
   try {
     const answer = await withinTime(timeoutMs, { clock, signal }, (limited) => transport.send(request, limited));
     answer.disconnect();
-    if (answer.status >= 200 && answer.status < 300) return { problem: '', isTemporary: false };
-    const isTemporary = answer.status === 429 || answer.status >= 500;
-    return { problem: `${url.host} answered ${answer.status}.`, isTemporary };
+    if (answer.status >= 200 && answer.status < 300) return { kind: 'sent' };
+    const kind = answer.status === 429 || answer.status >= 500 ? 'again' : 'failed';
+    return { kind, problem: `${url.host} answered ${answer.status}.` };
   } catch (error) {
-    if (signal.aborted) return { problem: `the run was stopped before ${url.host} answered.`, isTemporary: false };
+    if (signal.aborted) return { kind: 'failed', problem: `the run was stopped before ${url.host} answered.` };
     if (error instanceof TimeLimitReached)
-      return { problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.`, isTemporary: true };
+      return { kind: 'again', problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.` };
     const { isConfig, clause } = networkProblem(error, url.host);
-    return { problem: `${clause}.`, isTemporary: !isConfig };
+    return { kind: isConfig ? 'failed' : 'again', problem: `${clause}.` };
   } finally {
     await transport.close();
   }
