@@ -33,8 +33,8 @@ interface BatchDays {
 }
 
 /**
- * Splits a batch by what a place holds. A day is unchanged if it has the same bytes and filters, and its rows are there.
- * `countRows` counts them, since a receipt proves nothing.
+ * Splits a batch by what a place holds. A day is unchanged if it has the same bytes and filters, and its rows are
+ * there. `countRows` counts them, since a receipt proves nothing.
  */
 export async function splitBatch(
   receipts: Receipts,
@@ -69,7 +69,7 @@ function leaveOutOlder(receipts: Receipts, batch: readonly DayDownload[], logger
 
 /**
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
- * says how many it left, provided that the same people were suppressed.
+ * says how many it left. It does so only if the same people were suppressed.
  */
 function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
@@ -144,8 +144,8 @@ export function planBatch(
 }
 
 /**
- * The reading of cells with these forms. They are read as their own type if its conversion to the column's type loses no
- * value. So a batch of days gives the same texts as each day alone.
+ * The reading of cells with these forms. They are read as their own type if its conversion to the column's type loses
+ * no value. So a batch of days gives the same texts as each day alone.
  */
 export function readingOf(
   { fixedType, type }: Pick<PlannedColumn, 'fixedType' | 'type'>,

@@ -32,8 +32,8 @@ export interface ColumnRules {
 
 /**
  * A column of the table after a batch. It has three types. `storedType` is that before the batch, `fixedType` one that
- * no cell changes. `type` is what the batch makes of both and of its cells. Example: a column held `7`, and a cell `7.5`
- * comes. Then `storedType` is long, `storedForms` are those of `7`, `forms` those of both, and `type` is double.
+ * no cell changes. `type` is what the batch makes of both and of its cells. Example: a column held `7`, and a cell
+ * `7.5` comes. Then `storedType` is long, `storedForms` are those of `7`, `forms` those of both, and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;

@@ -25,7 +25,7 @@ export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
-/** The receipts once days came again whose rows stay. One is renewed if the day is over now, or exported to another day. */
+/** The receipts once days came again whose rows stay. One is renewed if its `is_over` or `to_date` changed. */
 export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownload[]): Receipts {
   const renewed = unchanged.flatMap(({ receipt }) => {
     const stored = receipts.get(receipt.day);

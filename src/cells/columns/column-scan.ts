@@ -84,7 +84,7 @@ interface KeptColumn extends HeaderColumn {
 }
 
 /**
- * Collects from every cell of every row what `ColumnScan` reports, in flat arrays of one entry a column of the header.
+ * Collects from every cell what `ColumnScan` reports, in flat arrays of one entry a column of the header.
  * Methods get a cell as several numbers, so that no object is made for it. Nothing is kept of a hashed value.
  */
 export class ColumnCollector {

@@ -73,7 +73,7 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
-/** The columns of a header. `event_name` is custom beside `df_event_name`. So is each column but the first of a name. */
+/** The columns of a header. `event_name` is custom beside `df_event_name`, and of equal names all but the first are. */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const alternativeIndex = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
   const counts = new Map<string, number>();

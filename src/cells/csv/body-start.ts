@@ -28,7 +28,7 @@ const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
   text.every((byte, i) => bytes[at + i] === byte);
 
 /**
- * The index at which the text begins, behind a BOM. The format if it is no CSV; undefined while too few bytes are there.
+ * The index at which the text begins, behind a BOM. The format if it is no CSV; undefined while bytes are missing.
  * `isAll`: no more bytes will come.
  */
 export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherFormat | undefined {

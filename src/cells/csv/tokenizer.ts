@@ -172,10 +172,7 @@ export class CellText {
   end = 0;
   #unquoted = Buffer.alloc(1024);
 
-  /**
-   * Reads the cell whose entries begin at `k`. Its bytes are those of the row, which must stay, or a copy that the next
-   * call replaces.
-   */
+  /** Reads the cell whose entries begin at `k`: bytes of the row, which must stay, or a copy until the next call. */
   read(bytes: Buffer, cells: Int32Array, k: number): void {
     this.bytes = bytes;
     this.start = cells[k + 1];

@@ -44,7 +44,7 @@ export class CivilTime {
   }
 
   /**
-   * Reads a date or datetime and returns its form: DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET. 0 for any other
+   * Reads a date or datetime and returns its form: DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET. 0 for another
    * text, and for a day or time that does not exist.
    */
   read(bytes: Uint8Array, start: number, end: number): CellForms {

@@ -127,7 +127,8 @@ const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
 const HEX_DIGIT = '[0-9a-fA-F]';
 /** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
 const UNICODE_ESCAPE = [
-  `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX_DIGIT}|0[1-9a-fA-F]${HEX_DIGIT}{2}|[1-9a-cA-CefEF]${HEX_DIGIT}{3}|[dD][0-7]${HEX_DIGIT}{2}`,
+  `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX_DIGIT}|0[1-9a-fA-F]${HEX_DIGIT}{2}`,
+  `[1-9a-cA-CefEF]${HEX_DIGIT}{3}|[dD][0-7]${HEX_DIGIT}{2}`,
   `[dD][89abAB]${HEX_DIGIT}{2}\\\\u[dD][c-fC-F]${HEX_DIGIT}{2}`,
 ].join('|');
 const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESCAPE})))*"`;

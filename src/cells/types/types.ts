@@ -28,8 +28,8 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
 };
 
 /**
- * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes, not
- * empty. After a form of a date or datetime, `time` is the cell's.
+ * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes, and
+ * not empty. After a form of a date or datetime, `time` is the cell's.
  */
 export function formsOf(
   bytes: Uint8Array,
