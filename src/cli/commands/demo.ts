@@ -5,6 +5,7 @@ import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
+import type { PlaceOptions } from '../../targets/place-options.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { openOptions, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -67,7 +68,7 @@ export const command = defineCommand({
   examples: ['demo', 'demo mine.duckdb'],
   docsPage: 'getting-started.md',
   async run({ file }, context) {
-    const { clock, terminal } = context;
+    const { terminal } = context;
     const say = (text: string) => {
       for (const line of wrapped(text, terminal.columns)) terminal.result(line);
     };
@@ -78,17 +79,8 @@ export const command = defineCommand({
     say(describeSummary(summary, file));
     terminal.result('');
     const place = placeOptions(local, context);
-    const { withFile } = await import('../../engine/session/open-engine.ts');
-    const answers = await withFile({ ...place, file, readOnly: true }, async (engine) => {
-      const results: ResultRow[][] = [];
-      for (const { sql } of DEMO_QUERIES) results.push(await engine.rows(sql));
-      return results;
-    });
-    for (const line of queryLines(answers, terminal.columns)) terminal.result(line);
-    const report = await (await duckdb.maintenance()).report(file, place);
-    const output = `${file.replace(/\.duckdb$/, '')}.html`;
-    const options = { place: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
-    await writeNamedFile(output, reportPage(report, options), `the report ${output}`);
+    for (const line of queryLines(await queryDemo(file, place), terminal.columns)) terminal.result(line);
+    const output = await writeDemoReport(file, place, context.clock.now());
     say(`A page about it, to be opened in a browser: ${output}`);
     terminal.result('');
     for (const line of nextSteps(file)) terminal.result(line);
@@ -118,6 +110,24 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
   } finally {
     await simulator.close();
   }
+}
+
+async function queryDemo(file: string, options: PlaceOptions): Promise<ResultRow[][]> {
+  const { withFile } = await import('../../engine/session/open-engine.ts');
+  return await withFile({ ...options, file, readOnly: true }, async (engine) => {
+    const answers: ResultRow[][] = [];
+    for (const { sql } of DEMO_QUERIES) answers.push(await engine.rows(sql));
+    return answers;
+  });
+}
+
+/** Writes the report beside the file, and returns its path. */
+async function writeDemoReport(file: string, options: PlaceOptions, now: number): Promise<string> {
+  const report = await (await duckdb.maintenance()).report(file, options);
+  const output = `${file.replace(/\.duckdb$/, '')}.html`;
+  const page = reportPage(report, { place: `duckdb ${file}`, now, historyDays: DEFAULT_HISTORY_DAYS });
+  await writeNamedFile(output, page, `the report ${output}`);
+  return output;
 }
 
 function queryLines(answers: readonly (readonly ResultRow[])[], columns: number): string[] {

@@ -7,7 +7,7 @@ import { during } from '../progress.ts';
 
 /** An age in calendar months, weeks or days: `25mo`, `8w`, `90d`. */
 interface Age {
-  readonly count: number;
+  readonly amount: number;
   readonly unit: 'mo' | 'w' | 'd';
 }
 
@@ -16,7 +16,7 @@ const age = wordOption(
   'an age such as 25mo, 8w or 90d, of four digits at most',
   (word) => {
     const [, number, unit] = /^([1-9]\d{0,3})(mo|w|d)$/.exec(word) ?? [];
-    return number === undefined ? undefined : ({ count: Number(number), unit } as Age);
+    return number === undefined ? undefined : ({ amount: Number(number), unit } as Age);
   },
 );
 
@@ -45,10 +45,10 @@ export const command = defineCommand({
 });
 
 /** The day so long before `today`; of a month that is too short its last day. */
-export function dayBefore(today: Day, { count: number, unit }: Age): Day {
-  if (unit !== 'mo') return addDays(today, -number * (unit === 'w' ? 7 : 1));
+export function dayBefore(today: Day, { amount, unit }: Age): Day {
+  if (unit !== 'mo') return addDays(today, -amount * (unit === 'w' ? 7 : 1));
   const [year = 0, month = 1, day = 1] = today.split('-').map(Number);
-  const first = new Date(Date.UTC(year, month - 1 - number, 1));
+  const first = new Date(Date.UTC(year, month - 1 - amount, 1));
   const last = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate();
   return addDays(dayAt(first.getTime()), Math.min(day, last) - 1);
 }

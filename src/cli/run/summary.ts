@@ -31,13 +31,18 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
 }
 
 export function describeSummary(summary: Summary, place: string): string {
-  const profiles = summary.profiles === null ? '' : ` ${count(summary.profiles, 'user profile')} stored.`;
-  if (summary.days === 0 && summary.exit !== EXIT.done && profiles === '') return `Nothing was committed to ${place}.`;
-  if (summary.days === 0) {
-    const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
-    const cursor = summary.next_from_date === null ? '' : `; the cursor stays at ${summary.next_from_date}`;
-    return `${what} ${place}${cursor}.${profiles}`;
-  }
+  const daysText = summary.days === 0 ? nothingStoredText(summary, place) : storedText(summary, place);
+  return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
+}
+
+function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, place: string): string {
+  // A run that failed at once may know no cursor.
+  if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${place}.`;
+  const what = from_date === null ? 'Nothing new for' : 'Nothing was committed to';
+  return `${what} ${place}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
+}
+
+function storedText(summary: Summary, place: string): string {
   const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${count(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
@@ -57,5 +62,5 @@ export function describeSummary(summary: Summary, place: string): string {
     ...countIfAny(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
     ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
   ];
-  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.${profiles}`;
+  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }

@@ -62,8 +62,8 @@ it.each([
   ['2026-01-15', 25, 'mo', '2023-12-15'],
   ['2026-03-01', 2, 'w', '2026-02-15'],
   ['2026-03-01', 1, 'd', '2026-02-28'],
-] as const)('the day %s less %i %s is %s', (today, count, unit, day) => {
-  expect(dayBefore(today, { count, unit })).toBe(day);
+] as const)('the day %s less %i %s is %s', (today, amount, unit, day) => {
+  expect(dayBefore(today, { amount, unit })).toBe(day);
 });
 
 it('a first run that fails leaves no file', async () => {
