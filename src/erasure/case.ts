@@ -6,7 +6,7 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { sha256OfJson } from '../base/json.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { codesOf, type ErasureReport, type PlanSummary, reportOf } from './erasure-report.ts';
+import { codesText, type ErasureReport, type PlanSummary, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { IdList, type ListedId, refusedSentence } from './list.ts';
 import { type ErasurePurgeOptions, Purge } from './purge.ts';
@@ -49,8 +49,8 @@ export interface ErasureResult {
  * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
  * still knows the profiles then. So after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, if the hash is another one, or if the ledger cannot be written. A stop by the signal and a defect
- * reject, too.
+ * is impossible, or if the hash is another one. Also if the ledger cannot be written, but for the purge of a place. A
+ * stop by the signal and a defect reject, too.
  */
 export async function runErasure(options: ErasureOptions): Promise<ErasureResult> {
   const { settings, io, consent, deleter } = options;
@@ -84,8 +84,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 4. Request: ask the service for everybody whom it has not deleted yet.
   const onDecided = () => options.onDecided?.(ledger.hasConfirmed);
-  for (const listed of doneBefore) {
-    listed.decision = 'done';
+  for (const entry of doneBefore) {
+    entry.decision = 'done';
     onDecided();
   }
   const requests = { ...io, ids: toRequest, ledger, limits: settings, onDecided };
@@ -115,19 +115,18 @@ interface ErasurePlan {
 
 /** Throws UserError for what makes the execution impossible. */
 async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, io, consent, deleter, isAgain = false } = options;
+  const { settings, io, consent, deleter, purgeOptions, isAgain = false } = options;
   const began = io.clock.now();
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
   const list = new IdList();
   await options.read(list);
   const ids = list.ids();
-  const isSuppressed = options.purgeOptions?.isSuppressed === true;
+  const isSuppressed = purgeOptions?.isSuppressed === true;
   const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
   const hasPeople = ids.length > 0 || isSuppressed;
-  const purge =
-    options.purgeOptions && hasPeople ? await Purge.plan(options.purgeOptions, ids, service, io) : undefined;
-  const isDone = (listed: ListedId): boolean => !isAgain && isDoneBefore(listed, ledger);
-  const toRequest = deleter === undefined ? [] : ids.filter((listed) => !isDone(listed));
+  const purge = purgeOptions && hasPeople ? await Purge.plan(purgeOptions, ids, service, io) : undefined;
+  const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
+  const toRequest = deleter === undefined ? [] : ids.filter((entry) => !isDone(entry));
   const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
   const planned = {
     ...list.counts,
@@ -142,7 +141,7 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
       refusedSentence(list.counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      options.purgeOptions?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
+      purgeOptions?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
     ].flat(),
   };
   return { began, ledger, purge, toRequest, doneBefore, planned };
@@ -175,28 +174,30 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   ];
 }
 
-/** A warning if list and places came out of one backup: then no place knows more people than the list. */
+/** A warning if list and places are from one backup: no place knows more people then, but the ledger does. */
 function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: Purge | undefined): string[] {
   if (purge === undefined || lastLength <= purge.suppressionLength) return [];
+  const length = count(purge.suppressionLength, 'person', 'people');
   return [
-    `The suppression list has ${count(purge.suppressionLength, 'person', 'people')}, and had ${withSeparators(lastLength)} at the last purge: ` +
+    `The suppression list has ${length}, and had ${withSeparators(lastLength)} at the last purge: ` +
       'it is an older copy. Those who are missing return while the service exports them.',
   ];
 }
 
 /** `2026-01-15`, `2026-01-15 to 2026-01-17` */
 function spanOf(times: readonly number[]): string {
-  const [first, last] = [Math.min, Math.max].map((of) => times.reduce((a, b) => of(a, b)));
+  const first = times.reduce((a, b) => Math.min(a, b));
+  const last = times.reduce((a, b) => Math.max(a, b));
   const [from, to] = [first, last].map((at) => new Date(at).toISOString().slice(0, 10));
   return from === to ? from : `${from} to ${to}`;
 }
 
 /** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
-function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: most }: ErasureSettings) {
+function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: limit }: ErasureSettings) {
   const n = ids.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
-  if (n <= most) return undefined;
+  if (n <= limit) return undefined;
   return (
-    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(most)}). If that is ` +
+    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
     `meant, set max_deletions_per_sync to ${n} or more.`
   );
 }
@@ -214,16 +215,21 @@ function planFailure(planned: ErasureReport): UserError | undefined {
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash(list: IdList, plan: Purge | undefined, options: ErasureOptions): string {
-  const { settings, purgeOptions: purge, deleter, isAgain = false } = options;
-  const ways = purge?.search;
-  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+function consentHash(list: IdList, purge: Purge | undefined, options: ErasureOptions): string {
+  const { settings, purgeOptions, deleter, isAgain = false } = options;
+  const search = purgeOptions?.search;
+  const pairs = (purge?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, isAgain],
-    [(ways?.places ?? []).map(placeName).sort(), ways?.profiles !== undefined, ways?.column ?? null, pairs],
-    [purge?.isSuppressed ?? false, purge?.isNewList ?? false, purge?.maxPeople ?? null, purge?.allowsShared ?? false],
+    [(search?.places ?? []).map(placeName).sort(), search?.profiles !== undefined, search?.column ?? null, pairs],
+    [
+      purgeOptions?.isSuppressed ?? false,
+      purgeOptions?.isNewList ?? false,
+      purgeOptions?.maxPeople ?? null,
+      purgeOptions?.allowsShared ?? false,
+    ],
   ]);
 }
 
@@ -235,34 +241,34 @@ function requestFailure(
   { done, undecided, rejected, to_request, ...report }: ErasureReport,
   { stoppedBy }: Requested,
   ledger: Ledger,
-  { settings, io, purgeOptions: purge }: ErasureOptions,
+  { settings, io, purgeOptions }: ErasureOptions,
 ): UserError | undefined {
-  const hasPlaces = purge !== undefined;
-  const places = hasPlaces ? ' Their rows have left the places.' : '';
-  const alone = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
+  const hasPlaces = purgeOptions !== undefined;
+  const rowsSentence = hasPlaces ? ' Their rows have left the places.' : '';
+  const purgeOnlyHint = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
-      `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${places}${alone}`,
+      `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
     );
   }
   if (undecided > 0) {
-    const codes = codesOf(report.undecided_codes);
+    const codes = codesText(report.undecided_codes);
     return transientError(
       `${withSeparators(done)} of ${count(to_request, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
-        `${codes && ` (${codes})`}.${places} Run again: it goes on with those.${alone}`,
+        `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
   const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
   if (isWrongField && ledger.isKept) {
     return configError(
-      `The service rejected all ${withSeparators(rejected)} IDs (${codesOf(report.rejected_codes)}), and has confirmed none ` +
+      `The service rejected all ${withSeparators(rejected)} IDs (${codesText(report.rejected_codes)}), and has confirmed none ` +
         'before: the field with the IDs is probably wrong.',
     );
   }
   // Without a ledger nobody knows whether the service has confirmed an id before.
   if (isWrongField) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
-  return configError(`The service rejected ${count(rejected, 'ID')} (${codesOf(report.rejected_codes)}).`, {
+  return configError(`The service rejected ${count(rejected, 'ID')} (${codesText(report.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });
 }

@@ -1,6 +1,6 @@
 import { count, withSeparators } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type ListCounts, MAX_SHOWN_ROWS, refusalText } from './list.ts';
+import { type ListCounts, MAX_SHOWN_ROWS, refusals } from './list.ts';
 import type { PlaceReport, Purge } from './purge.ts';
 import { newCounts, type Requested } from './requests.ts';
 
@@ -56,24 +56,24 @@ export function reportLines(report: ErasureReport): string[] {
   const { done, to_request, requests } = report;
   const rows: (readonly [string, number])[] = [
     // `--suppressed` has no list of IDs.
-    ...some('rows of the list', report.received),
-    ...Object.entries(report.refused).map(([why, n]) => [`  refused: ${refusalText(why)}`, n] as const),
-    ...some('  repeated', report.duplicates),
-    ...some('IDs', report.ids),
+    ...unlessZero('rows of the list', report.received),
+    ...refusals(report.refused).map(([why, n]) => [`  refused: ${why}`, n] as const),
+    ...unlessZero('  repeated', report.duplicates),
+    ...unlessZero('IDs', report.ids),
     ...(report.ids_with_profile === null
       ? []
       : [['  with a profile at the service', report.ids_with_profile] as const]),
-    ...some('  deleted before, not requested again', report.done_before),
+    ...unlessZero('  deleted before, not requested again', report.done_before),
     ...(report.purge_only ? [] : [['  to request', to_request] as const]),
   ];
   if (report.mode === 'executed' && !report.purge_only) {
     rows.push(
       ['requests sent', requests],
       ['deleted at the service', done],
-      ...some('rejected by the service', report.rejected),
-      ...codes(report.rejected_codes),
-      ...some('undecided', report.undecided),
-      ...codes(report.undecided_codes),
+      ...unlessZero('rejected by the service', report.rejected),
+      ...codeRows(report.rejected_codes),
+      ...unlessZero('undecided', report.undecided),
+      ...codeRows(report.undecided_codes),
     );
   }
   const width = Math.max(...rows.map(([label]) => label.length));
@@ -84,20 +84,30 @@ export function reportLines(report: ErasureReport): string[] {
   ];
 }
 
-const some = (label: string, n: number): (readonly [string, number])[] => (n === 0 ? [] : [[label, n]]);
-const codes = (counts: Readonly<Record<string, number>>) =>
+const unlessZero = (label: string, n: number): (readonly [string, number])[] => (n === 0 ? [] : [[label, n]]);
+const codeRows = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
 function placeLine(place: PlaceReport): string {
-  const { people, rows, other_people, other_rows, ids_without_rows: lacking, row_numbers, rows_removed, error } = place;
+  const {
+    people,
+    rows,
+    other_people,
+    other_rows,
+    ids_without_rows: idsWithoutRows,
+    row_numbers,
+    rows_removed,
+    error,
+  } = place;
   const shown = row_numbers.slice(0, MAX_SHOWN_ROWS).join(', ');
-  const without = `${count(lacking, 'ID')} without a row there (row ${shown}${lacking > MAX_SHOWN_ROWS ? ', …' : ''})`;
+  const more = idsWithoutRows > MAX_SHOWN_ROWS ? ', …' : '';
+  const withoutRowsText = `${count(idsWithoutRows, 'ID')} without a row there (row ${shown}${more})`;
   const others = `${count(other_people, 'other')} of the suppression list, ${count(other_rows, 'row')}`;
   const parts = [
     `${place.target} ${place.place}: ${count(people, 'person', 'people')}, ${count(rows, 'row')}`,
     ...(other_rows === 0 ? [] : [others]),
     ...(rows_removed === null ? [] : [`${count(rows_removed, 'row')} removed`]),
-    ...(lacking === 0 ? [] : [without]),
+    ...(idsWithoutRows === 0 ? [] : [withoutRowsText]),
     ...(place.foreign.length === 0
       ? []
       : [`not made here, stays: ${place.foreign.slice(0, MAX_SHOWN_ROWS).join(', ')}`]),
@@ -106,7 +116,7 @@ function placeLine(place: PlaceReport): string {
 }
 
 /** `40000: 3, 40001: 1` */
-export const codesOf = (counts: Readonly<Record<string, number>>): string =>
+export const codesText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
     .map(([code, n]) => `${code}: ${n}`)
     .join(', ');

@@ -42,7 +42,7 @@ export interface ListRow {
 export interface ListCounts {
   readonly received: number;
   /** By the key of the reason. */
-  readonly refused: Readonly<Record<string, number>>;
+  readonly refused: Readonly<Partial<Record<Refusal, number>>>;
   readonly duplicates: number;
   readonly ids: number;
 }
@@ -68,7 +68,7 @@ export class IdList {
     const refusal = refusalOf(id);
     const at = requestInstant(requestedAt);
     if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
-    if (at === 'none') return this.#refuse('requested_at');
+    if (at === 'invalid') return this.#refuse('requested_at');
     let entry = this.#entries.get(id);
     if (entry === undefined) {
       entry = { id, row, requestedAt: at, decision: undefined, isWithdrawn: false };
@@ -117,12 +117,14 @@ export class IdList {
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
     const ids = this.ids();
-    const edges = ids.filter(({ id }) => UNSEEN_EDGE.test(id));
-    const forms = ids.filter(({ id }) => id.normalize('NFC') !== id);
+    const edgeBlankIds = ids.filter(({ id }) => UNSEEN_EDGE.test(id));
+    const nonNfcIds = ids.filter(({ id }) => id.normalize('NFC') !== id);
     return [
-      ...(edges.length > 0 ? [`${rowsText(edges)}: the ID begins or ends with a blank. It is used as it is.`] : []),
-      ...(forms.length > 0
-        ? [`${rowsText(forms)}: the ID is not in the usual Unicode form (NFC). It is used as it is.`]
+      ...(edgeBlankIds.length > 0
+        ? [`${rowsText(edgeBlankIds)}: the ID begins or ends with a blank. It is used as it is.`]
+        : []),
+      ...(nonNfcIds.length > 0
+        ? [`${rowsText(nonNfcIds)}: the ID is not in the usual Unicode form (NFC). It is used as it is.`]
         : []),
     ];
   }
@@ -132,15 +134,20 @@ export class IdList {
   }
 }
 
-/** The refused rows with their reasons as one sentence; undefined if there are none. */
-export function refusedSentence({ refused, received }: ListCounts): string | undefined {
-  const total = Object.values(refused).reduce((a, b) => a + b, 0);
-  if (total === 0) return undefined;
-  const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
-  return `Refused: ${total} of ${count(received, 'row')} (${reasons.join('; ')}).`;
+/** The reasons of refused rows, as texts for people, each with its number of rows. */
+export function refusals(refused: ListCounts['refused']): (readonly [why: string, rows: number])[] {
+  const reasons = Object.keys(REFUSALS) as Refusal[];
+  return reasons.flatMap((why) => (refused[why] === undefined ? [] : [[REFUSALS[why], refused[why]] as const]));
 }
 
-export const refusalText = (why: string): string => REFUSALS[why as Refusal];
+/** The refused rows with their reasons as one sentence; undefined if there are none. */
+export function refusedSentence({ refused, received }: ListCounts): string | undefined {
+  const reasons = refusals(refused);
+  if (reasons.length === 0) return undefined;
+  const total = reasons.reduce((sum, [, n]) => sum + n, 0);
+  const shown = reasons.map(([why, n]) => `${n}: ${why}`);
+  return `Refused: ${total} of ${count(received, 'row')} (${shown.join('; ')}).`;
+}
 
 export const MAX_SHOWN_ROWS = 10;
 
@@ -165,14 +172,14 @@ const REQUEST_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2}(?:\.\d{1,9
 const FARTHEST_MS = 14 * HOUR_MS;
 
 /**
- * The instant (ms since 1970) of a datetime; `none` for another text. Without a zone it is the earliest instant that it
- * may mean anywhere. So a request before a confirmation is never taken for a later one.
+ * The instant (ms since 1970) of a datetime; `invalid` for another text. Without a zone it is the earliest instant
+ * that it may mean anywhere. So a request before a confirmation is never taken for a later one.
  */
-function requestInstant(value: unknown): number | undefined | 'none' {
+function requestInstant(value: unknown): number | undefined | 'invalid' {
   if (value === undefined || value === null || value === '') return undefined;
   const [, day, time = '00:00', seconds = ':00', offset] = REQUEST_TIME.exec(String(value).trim()) ?? [];
   const zone = (offset ?? 'Z').replace(/^([+-]\d{2}):?(\d{2})?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   const at = Date.parse(`${day}T${time}${seconds.slice(0, 7)}${zone}`);
-  if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'none';
+  if (day === undefined || !isDay(day) || Number.isNaN(at)) return 'invalid';
   return offset === undefined ? at - FARTHEST_MS : at;
 }

@@ -239,7 +239,7 @@ class TableSearch {
     return new Map(rows.map(({ id, rows: count }) => [String(id), Number(count)]));
   }
 
-  /** For each id without a row a text of the column that differs only in its spelling, if there is one. */
+  /** For ids without a row: a text of the column that differs only in its spelling. */
   async #alikeTexts(relation: string): Promise<ReadonlyMap<string, string>> {
     const missingIds = this.#query.ids.filter((id) => !this.peopleOf.has(id));
     if (this.column === undefined || missingIds.length === 0) return new Map();

@@ -1,6 +1,6 @@
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 
-/** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement, so that no message of the engine can quote them. */
+/** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement: no message of the engine can quote them. */
 export const hmacSql = (text: string): string =>
   `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
 

@@ -106,6 +106,6 @@ function textsOf(column: Typed, zone: Zone | undefined): string[] {
   return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
 }
 
-/** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. The list evaluates the cast once. */
+/** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. The list casts once. */
 const canonical = (type: Typed['type'], zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;

@@ -71,7 +71,7 @@ export class KeyTable {
     return anyOf(this.column.cellTexts.map((text) => this.keySql(text)));
   }
 
-  /** The external ids with keys in rows, each with a unified id of such a row; undefined if it names nobody. */
+  /** The external ids with keys in rows. Each has a unified id of such a row; undefined if it names nobody. */
   async peopleIn(rows: string, unifiedColumn: IdColumn) {
     const pairs = await this.#table.engine.rows(`
       WITH

@@ -38,7 +38,7 @@ export type LedgerContent = Readonly<
       requested_at?: string | undefined;
     }
   /**
-   * What a place holds of a person, right before it is removed; `id` is null for the others on the suppression list.
+   * What a place holds of a person, right before its removal. `id` is null for the others on the suppression list.
    */
   | { kind: 'purge'; id: string | null; place: string; rows: number }
   /**

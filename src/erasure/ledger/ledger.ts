@@ -1,6 +1,6 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes lines, and `memory.ts` remembers ids. `key.ts` has the keys. `chain.ts` has the lines, and verifies their chain. `proof.ts` finds out
-// what the lines prove, and `proof-text.ts` says it in words.
+// `ledger.ts` writes lines, and `memory.ts` remembers ids. `key.ts` has the keys. `chain.ts` has the lines, and verifies
+// their chain. `proof.ts` finds out what the lines prove, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
