@@ -19,7 +19,7 @@ export interface TypedFile {
   readonly path: string;
   /** Number of rows of a record batch. */
   readonly batchRows: number;
-  /** Cells in `_rescued`, by source column name. */
+  /** Cells in `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
 }
 
