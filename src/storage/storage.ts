@@ -14,8 +14,8 @@ export type IsKept = (object: Pick<StoredObject, 'path' | 'modified'>) => boolea
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
  * a kill leaves lies in the folder of that object: `list` shows it, or `eraseAllBut` finds it. What is stored when a
- * method returns survives any crash. A failure of the store is a UserError that names the address: `config` if the user
- * must act, `transient` if a retry may succeed.
+ * method returns survives any crash. A failure of the store is a UserError that names the address. Its kind is `config`
+ * if the user must act, and `transient` if a retry may succeed.
  */
 export interface Storage {
   /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */

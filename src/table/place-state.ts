@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import type { HashedColumns } from '../extract/column-hashing.ts';
+import { type HashedColumns, NOTHING_HASHED } from '../extract/column-hashing.ts';
 import type { ExportState } from '../extract/export-state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
 import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
@@ -86,6 +86,12 @@ export interface RunRecord {
   readonly days: number;
   readonly exports: number;
   readonly bytes: number;
+}
+
+/** What a place stores of its table of profiles: the reverse of `profilesAsTable`. Undefined before a snapshot. */
+export function profilesFromTable({ columns, receipts, exportState }: TableState): StoredProfiles | undefined {
+  const [receipt] = receipts.values();
+  return receipt && { columns, receipt, hashing: exportState?.hashed?.[0] ?? NOTHING_HASHED };
 }
 
 /** The profiles as a table, whose only day is that of the snapshot. Undefined if the place has none. */

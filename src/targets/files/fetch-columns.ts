@@ -6,14 +6,14 @@ import { makeFolders } from '../../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-/** Bytes of the end of a file that are read first: they hold the footer, and of a small file everything. */
+/** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
 const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
 
 /**
  * Gives a local Parquet file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket
- * it is `copy`, of the same size: only these columns and the footer are downloaded, the rest is empty.
+ * it is `copy`, of the same size. Of that only these columns and the footer are downloaded; the rest is empty.
  */
 export async function fetchColumns(
   { storage, engine }: { readonly storage: Storage; readonly engine: Engine },

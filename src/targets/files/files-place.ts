@@ -73,7 +73,7 @@ export class FilesPlace {
     let run: RunFolder | undefined;
     let engine: Engine | undefined;
     try {
-      // The folder of the run lies in a place on a disk: nothing is made in one that is not ours.
+      // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
       if (mode === 'rewrite' && !(await format.isLoaded(storage))) throw noTableError(options.address);
       if (mode === 'load') await format.refuseForeign(storage);
       run =

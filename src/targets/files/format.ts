@@ -1,6 +1,6 @@
 // This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
-// adds how a place is opened, and a log: which files are live, and how a change becomes visible. `files-place.ts` is an
-// open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` are what is done with it, for both formats.
+// adds how a place is opened, and a log. The log says which files are live, and makes a change visible. `files-place.ts`
+// is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
 
 import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
@@ -106,7 +106,7 @@ export interface FilesLog {
    * where their table would.
    */
   read(): Promise<boolean>;
-  /** True if a file of `version` was replaced under its name since: what was read of it may be of two versions. */
+  /** True if a file of `version` was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(): boolean;
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. Once it

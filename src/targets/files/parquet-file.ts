@@ -16,7 +16,7 @@ import { EVENTS, typedColumns } from '../../table/tables.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 const ROW_GROUP_ROWS = 61_440;
-/** Number of rows of a row group if memory is short: a row group is held in memory until it is complete. */
+/** Number of rows of a row group if memory is short: it stays in memory until it is complete. */
 const LOW_MEMORY_ROWS = 10_240;
 /** Compression level: on exports smaller and faster than the default, 3 (measured). */
 const ZSTD_LEVEL = 1;
@@ -177,8 +177,8 @@ export async function rewriteParquet(engine: Engine, source: ConformedSource, pa
 }
 
 /**
- * The SELECT of the rows of a file, with all columns of a table in their types: a value of an earlier, narrower type is
- * widened, and a column that the file lacks is NULL. `inFile`: the columns in the file.
+ * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier, narrower
+ * type. A column that the file lacks is NULL. `inFile`: the columns in the file.
  */
 export function selectConformed(
   path: string,

@@ -92,8 +92,8 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 }
 
 /**
- * Removes the rows of the people. Of several attempts it gives what the one has found that found the most: an attempt
- * that lost the race for the table of profiles has removed the rows of events.
+ * Removes the rows of the people. It tries again if another writer commits first. The result is that of the attempt
+ * which found the most rows. An attempt that lost the race for profiles has already removed those of events.
  */
 async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: PurgeOptions) {
   let removed: { people: PeopleFound; rowsRemoved: number } = { people: NOBODY, rowsRemoved: -1 };

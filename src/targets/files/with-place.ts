@@ -26,8 +26,8 @@ export async function withPlace<T>(
 }
 
 /**
- * Opens a place and reads it. Throws UserError. If a writer changed the place meanwhile, the work may have read two
- * versions: it failed, its result is not `isConsistent`, or files were replaced. Then it runs again.
+ * Opens a place and reads it. Throws UserError. The work may have read two versions if it fails, its result
+ * is not `isConsistent`, or files were replaced. It then runs again if a writer has committed meanwhile.
  */
 export function readPlace<T>(
   format: FilesFormat,

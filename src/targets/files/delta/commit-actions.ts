@@ -142,8 +142,8 @@ const removeOf = (add: Add, now: number): Action => ({
 });
 
 /**
- * The number of rows, and for each column those without a value. Least and greatest values are of system datetimes
- * alone: those of any other column would keep a person's value in the log.
+ * The number of rows, and for each column those without a value. Only system datetimes have least and greatest values.
+ * Those of any other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');

@@ -1,18 +1,16 @@
-// This folder: the target `delta`: a Delta table `events` on a disk or in a bucket, partitioned by `event_date`, with
-// one file a day. Beside it is a table `user_profiles`. `table-log.ts` reads and commits one table: a commit is the
-// creation of the next entry of its log, which must not exist. `upkeep.ts` removes what is no longer part of a table.
-// `protocol/` has the files of a log.
+// This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
+// it is a table `user_profiles`. `table-log.ts` reads and commits one table. A commit creates the next entry of the log,
+// which must not exist. `upkeep.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
 
 import { randomUUID } from 'node:crypto';
 import type { Day } from '../../../base/days.ts';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
-import { NOTHING_HASHED } from '../../../extract/column-hashing.ts';
 import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
-import { newState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
+import { newState, profilesAsTable, profilesFromTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import {
   type Change,
@@ -84,19 +82,17 @@ class DeltaLog implements FilesLog {
     const events = this.#events.version;
     const profiles = this.#profiles?.version;
     const lastRun = this.#lastRun;
-    const [receipt] = profiles?.state.receipts.values() ?? [];
+    const stored = profiles && profilesFromTable(profiles.state);
     // Somebody may have removed the file of profiles.
-    if (profiles === undefined || receipt === undefined || receipt.pruned === true) {
+    if (profiles === undefined || stored === undefined || stored.receipt.pruned === true) {
       return events && { ...NO_FAULTS, ...events, state: { ...events.state, lastRun } };
     }
-    const { columns, exportState, timezone } = profiles.state;
-    const { state, ...version } = events ?? { state: newState(timezone), files: new Map() };
-    const stored = { columns, receipt, hashing: exportState?.hashed?.[0] ?? NOTHING_HASHED };
+    const { state, ...version } = events ?? { state: newState(profiles.state.timezone), files: new Map() };
     return {
       ...NO_FAULTS,
       ...version,
       state: { ...state, lastRun, profiles: stored },
-      profiles: profiles.files.get(receipt.day),
+      profiles: profiles.files.get(stored.receipt.day),
     };
   }
 
@@ -145,10 +141,10 @@ class DeltaLog implements FilesLog {
 
   /**
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
-   * back. If there is no table of profiles, it cannot: so the load that makes the table takes an entry of events, too.
+   * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
   #changesOfTables({ kind, state, events, profiles }: Change): [TableLog, TableChange][] {
-    const log = this.#logs.at(1);
+    const log = this.#ownProfiles;
     const table = profilesAsTable(state);
     const ofProfiles: [TableLog, TableChange][] =
       log === undefined || table === undefined || (kind !== 'purge' && profiles === undefined)
@@ -191,8 +187,13 @@ class DeltaLog implements FilesLog {
     return this.#logs.flatMap((log) => log.check());
   }
 
-  /** The logs that are looked at and ours: that of events, then that of profiles. */
+  /** The log of profiles, if this run reads it and the table is this program's. */
+  get #ownProfiles(): TableLog | undefined {
+    return this.#areProfilesForeign ? undefined : this.#profiles;
+  }
+
+  /** The logs of this program's tables: that of events, then that of profiles. */
   get #logs(): readonly TableLog[] {
-    return this.#profiles === undefined || this.#areProfilesForeign ? [this.#events] : [this.#events, this.#profiles];
+    return this.#ownProfiles === undefined ? [this.#events] : [this.#events, this.#ownProfiles];
   }
 }

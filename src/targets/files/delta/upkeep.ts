@@ -6,13 +6,13 @@ import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type TableFiles } from './protocol/entry.ts';
 import type { LogVersion } from './protocol/log-version.ts';
 
-// What is removed from a table: what left it long ago, what dead runs left, and after a purge all of the past.
+// Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 export const CHECKPOINT_EVERY = 5;
 /** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
 const LOG_RETENTION_MS = 30 * DAY_MS;
-/** Minimum age (ms) of a file that is removed because no commit names it: its run may be about to commit it. */
+/** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 /** Default time that files which left the table stay for its readers (ms). */
 export const DEFAULT_RETENTION_MS = DAY_MS;
@@ -64,6 +64,7 @@ export async function eraseHistory({ tableFiles, log, now, retentionMs }: Upkeep
     return modified >= purgedAt && !log.tombstones.has(path);
   };
   await storage.eraseAllBut('', isLive, purgedAt);
+  // No history comes before the first entry.
   if (log.number === 0) return;
   await writeCheckpoint(tableFiles, log.number, log.actions(now - retentionMs));
   const isOfPurge: IsKept = ({ path }) => path === LAST_CHECKPOINT || (logFileOf(path)?.version ?? -1) >= log.number;

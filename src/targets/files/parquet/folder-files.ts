@@ -128,7 +128,7 @@ interface FileOnDisk {
 }
 
 /**
- * Compares a file with what the state says of it. A file of the same size and time is believed, any other is hashed:
+ * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
  *
  *   the hash     written      the file
  *   is the same               was copied: the state's receipt holds

@@ -1,6 +1,6 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
-// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so that no journal is
-// needed: `folder-files.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
+// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
+// needed. `folder-files.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
 
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';

@@ -7,10 +7,10 @@ import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFiles } from './entry.ts';
 
-/** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
+/** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
 
-/** The columns of a checkpoint, as the protocol's first kind has them. */
+/** The columns of a checkpoint, as the protocol's V1 checkpoint has them. */
 const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
   add:
     'STRUCT("path" VARCHAR, "partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "modificationTime" BIGINT, ' +
@@ -49,10 +49,10 @@ export async function writeCheckpoint(
   actions: Iterable<Action>,
 ): Promise<void> {
   const { storage, engine, runFolder } = tableFiles;
-  const lines = join(runFolder, 'checkpoint.json');
+  const jsonFile = join(runFolder, 'checkpoint.json');
   const file = join(runFolder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
-  function* linesOf() {
+  function* encodeActions() {
     for (const action of actions) {
       const line = Buffer.from(`${JSON.stringify(action)}\n`);
       count++;
@@ -61,17 +61,18 @@ export async function writeCheckpoint(
     }
   }
   try {
-    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE_MODE }));
+    await pipeline(encodeActions, createWriteStream(jsonFile, { flags: 'wx', mode: OWNER_FILE_MODE }));
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+    // With room to spare: a longer line would fail.
     const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
     await engine.run(
-      `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
+      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
     await storage.putFile(file, checkpointPath(version));
     const pointer = JSON.stringify({ version, size: count });
     await storage.write(LAST_CHECKPOINT, pointer);
   } finally {
-    for (const path of [lines, file]) await rm(path, { force: true });
+    for (const path of [jsonFile, file]) await rm(path, { force: true });
   }
 }

@@ -1,4 +1,4 @@
-// This folder: the log of a Delta table by the protocol: entries, checkpoints, and the table that they add up to.
+// This folder: the log of a Delta table by the protocol. It has entries, checkpoints, and the version they add up to.
 
 import valid from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
