@@ -17,8 +17,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts on SIGTERM or SIGINT. Once the work has ended, at most 4.5 s later, the process
- * ends by the signal that it got, so that its parent sees it. A second signal ends it at once.
+ * Runs `work` with a signal that aborts on SIGTERM or SIGINT. The process then ends by that same signal, so that its
+ * parent sees it. It does so once the work has ended, at most 4.5 s later. A second signal ends it at once.
  */
 export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
   const controller = new AbortController();

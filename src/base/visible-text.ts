@@ -1,7 +1,7 @@
 // What a reader sees of a text.
 
 /**
- * Characters that move a cursor, end a line or turn the direction of a text, and the usual ones that show nothing.
+ * Characters that move a cursor, end a line or turn the direction of a text. Also the usual ones that show nothing.
  */
 const UNPRINTABLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu;

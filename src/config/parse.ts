@@ -35,7 +35,7 @@ export type ValuesOf<S extends ConfigSchema> = {
       : ValueOf<S['properties'][K]>;
 };
 
-/** The values of keys that are more than a text, a number or a list of names, as their schemas check them. */
+/** Values that are more than a text, a number or a list of names. Their schemas check them. */
 interface StructuredValues {
   readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }

@@ -21,7 +21,7 @@ import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
 import { removeFiles, Spool } from './spool.ts';
 import type { DownloadPlan, Plan } from './which-days.ts';
 
-/** A batch ends with the day that reaches one of these numbers, or so long after its first day was ready. */
+/** A batch ends with the day that reaches one of these numbers. It waits so long from its first day at most. */
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
