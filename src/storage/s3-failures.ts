@@ -21,7 +21,6 @@ const MAX_MESSAGE = 300;
 const TRANSIENT = new Set([
   'SlowDown',
   'RequestTimeout',
-  'RequestTimeTooSkewed',
   'TimeoutError',
   'ThrottlingException',
   'TooManyRequestsException',
@@ -108,6 +107,11 @@ const FAILURES: readonly FailureRow[] = [
     kind: 'config',
     message: ({ address, region, said }) =>
       `${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`,
+  },
+  {
+    when: ({ name }) => name === 'RequestTimeTooSkewed',
+    kind: 'config',
+    message: ({ address, said }) => `${address} refused a request (${said}): set the clock of this machine right.`,
   },
   {
     when: isDenied,

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { configError, messageOf } from '../../base/errors.ts';
+import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
 import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
@@ -7,7 +7,7 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { CONFIG_FILE } from '../configuration.ts';
+import { addressWithCredentials, CONFIG_FILE, hasCredentials } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
 import { placeWords, targetNamed } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
@@ -43,32 +43,49 @@ async function askService(prompts: Prompts, context: Context) {
     service_id = await prompts.text('Service ID', service_id);
     token ??= new Secret(await prompts.secret('Export API token (not shown, not written to the file)'));
     context.redactor.add(token);
-    const { config } = parseSourceConfig({ base_url, service_id, export_token: token.reveal() }, () => undefined);
-    const { verdict } = await checkSource(config, context);
-    if (verdict.usable) {
-      context.logger.info('init.accepted', verdict.message);
+    const { usable, message } = await tried({ base_url, service_id, export_token: token.reveal() }, context);
+    if (usable) {
+      context.logger.info('init.accepted', message);
       return { base_url, service_id };
     }
-    context.logger.warn('init.refused', verdict.message);
+    context.logger.warn('init.refused', message);
     token = undefined;
+  }
+}
+
+/** What becomes of the answers: as `check` says, or why they cannot be sent. */
+async function tried(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
+  try {
+    const { config } = parseSourceConfig(answers, () => undefined);
+    return (await checkSource(config, context)).verdict;
+  } catch (error) {
+    if (error instanceof UserError && error.kind === 'config') return { usable: false, message: error.message };
+    throw error;
   }
 }
 
 /** Asks where the events go, and for what the first load fixes. */
 async function askPlace(prompts: Prompts) {
   const question = `Where the events go: ${placeWords(TARGETS)}`;
-  const [target = '', ...words] = (await prompts.text(question, 'duckdb events.duckdb', placeProblem)).split(/\s+/);
+  const { target, place } = placeIn(await prompts.text(question, 'duckdb events.duckdb', placeProblem));
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',
     (answer) => (answer === '' ? undefined : timezoneProblem(answer)),
   );
-  return { target, place: words.join(' '), ...(zone !== '' && { timezone: zone }) };
+  return { target, place, ...(zone !== '' && { timezone: zone }) };
+}
+
+/** The target is the first word. A path may have blanks. */
+function placeIn(answer: string): { target: string; place: string } {
+  const [, target = '', place = ''] = /^(\S*)\s*(.*)$/s.exec(answer.trim()) ?? [];
+  return { target, place };
 }
 
 function placeProblem(answer: string): string | undefined {
-  const [target = '', ...words] = answer.split(/\s+/);
-  if (words.length === 0) return `wanted ${placeWords(TARGETS)}`;
+  const { target, place } = placeIn(answer);
+  if (place === '') return `wanted ${placeWords(TARGETS)}`;
+  if (hasCredentials(place)) return addressWithCredentials('the address').message;
   try {
     targetNamed(target, TARGETS, 'init');
     return undefined;

@@ -41,7 +41,7 @@ interface OpenOptions {
 }
 
 /** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
-const MAX_LINE_BYTES = 1024 * 1024;
+const TAIL_BYTES = 1024 * 1024;
 
 /** A purge writes a line for each of its ids at once. All as one text could be longer than a string may be. */
 const LINES_PER_WRITE = 10_000;
@@ -183,11 +183,17 @@ export class Ledger {
 
   /** Takes the head from the last line, and removes the part of a line that a crash has left. Returns the size then. */
   async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<number> {
-    const from = Math.max(0, size - MAX_LINE_BYTES);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
-    const tail = buffer.subarray(0, bytesRead);
+    let tail = Buffer.alloc(0);
+    // A write that a crash has cut may be longer than a line.
+    for (let length = TAIL_BYTES; tail.length < size; length *= 2) {
+      const from = Math.max(0, size - length);
+      tail = Buffer.alloc(size - from);
+      await file.read(tail, 0, tail.length, from);
+      if (tail.lastIndexOf('\n') > tail.indexOf('\n')) break;
+    }
+    const from = size - tail.length;
     const end = tail.lastIndexOf('\n') + 1;
-    if (end < bytesRead) {
+    if (end < tail.length) {
       checkHeld();
       await file.truncate(from + end);
     }

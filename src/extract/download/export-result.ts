@@ -25,7 +25,7 @@ export function refusalError(days: string, { kind, code, clause, where, emptyAs 
   switch (kind) {
     case 'retry':
     case 'wait':
-      return transientError(sentenceOf(clause), details);
+      return transientError(`${sentenceOf(clause)} Run again later.`, details);
     case 'retry_or_split':
       return transientError(`The service does not export ${days}: ${clause}. Run again later.`, details);
     default:

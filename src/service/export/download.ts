@@ -88,7 +88,7 @@ class Download<Output extends CheckedOutput> {
     if (result?.kind === 'checked') warnOfInvalidUtf8(result, this.#request);
     if (result !== undefined) return result;
     const last = this.#refusals[this.#refusals.length - 1];
-    const clause = `the export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored, run again later`;
+    const clause = `the export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored`;
     return { ...last, kind: 'retry', clause };
   }
 
@@ -121,7 +121,7 @@ class Download<Output extends CheckedOutput> {
       if (answer.kind === 'checked') return this.#withWholeEnd(answer);
       if (answer.kind !== 'wait') return answer;
       if (++this.#waits < MAX_QUOTA_REFUSALS) continue;
-      const clause = `${this.#request.label}: ${answer.clause}. Asked ${this.#waits} times; run again later`;
+      const clause = `${this.#request.label}: ${answer.clause}. Asked ${this.#waits} times`;
       return { ...answer, clause };
     }
   }

@@ -76,6 +76,17 @@ describe('init', () => {
     expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
   });
 
+  it('asks again for a token that cannot be sent, and keeps the blanks of a path', async () => {
+    const { prompts } = person({
+      ...service(),
+      Export: ['Bearer canary', TOKENS.export],
+      Where: ['duckdb my  lake.duckdb'],
+    });
+    const { code, stderr } = await run(prompts);
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
+    expect(content()).toMatchObject({ place: 'my  lake.duckdb' });
+  });
+
   it('writes place, zone, and what erasures need', async () => {
     const answers = { ...service(), Where: ['delta lake'], Time: ['Asia/Seoul'], Will: [true] };
     expect((await run(person(answers).prompts)).code).toBe(0);

@@ -101,6 +101,13 @@ describe('a ledger', () => {
     expect(lines()).toHaveLength(5);
   });
 
+  it('removes all that a crash has left of a long write', async () => {
+    const { head } = await request({ a: 'done' });
+    appendFileSync(path(), Buffer.alloc(3 * 1024 * 1024));
+    await request({ b: 'done' });
+    expect(await verify(head)).toMatchObject({ ok: true, torn_bytes: 0 });
+  });
+
   it('goes on after a long line, and names a last line that is none', async () => {
     await (await open({ reason: 'x'.repeat(100_000) })).begin({ ids: 1, places: [], requests: true });
     const ledger = await open();

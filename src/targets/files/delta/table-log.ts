@@ -61,11 +61,10 @@ export class TableLog {
     const isNew = await this.readEntries();
     if (this.#log === undefined) return isNew;
     this.#stored = await this.#listDataFiles();
+    const missingBefore = this.#missing.size;
     this.#missing = await this.#missingOf(this.#log);
-    if (this.#missing.size > 0) {
-      this.version = this.#versionOf(this.#log);
-      this.#warnOfRemoved(this.#missing.size);
-    }
+    if (this.#missing.size + missingBefore > 0) this.version = this.#versionOf(this.#log);
+    if (this.#missing.size > 0) this.#warnOfRemoved(this.#missing.size);
     return isNew;
   }
 
@@ -141,8 +140,11 @@ export class TableLog {
 
   check(): Difference[] {
     if (this.version === undefined) return [];
-    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return [];
-    return [difference('columns', `${this.address}: the schema in the log is not that of the state`)];
+    const gone = [...this.#missing].map((path) =>
+      difference('files', `${this.address}/${path} is missing: the next commit takes it out of the log`),
+    );
+    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return gone;
+    return [...gone, difference('columns', `${this.address}: the schema in the log is not that of the state`)];
   }
 
   #refuseOthers({ protocol, metaData }: LogVersion): void {
