@@ -83,7 +83,11 @@ function checkOptions(values: ForgetValues): void {
   if (output !== undefined && !isProof(values)) throw configError('-o goes with --proof or --proof-file.');
   if (head !== undefined && !isProof(values) && verifyLedger === undefined)
     throw configError('--head needs a ledger to verify.');
-  if (isProof(values) || verifyLedger !== undefined) return;
+  if (isProof(values) || verifyLedger !== undefined) {
+    if (execute || confirm !== undefined)
+      throw configError('--execute and --confirm go with --id, --file or --suppressed.');
+    return;
+  }
   if (execute !== (confirm !== undefined))
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   if (reason !== undefined && reason.length > MAX_REASON)

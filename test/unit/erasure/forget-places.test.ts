@@ -308,6 +308,7 @@ describe('a plan', () => {
   it.each<[string, readonly string[], RegExp]>([
     ['nobody', [], /exactly one of --id, --file/],
     ['two lists', ['--id', 'a', '--file', 'b'], /exactly one of --id, --file/],
+    ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute and --confirm go with --id/],
     ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
     ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head needs a ledger/],

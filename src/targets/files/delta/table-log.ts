@@ -140,11 +140,8 @@ export class TableLog {
 
   check(): Difference[] {
     if (this.version === undefined) return [];
-    const gone = [...this.#missing].map((path) =>
-      difference('files', `${this.address}/${path} is missing: the next commit takes it out of the log`),
-    );
-    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return gone;
-    return [...gone, difference('columns', `${this.address}: the schema in the log is not that of the state`)];
+    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return [];
+    return [difference('columns', `${this.address}: the schema in the log is not that of the state`)];
   }
 
   #refuseOthers({ protocol, metaData }: LogVersion): void {
