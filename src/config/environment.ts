@@ -30,11 +30,11 @@ export const variablesOf = ({ properties }: ConfigSchema) =>
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
-  const known = knownVariables(schemas);
-  const suffixes = known.map((name) => name.slice(PREFIX.length));
+  const names = knownVariables(schemas);
+  const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknown: string[] = [];
   for (const name of [...(env.names?.() ?? [])].sort()) {
-    if (!name.toUpperCase().startsWith(PREFIX) || known.includes(name)) continue;
+    if (!name.toUpperCase().startsWith(PREFIX) || names.includes(name)) continue;
     unknown.push(`${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), suffixes)}?)`);
   }
   if (unknown.length === 0) return;

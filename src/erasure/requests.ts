@@ -211,8 +211,8 @@ class Sender {
     const { clock, logger, ids } = this.#options;
     const report = () => {
       const { done, rejected } = this.#counts;
-      const left = this.#limiter.pausedMs;
-      const waiting = left > 0 ? `; waiting ${Math.ceil(left / 1_000)} s for the limit` : '';
+      const pausedMs = this.#limiter.pausedMs;
+      const waiting = pausedMs > 0 ? `; waiting ${Math.ceil(pausedMs / 1_000)} s for the limit` : '';
       const text = `Requests: ${done + rejected} of ${ids.length} decided, ${done} deleted${waiting}.`;
       logger.info('erase.progress', text, { done, rejected, total: ids.length });
       cancel = clock.after(REPORT_MS, report);

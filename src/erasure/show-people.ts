@@ -31,9 +31,9 @@ export async function showPeople(options: PersonOptions): Promise<{ readonly ids
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
-    const found = await (await target.people()).find(path, query, search.options);
-    rowsOfPlaces.push(found.rowsOf);
-    warnings.push(...found.warnings);
+    const lookup = await (await target.people()).find(path, query, search.options);
+    rowsOfPlaces.push(lookup.rowsOf);
+    warnings.push(...lookup.warnings);
   }
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
   if (options.ledger !== undefined) {
