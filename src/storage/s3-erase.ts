@@ -78,11 +78,13 @@ export async function abortUploads(
   });
 }
 
-/** Begins an upload and aborts it. Fails as a purge would that meets an unfinished upload. */
+/** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
 export async function tryAbort(access: BucketAccess, key: string, denied: DeniedError): Promise<void> {
   const { client, bucket, options } = access;
-  const { UploadId } = await client.createMultipartUpload({ Bucket: bucket, Key: key }, options);
-  await abortUpload(access, { Key: key, UploadId }, denied);
+  const begun = await client
+    .createMultipartUpload({ Bucket: bucket, Key: key }, options)
+    .catch((error) => undefinedIfUnsupported(error, 's3:PutObject', denied));
+  if (begun !== undefined) await abortUpload(access, { Key: key, UploadId: begun.UploadId }, denied);
 }
 
 async function abortUpload(
@@ -115,7 +117,7 @@ async function removePages<P extends { readonly IsTruncated?: boolean | undefine
   }
 }
 
-/** Undefined for a listing that the store does not know; else it throws. */
+/** Undefined for a request that the store does not know; else it throws. */
 function undefinedIfUnsupported(error: unknown, permission: string, denied: DeniedError): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
   throw s3StatusOf(error) === S3_STATUS.forbidden ? denied(permission, error) : error;

@@ -268,6 +268,12 @@ describe('what a purge erases', () => {
     expect([...s3.uploads.keys()]).toEqual(['young']);
   });
 
+  it('can be all of it in a store that knows neither versions nor uploads in parts', async () => {
+    const unknown = ['ListObjectVersions', 'ListMultipartUploads', 'CreateMultipartUpload'];
+    s3.outcomeOf = ({ what }) => (unknown.includes(what) ? { status: 501, code: 'NotImplemented' } : 'normal');
+    await using((storage) => storage.checkErasable([]));
+  });
+
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
