@@ -188,7 +188,8 @@ export class Ledger {
     for (let length = TAIL_BYTES; tail.length < size; length *= 2) {
       const from = Math.max(0, size - length);
       tail = Buffer.alloc(size - from);
-      await file.read(tail, 0, tail.length, from);
+      const { bytesRead } = await file.read(tail, 0, tail.length, from);
+      if (bytesRead < tail.length) throw transientError('The end of the ledger could not be read whole. Run again.');
       if (tail.lastIndexOf('\n') > tail.indexOf('\n')) break;
     }
     const from = size - tail.length;
