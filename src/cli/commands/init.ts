@@ -43,7 +43,7 @@ async function askService(prompts: Prompts, context: Context) {
     service_id = await prompts.text('Service ID', service_id);
     token ??= new Secret(await prompts.secret('Export API token (not shown, not written to the file)'));
     context.redactor.add(token);
-    const { usable, message } = await tried({ base_url, service_id, export_token: token.reveal() }, context);
+    const { usable, message } = await tryAnswers({ base_url, service_id, export_token: token.reveal() }, context);
     if (usable) {
       context.logger.info('init.accepted', message);
       return { base_url, service_id };
@@ -54,7 +54,7 @@ async function askService(prompts: Prompts, context: Context) {
 }
 
 /** What becomes of the answers: as `check` says, or why they cannot be sent. */
-async function tried(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
+async function tryAnswers(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
   try {
     const { config } = parseSourceConfig(answers, () => undefined);
     return (await checkSource(config, context)).verdict;

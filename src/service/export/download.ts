@@ -1,11 +1,11 @@
-import { formatDuration } from '../../base/durations.ts';
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
-import type { RunContext } from '../../base/runtime.ts';
+import type { RunContext, Runtime } from '../../base/runtime.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { checkClock } from './clock-difference.ts';
 import { refusalOfBody } from './outcomes.ts';
 import { type ExportAnswer, type ExportRefusal, InterruptedBody } from './protocol.ts';
 
@@ -21,7 +21,9 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly finalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
-  /** What is counted, also of attempts that fail. Without it, as for profiles, no clocks are compared: no days are read. */
+  /**
+   * What is counted, also of attempts that fail. An erasure has none. It reads no days, so its clocks are not compared.
+   */
   readonly counts?: DownloadCounts;
 }
 
@@ -41,6 +43,9 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 /** The code of a body whose last line may be cut. */
 const LAST_LINE = 'last_line';
+/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
+const CLOCK_WARNING_MS = HOUR_MS;
+const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 /** Faults that every download of the same export has. */
 const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
   'no_header',
@@ -170,6 +175,24 @@ async function sendOnce<Output extends CheckedOutput>(
   } finally {
     if (answer.kind === 'data') await answer.close();
   }
+}
+
+/**
+ * Compares the service's clock (ms) with that of this machine. Warns of the first difference of more than an hour. Above
+ * twelve hours the wrong days would be read: throws a configuration failure.
+ */
+function checkClock(
+  serverTime: number,
+  counts: { clockWarnings: number },
+  { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
+): void {
+  const now = clock.now();
+  const apart = Math.abs(now - serverTime);
+  if (apart <= CLOCK_WARNING_MS) return;
+  const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
+  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
+  if (counts.clockWarnings++ === 0) logger.warn('clock.apart', `${message}.`);
 }
 
 function warnOfInvalidUtf8(
