@@ -2,20 +2,20 @@
 // as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: SQL of stored columns, and
 // conversions of them.
 
+import { identifier, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import { asText, identifier } from '../cells/types/sql.ts';
 import { TYPES } from '../cells/types/types.ts';
-import { sqlWall, type Zone } from '../cells/types/zone.ts';
+import { wallSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn } from '../table/tables.ts';
 
 /** SQL of a column that every table has, by its name in the export. */
-export const columnOfSource = (columns: readonly StoredColumn[], source: string): string =>
+export const columnOfSourceSql = (columns: readonly StoredColumn[], source: string): string =>
   identifier(findColumn(columns, source)?.name ?? source);
 
 /** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
 export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>
-  `coalesce(${asText(columnOfSource(columns, DETAIL_LOG_ID))}, _key)`;
+  `coalesce(${varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID))}, _key)`;
 
 /** SQL of a value in a type. It is NULL without its column, and where what is stored does not fit. */
 export function valueSql(
@@ -24,17 +24,17 @@ export function valueSql(
   type: ColumnType,
   zone: Zone | undefined,
 ): string {
-  const sqlType = TYPES[type].duckdb(zone !== undefined);
+  const typeSql = TYPES[type].duckdb(zone !== undefined);
   const column = findColumn(columns, source);
-  if (column === undefined || column.type === null) return `CAST(NULL AS ${sqlType})`;
+  if (column === undefined || column.type === null) return `CAST(NULL AS ${typeSql})`;
   const name = identifier(column.name);
-  return column.type === type ? name : `TRY_CAST(${name} AS ${sqlType})`;
+  return column.type === type ? name : `TRY_CAST(${name} AS ${typeSql})`;
 }
 
 /** SQL of the time at which an event occurred; if that is unknown, of the time at which it arrived. */
-export const occurredAt = (columns: readonly StoredColumn[], zone: Zone | undefined): string =>
+export const occurredAtSql = (columns: readonly StoredColumn[], zone: Zone | undefined): string =>
   `coalesce(${[CORRECTION_DATETIME, SERVER_DATETIME].map((source) => valueSql(columns, source, 'datetime', zone)).join(', ')})`;
 
 /** SQL of a stored time as clocks of a zone show it. Without a zone it is stored as it was written. */
-export const localTime = (time: string, zone: Zone | undefined): string =>
-  zone === undefined ? time : sqlWall(time, zone);
+export const localTimeSql = (time: string, zone: Zone | undefined): string =>
+  zone === undefined ? time : wallSql(time, zone);

@@ -4,7 +4,7 @@ import type { Zone } from '../cells/types/zone.ts';
 import type { Engine } from './session/engine.ts';
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
-export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>
+export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
 
 /** The name of a described type in `cells/types`. */

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Day } from '../../src/base/days.ts';
-import { literal } from '../../src/cells/types/sql.ts';
+import { literal } from '../../src/base/sql.ts';
 import { liveDeltaFiles } from '../support/targets/delta-files.ts';
 import type { TargetName } from '../support/targets/place.ts';
 import { query } from '../support/targets/query.ts';

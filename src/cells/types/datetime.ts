@@ -1,10 +1,10 @@
 import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
+import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
 import { CivilTime } from './civil-time.ts';
 import { codecOf } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { writeString } from './json-text.ts';
-import { asText, castTo, matches } from './sql.ts';
-import { sqlInstant, sqlIsInYears, sqlWall, type Zone } from './zone.ts';
+import { instantSql, isInYearsSql, wallSql, type Zone } from './zone.ts';
 
 const MILLI = 1000;
 
@@ -25,8 +25,8 @@ const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 function sqlWallChecked(expr: string): string {
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matches(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
-    `WHEN ${matches(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`
+    `WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
+    `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`
   );
 }
 
@@ -39,7 +39,7 @@ function sqlWallClean(expr: string, forms: CellForms): string {
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
-const ifInYears = (instant: string): string => `CASE WHEN ${sqlIsInYears(instant)} THEN ${instant} END`;
+const ifInYears = (instant: string): string => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
 
 /** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for any other cell. */
 function sqlChecked(expr: string, zone: Zone | undefined): string {
@@ -48,8 +48,8 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
   const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matches(expr, ZONED_PATTERN)} THEN ${ifInYears(zoned)} ` +
-    `ELSE ${ifInYears(sqlInstant(wall, zone))} END`
+    `WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${ifInYears(zoned)} ` +
+    `ELSE ${ifInYears(instantSql(wall, zone))} END`
   );
 }
 
@@ -57,7 +57,7 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
 function sqlValue(expr: string, forms: CellForms, zone: Zone | undefined): string {
   const wall = sqlWallClean(expr, forms);
   if (zone === undefined) return wall;
-  const instant = sqlInstant(wall, zone);
+  const instant = instantSql(wall, zone);
   if ((forms & DATETIME_OFFSET) === 0) return instant;
   const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
   if ((forms & WALL_FORMS) === 0) return zoned;
@@ -69,7 +69,7 @@ function sqlValue(expr: string, forms: CellForms, zone: Zone | undefined): strin
  */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
-  const wall = zone === undefined ? expr : sqlWall(expr, zone);
+  const wall = zone === undefined ? expr : wallSql(expr, zone);
   return `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
 }
 
@@ -152,17 +152,17 @@ export const DATE_CODEC = codecOf({
   isJson: false,
   // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
   sql: (expr) =>
-    `CASE WHEN ${matches(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
+    `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,
-  sqlValue: castTo('DATE'),
+  sqlValue: (expr) => castSql(expr, 'DATE'),
   nativeForms: dateForms,
-  sqlText: asText,
+  sqlText: varcharSql,
   widenings: {
     datetime: (expr, zone) => {
       const wall = `CAST(${expr} AS TIMESTAMP)`;
-      return zone === undefined ? wall : sqlInstant(wall, zone);
+      return zone === undefined ? wall : instantSql(wall, zone);
     },
   },
-  widenedText: asText,
+  widenedText: varcharSql,
   jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
 });

@@ -9,6 +9,7 @@ import {
   QUOTE,
   SPACE,
 } from '../../base/ascii.ts';
+import { castSql, literal, matchesSql, varcharSql } from '../../base/sql.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
 import {
   type CellForms,
@@ -23,7 +24,6 @@ import {
 } from './forms.ts';
 import { copyBytes } from './json-text.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm, sqlDouble, sqlLong } from './numbers.ts';
-import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
@@ -133,14 +133,14 @@ const UNICODE_ESCAPE = [
 ].join('|');
 const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESCAPE})))*"`;
 
-const listOf = (element: string) =>
+const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
 /** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
-const sqlIsNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
+const sqlIsNumberList = (expr: string) => matchesSql(expr, listPattern(NUMBER_PATTERN));
 
 /** SQL that is TRUE for a list of strings and nulls. */
-const sqlIsStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
+const sqlIsStringList = (expr: string) => matchesSql(expr, listPattern(STRING_PATTERN));
 
 /** SQL of the texts of the elements of a list of numbers. */
 const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
@@ -162,7 +162,7 @@ function withLongs(list: string): string {
   return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
 }
 
-const jsonText = (expr: string): string => asText(`to_json(${expr})`);
+const jsonText = (expr: string): string => varcharSql(`to_json(${expr})`);
 
 const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
 
@@ -195,7 +195,7 @@ export const LONG_LIST_CODEC: ColumnCodec = listCodec({
   sqlItem: 'BIGINT',
   forms: LIST_LONG | LIST_LONG_WIDE,
   sql: (expr) => sqlElements(expr, sqlLong),
-  widenings: { 'double[]': castTo('DOUBLE[]'), 'string[]': castTo('VARCHAR[]') },
+  widenings: { 'double[]': (expr) => castSql(expr, 'DOUBLE[]'), 'string[]': (expr) => castSql(expr, 'VARCHAR[]') },
   widenedText: jsonText,
 });
 

@@ -1,8 +1,8 @@
 import { DOT, HYPHEN, NINE, PLUS, UPPER_E, ZERO } from '../../base/ascii.ts';
+import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
 import { codecOf } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
 import { copyBytes } from './json-text.ts';
-import { asText, castTo, matches } from './sql.ts';
 
 /**
  * An integer of up to so many digits is exact as a double. A decimal of up to so many digits comes back from a double.
@@ -79,7 +79,7 @@ const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 
 /** SQL of a cell or list element as BIGINT; NULL for any other text. */
 export const sqlLong = (expr: string) =>
-  `CASE WHEN ${matches(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
+  `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
 
 const longForms = () => LONG | LONG_WIDE;
 
@@ -91,11 +91,11 @@ export const LONG_CODEC = codecOf({
   writeValue: copyBytes,
   isJson: true,
   sql: sqlLong,
-  sqlValue: castTo('BIGINT'),
+  sqlValue: (expr) => castSql(expr, 'BIGINT'),
   nativeForms: longForms,
-  sqlText: asText,
-  widenings: { double: castTo('DOUBLE') },
-  widenedText: asText,
+  sqlText: varcharSql,
+  widenings: { double: (expr) => castSql(expr, 'DOUBLE') },
+  widenedText: varcharSql,
   jsonSchema: () => ({ type: ['integer', 'null'] }),
 });
 
@@ -110,15 +110,15 @@ const LONG_BOUNDS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854
  */
 export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
-  const text = asText(value);
+  const text = varcharSql(value);
   const sqlIsShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const sqlRoundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
   const dotted = `CASE WHEN ${sqlIsShort} OR ${text} = ${expr} THEN ${value} WHEN ${sqlRoundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const sqlIsExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
   const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${sqlIsExact} THEN CAST(${long} AS DOUBLE) END`;
-  const sqlIsLong = matches(expr, LONG_PATTERN);
-  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${sqlIsLong} THEN ${integer} END`;
+  const sqlIsLong = matchesSql(expr, LONG_PATTERN);
+  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${sqlIsLong} THEN ${integer} END`;
 }
 
 /** SQL of the significant digits of a number's text. */
@@ -128,9 +128,9 @@ function sqlDigits(text: string): string {
 
 /** SQL of the text of a double; an integral value within 64 bits is written as a long. */
 function sqlLongText(expr: string): string {
-  const text = asText(expr);
+  const text = varcharSql(expr);
   const sqlIsLong = `${expr} >= ${LONG_BOUNDS[0]} AND ${expr} < ${LONG_BOUNDS[1]} AND trunc(${expr}) = ${expr}`;
-  return `CASE WHEN ${sqlIsLong} AND ${text} <> '-0.0' THEN ${asText(castTo('BIGINT')(expr))} ELSE ${text} END`;
+  return `CASE WHEN ${sqlIsLong} AND ${text} <> '-0.0' THEN ${varcharSql(castSql(expr, 'BIGINT'))} ELSE ${text} END`;
 }
 
 const doubleForms = () => LONG | DOUBLE;
@@ -143,9 +143,9 @@ export const DOUBLE_CODEC = codecOf({
   writeValue: copyBytes,
   isJson: true,
   sql: sqlDouble,
-  sqlValue: castTo('DOUBLE'),
+  sqlValue: (expr) => castSql(expr, 'DOUBLE'),
   nativeForms: doubleForms,
-  sqlText: asText,
+  sqlText: varcharSql,
   widenings: {},
   widenedText: sqlLongText,
   jsonSchema: () => ({ type: ['number', 'null'] }),

@@ -64,7 +64,7 @@ export function widenings(from: ColumnType): ColumnType[] {
 }
 
 /** SQL that converts a typed expression to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
-export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
+export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
   const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
   if (convert === undefined) throw systemError(`A column of type ${from} cannot become ${to}.`);

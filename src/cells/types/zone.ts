@@ -1,5 +1,5 @@
+import { literal } from '../../base/sql.ts';
 import { DAY_SECONDS } from './civil-time.ts';
-import { literal } from './sql.ts';
 
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
 const FIRST_INSTANT = -62_135_596_800;
@@ -11,14 +11,14 @@ export function isInstant(utcSeconds: number): boolean {
 }
 
 /** SQL that is TRUE for an instant, or a wall-clock time, of the years 1 to 9999. */
-export const sqlIsInYears = (time: string): string =>
+export const isInYearsSql = (time: string): string =>
   `epoch_us(${time}) >= ${FIRST_INSTANT}000000 AND epoch_us(${time}) < ${END_OF_INSTANTS}000000`;
 
 /** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP, as `Zone.toUtc`. */
-export const sqlInstant = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
+export const instantSql = (wall: string, { name }: Zone): string => `timezone(${literal(name)}, ${wall})`;
 
 /** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
-export const sqlWall = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
+export const wallSql = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
 
 /**
  * True for the name of a zone of the runtime; false for an offset such as +09:00, which later versions of Node take.

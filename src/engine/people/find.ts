@@ -1,6 +1,6 @@
+import { anyOfSql, listSql } from '../../base/sql.ts';
 import { isPlaceholder } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { anyOf, listOf } from '../../cells/types/sql.ts';
 import { hashedIn, serviceIn } from '../../extract/export-state.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { hmacSql, padsOf } from './hmac-sql.ts';
@@ -165,8 +165,8 @@ class TableSearch {
     );
 
     const keyTables = this.#idKeys === undefined ? [peopleKeys] : [this.#idKeys, peopleKeys];
-    const ofIdsSql = anyOf(keyTables.map(({ rowSql }) => rowSql));
-    const condition = anyOf([ofIdsSql, suppressedKeys.rowSql]);
+    const ofIdsSql = anyOfSql(keyTables.map(({ rowSql }) => rowSql));
+    const condition = anyOfSql([ofIdsSql, suppressedKeys.rowSql]);
     const rowsOfPeople = `${relation} WHERE ${ofIdsSql}`;
     const pairs = await peopleKeys.peopleIn(relation, this.#unifiedColumn);
     const texts = new Set(pairs.flatMap(({ text }) => text ?? []));
@@ -213,7 +213,7 @@ class TableSearch {
     if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
     const sql = `
       SELECT DISTINCT text
-      FROM ${this.#unifiedColumn.cellsIn(relation)}
+      FROM ${this.#unifiedColumn.cellsInSql(relation)}
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
     const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
     const rows = await this.#table.engine.rows(sql, values);
@@ -228,7 +228,7 @@ class TableSearch {
     const keysOfIds = keyTables.map(({ name }) => `SELECT id, key, '${name}' AS keys FROM ${name}`);
     const rows = await this.#table.engine.rows(`
       WITH
-        numbered AS (SELECT row_number() OVER () AS number, ${listOf(cells)} AS cells FROM ${rowsOfPeople}),
+        numbered AS (SELECT row_number() OVER () AS number, ${listSql(cells)} AS cells FROM ${rowsOfPeople}),
         cells_of_rows AS (SELECT number, unnest(cells) AS cell FROM numbered),
         keys_of_rows AS (SELECT number, cell.keys AS keys, cell.key AS key FROM cells_of_rows),
         keys_of_ids AS (${keysOfIds.join(' UNION ALL ')})
@@ -248,10 +248,10 @@ class TableSearch {
     const spellings = pads === undefined ? [spellingSql] : [spellingSql, hmacSql(spellingSql)];
     const sql = `
       WITH
-        spellings_of_ids AS (SELECT id, unnest(${listOf(spellings)}) AS spelling FROM ${ID_TEXTS}),
+        spellings_of_ids AS (SELECT id, unnest(${listSql(spellings)}) AS spelling FROM ${ID_TEXTS}),
         spellings_of_cells AS (
           SELECT ${spellingSql} AS spelling, any_value(text) AS stored
-          FROM (SELECT DISTINCT text FROM ${this.column.cellsIn(relation)})
+          FROM (SELECT DISTINCT text FROM ${this.column.cellsInSql(relation)})
           GROUP BY spelling
         )
       SELECT id, any_value(stored) AS stored
@@ -272,7 +272,7 @@ class TableSearch {
     const pairs = await this.#table.engine.rows(`
       WITH
         cells_of_rows AS (
-          SELECT ${listOf(this.#unifiedColumn.cellTexts)} AS people, ${listOf(otherIds)} AS other_ids
+          SELECT ${listSql(this.#unifiedColumn.cellTexts)} AS people, ${listSql(otherIds)} AS other_ids
           FROM ${relation}
           WHERE ${peopleKeys.rowSql}
         ),

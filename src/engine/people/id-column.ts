@@ -1,7 +1,7 @@
 import { configError, systemError } from '../../base/errors.ts';
+import { identifier, listSql, literal } from '../../base/sql.ts';
 import { nfc } from '../../cells/columns/groups.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
-import { identifier, listOf, literal } from '../../cells/types/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
@@ -61,13 +61,14 @@ export class IdColumn {
     this.pads = hasKey ? hashKey && padsOf(hashKey) : undefined;
     this.isMixed = this.#hashings.length > 0 && this.#hashings.length < hashed.length;
     this.cellTexts = columns.flatMap((column) => textsOf(column, zone));
-    const plain = ['text', ...new Set(columns.flatMap(({ type }) => (type === 'string' ? [] : canonical(type, zone))))];
+    const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
+    const plain = ['text', ...Array.from(types, (type) => canonicalSql(type, zone))];
     this.keysOfId = this.pads === undefined ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
   /** A relation (text) of all cells of the column in these rows. */
-  cellsIn(rows: string): string {
-    return `(SELECT unnest(${listOf(this.cellTexts)}) AS text FROM ${rows})`;
+  cellsInSql(rows: string): string {
+    return `(SELECT unnest(${listSql(this.cellTexts)}) AS text FROM ${rows})`;
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for another text. */
@@ -107,5 +108,5 @@ function textsOf(column: Typed, zone: Zone | undefined): string[] {
 }
 
 /** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. The list casts once. */
-const canonical = (type: Typed['type'], zone: Zone | undefined): string =>
+const canonicalSql = (type: Typed['type'], zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;

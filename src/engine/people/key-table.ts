@@ -1,5 +1,5 @@
+import { anyOfSql, listSql, matchesSql } from '../../base/sql.ts';
 import { isPlaceholder } from '../../base/visible-text.ts';
-import { anyOf, listOf, matches } from '../../cells/types/sql.ts';
 import { hmacSql } from './hmac-sql.ts';
 import type { IdColumn, SearchedTable } from './id-column.ts';
 import { HASH_PATTERN } from './query.ts';
@@ -17,7 +17,7 @@ export const ID_TEXTS = `(
     )`;
 
 /** SQL, TRUE for a text that is no hash. Rows that were loaded before the column was hashed hold such texts. */
-const PLAIN_SQL = `text IS NOT NULL AND NOT ${matches('text', HASH_PATTERN)}`;
+const PLAIN_SQL = `text IS NOT NULL AND NOT ${matchesSql('text', HASH_PATTERN)}`;
 
 /**
  * A temporary table of the engine with the columns `id` and `key`. `id` is an external id. `key` is a text that a cell
@@ -48,13 +48,13 @@ export class KeyTable {
     const keysOfTexts = `
       INSERT INTO ${this.name}
       SELECT DISTINCT id, key
-      FROM (SELECT id, unnest(${listOf(keysOfId)}) AS key FROM ${ID_TEXTS})
+      FROM (SELECT id, unnest(${listSql(keysOfId)}) AS key FROM ${ID_TEXTS})
       WHERE key <> ''`;
     await engine.run(keysOfTexts, { ...pads, texts: JSON.stringify(texts) });
     if (pads === undefined || !isMixed) return;
     const plainKeysOfHashes = `
       INSERT INTO ${this.name}
-      WITH plain AS (SELECT DISTINCT text FROM ${this.column.cellsIn(rows)} WHERE ${PLAIN_SQL})
+      WITH plain AS (SELECT DISTINCT text FROM ${this.column.cellsInSql(rows)} WHERE ${PLAIN_SQL})
       SELECT hashed.id, plain.text
       FROM plain
       JOIN ${this.name} AS hashed ON hashed.key = ${hmacSql('plain.text')}`;
@@ -68,7 +68,7 @@ export class KeyTable {
 
   /** SQL, TRUE for a row with a key in one of its cells, else FALSE. */
   get rowSql(): string {
-    return anyOf(this.column.cellTexts.map((text) => this.keySql(text)));
+    return anyOfSql(this.column.cellTexts.map((text) => this.keySql(text)));
   }
 
   /** The external ids with keys in rows. Each has a unified id of such a row; undefined if it names nobody. */
@@ -77,8 +77,8 @@ export class KeyTable {
       WITH
         rows_of_ids AS (
           SELECT
-            ${listOf(this.column.cellTexts)} AS cells,
-            list_filter(${listOf(unifiedColumn.cellTexts)}, lambda unified_id: unified_id IS NOT NULL) AS people
+            ${listSql(this.column.cellTexts)} AS cells,
+            list_filter(${listSql(unifiedColumn.cellTexts)}, lambda unified_id: unified_id IS NOT NULL) AS people
           FROM ${rows}
           WHERE ${this.rowSql}
         ),

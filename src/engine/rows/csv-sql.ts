@@ -1,6 +1,6 @@
+import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
-import { anyOf, literal, pathLiteral } from '../../cells/types/sql.ts';
-import { sqlWiden, TYPES } from '../../cells/types/types.ts';
+import { TYPES, widenSql } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { CellReading } from '../../table/batch-plan.ts';
@@ -36,18 +36,18 @@ export function cellSql(
     return {
       column,
       readerType: codec.duckdb(asInstants),
-      value: sqlWiden(expr, readAs, type, zone),
+      value: widenSql(expr, readAs, type, zone),
       rescue: undefined,
     };
   }
   const typedSql = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
   const condition = `NOT ${codec.sqlFits(expr, zone)}`;
-  const wideSql = sqlWiden(typedSql, readAs, type, zone);
+  const wideSql = widenSql(typedSql, readAs, type, zone);
   return {
     column,
     readerType: 'VARCHAR',
     value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wideSql} END` : wideSql,
-    rescue: isClean ? undefined : { condition, member: jsonMember(rescueKey(column), expr, condition) },
+    rescue: isClean ? undefined : { condition, member: jsonMemberSql(rescueKey(column), expr, condition) },
   };
 }
 
@@ -56,7 +56,7 @@ export function rescuedSql(cells: readonly CellSql[]): string {
   const rescues = cells.flatMap((cell) => cell.rescue ?? []);
   if (rescues.length === 0) return 'NULL';
   const members = rescues.map((rescue) => rescue.member).join(', ');
-  return `CASE WHEN ${anyOf(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
+  return `CASE WHEN ${anyOfSql(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
 }
 
 /** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
@@ -67,7 +67,7 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 /** The rescue of every cell of a column that the table does not take. */
 function rescueAll(column: PlannedColumn, isNullText: boolean, expr: string): CellSql['rescue'] {
   const condition = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-  return { condition, member: jsonMember(rescueKey(column), expr, condition) };
+  return { condition, member: jsonMemberSql(rescueKey(column), expr, condition) };
 }
 
 /** Maximum length of a line with which DuckDB reads, unless a row is longer. */
@@ -86,7 +86,7 @@ export const PATH_COLUMN = '_dfinery_path';
  * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.
  * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
-export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
+export function readCsvSql(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
   const columns = types.map((type, i) => `${literal(cellName(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
@@ -111,6 +111,6 @@ function lineOptions(longestRow: number): string {
 }
 
 /** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
-function jsonMember(key: string, expr: string, condition: string): string {
+function jsonMemberSql(key: string, expr: string, condition: string): string {
   return `CASE WHEN ${condition} THEN ${literal(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
 }

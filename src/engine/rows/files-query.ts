@@ -1,13 +1,13 @@
 import type { Day } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
+import { literal } from '../../base/sql.ts';
 import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
-import { literal } from '../../cells/types/sql.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
-import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsv, rescuedSql } from './csv-sql.ts';
+import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } from './csv-sql.ts';
 
 /** Typed rows of days; the expressions are over `from`. */
 export interface TypedRows {
@@ -72,18 +72,18 @@ export function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): Ty
   const storedCells = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const keyParts = [
     ...(id === undefined ? [] : [cellName(id.index)]),
-    ...(everyRowHasId ? [] : [sqlHashKey(fileColumns)]),
+    ...(everyRowHasId ? [] : [hashKeySql(fileColumns)]),
   ];
   return {
-    from: readCsv(
+    from: readCsvSql(
       spoolFiles,
       cells.map((c) => c?.readerType ?? 'VARCHAR'),
     ),
     ownSql: {
       _key: keyParts.length === 1 ? keyParts[0] : `coalesce(${keyParts.join(', ')})`,
-      event_date: byFile(files, (day) => dateSql(day.download.receipt.day)),
+      event_date: byFileSql(files, (day) => dateSql(day.download.receipt.day)),
       _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
-      _loaded_at: byFile(files, requestedAtSql),
+      _loaded_at: byFileSql(files, requestedAtSql),
     },
     columns: storedCells.map((c) => c.column),
     values: storedCells.map((c) => c.value),
@@ -113,7 +113,7 @@ function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asIn
  * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
-function sqlHashKey(columns: readonly FileColumn[]): string {
+function hashKeySql(columns: readonly FileColumn[]): string {
   const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
@@ -128,7 +128,7 @@ export const requestedAtSql = ({ download }: PlannedDay): string =>
   `TIMESTAMP ${literal(download.receipt.requested_at.replace('Z', ''))}`;
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
-function byFile(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string): string {
+function byFileSql(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string): string {
   if (files.length === 1) return sqlOf(files[0].day);
   return `CASE ${PATH_COLUMN} ${files.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
 }

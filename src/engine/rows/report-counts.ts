@@ -1,9 +1,9 @@
 import type { Day } from '../../base/days.ts';
+import { identifier } from '../../base/sql.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import { identifier } from '../../cells/types/sql.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { localTime, occurredAt, valueSql } from '../column-sql.ts';
+import { localTimeSql, occurredAtSql, valueSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRescuedByKey } from './counts.ts';
 import { rescueKey } from './csv-sql.ts';
@@ -57,13 +57,13 @@ export async function countForReport(
   const logId = valueSql(tableColumns, LOG_ID, 'string', zone);
   const arrivedAt = valueSql(tableColumns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
-    SELECT count(*) AS rows, CAST(${localTime(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
+    SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${events}`);
   // A row an event. Hashes take less memory than ids, and a least time less than the row of the lowest position.
   const eventsSql = `(
     SELECT
       event_date AS day, ${eventName} AS name, hash(coalesce(${logId}, _key)) AS event,
-      min(${occurredAt(tableColumns, zone)}) AS occurred
+      min(${occurredAtSql(tableColumns, zone)}) AS occurred
     FROM ${events}
     GROUP BY ALL
   )`;
@@ -104,7 +104,7 @@ async function eventsByDay(engine: Engine, eventsSql: string): Promise<ReportedE
 
 async function eventsByHour(engine: Engine, eventsSql: string, zone: Zone | undefined): Promise<number[]> {
   const rows = await engine.rows(`
-    SELECT date_part('hour', ${localTime('occurred', zone)}) AS hour, count(*) AS events
+    SELECT date_part('hour', ${localTimeSql('occurred', zone)}) AS hour, count(*) AS events
     FROM ${eventsSql}
     WHERE occurred IS NOT NULL
     GROUP BY hour`);

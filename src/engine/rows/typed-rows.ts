@@ -2,13 +2,13 @@
 // what `withTypedRows` of this file gives. `files-query.ts` reads files with one header, `numbered-rows.ts` a day whose
 // rows have to be numbered first. `csv-sql.ts` has the SQL of a file and of a cell.
 
-import { asText, identifier } from '../../cells/types/sql.ts';
+import { identifier, varcharSql } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { typedColumns } from '../../table/tables.ts';
-import { castToColumn, type DescribedColumn } from '../conversions.ts';
+import { castToColumnSql, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
 import { filesOf, filesQuery, groupAlike, sumRows, type TypedRows } from './files-query.ts';
@@ -49,13 +49,13 @@ export async function withTypedRows(
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
-export function selectRows(
+export function selectRowsSql(
   { from, ownSql, columns, values }: TypedRows,
   batch: PlannedBatch,
   ownColumns: readonly DescribedColumn[],
 ): string {
   const zone = zoneOf(batch.timezone);
-  const sqlOf: Readonly<Record<string, string>> = { ...ownSql, _rescued: asText(ownSql._rescued) };
+  const sqlOf: Readonly<Record<string, string>> = { ...ownSql, _rescued: varcharSql(ownSql._rescued) };
   const valueByKey = new Map(columns.map((column, i) => [column.key, values[i]]));
   const select = [
     ...ownColumns.map(({ name, type }) => {
@@ -64,7 +64,7 @@ export function selectRows(
       return `${value} AS ${name}`;
     }),
     ...typedColumns(batch.columns).map((column) => {
-      const value = castToColumn(valueByKey.get(column.key) ?? 'NULL', column.type, zone);
+      const value = castToColumnSql(valueByKey.get(column.key) ?? 'NULL', column.type, zone);
       return `${value} AS ${identifier(column.name)}`;
     }),
   ];

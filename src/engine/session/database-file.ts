@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { literal } from '../../base/sql.ts';
 import { publishTemporary, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 

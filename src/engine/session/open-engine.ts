@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
-import { literal } from '../../cells/types/sql.ts';
+import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {

@@ -1,10 +1,10 @@
 import { openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { literal, pathLiteral } from '../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
-import { checkRowCount, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkRowCount, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -101,7 +101,7 @@ export class TypedFiles {
     const path = this.#newPath();
     await withTypedRows(this.#engine, batch, batch.days, async (rows) => {
       // What will read the file is loaded while it is written.
-      const query = selectRows(rows, batch, OWN_IN_ARROW);
+      const query = selectRowsSql(rows, batch, OWN_IN_ARROW);
       const [written] = await Promise.all([this.#copy(query, path, batchRows), loadDecoder()]);
       checkRowCount(batch.days, written, PLACE);
     });

@@ -1,20 +1,20 @@
+import { anyOfSql, identifier, literal, varcharSql } from '../../base/sql.ts';
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/columns/groups.ts';
-import { anyOf, asText, identifier, literal } from '../../cells/types/sql.ts';
-import { columnOfSource } from '../../engine/column-sql.ts';
+import { columnOfSourceSql } from '../../engine/column-sql.ts';
 import { isItemGroup, type StoredColumn } from '../../table/tables.ts';
 
 // The queries of the views `event_logs` and `event_items`.
 
 /** A query of the row of lowest position of each event, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[]): string {
-  const log = columnOfSource(columns, LOG_ID);
+  const log = columnOfSourceSql(columns, LOG_ID);
   const names = columns.filter((column) => !isItemGroup(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
     FROM events
     WHERE (event_date, _key) IN (
-      SELECT (event_date, arg_min(_key, (coalesce(${itemPosition(columns)}, -1), _key)))
+      SELECT (event_date, arg_min(_key, (coalesce(${itemPositionSql(columns)}, -1), _key)))
       FROM events
       GROUP BY event_date, ${log}, CASE WHEN ${log} IS NULL THEN _key END
     )`;
@@ -29,16 +29,16 @@ export function eventItems(columns: readonly StoredColumn[]): string {
     'event_date',
     ...common.map((column) => identifier(column.name)),
     ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
-    `${itemPosition(columns)} AS item_position`,
+    `${itemPositionSql(columns)} AS item_position`,
   ];
   return `
     SELECT ${select.join(', ')}
     FROM events
-    WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
+    WHERE ${anyOfSql([...items.map(hasValueSql), RESCUED_ITEM])}`;
 }
 
 /** SQL that is TRUE if an item column has a value. In a text column the cell `null` is stored as a text. */
-function hasValue({ name, type }: StoredColumn): string {
+function hasValueSql({ name, type }: StoredColumn): string {
   const column = identifier(name);
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
 }
@@ -48,9 +48,9 @@ const RESCUED_ITEM =
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
 /** SQL of the number `n` of a detail log id that is its log id, a colon and `n`. */
-function itemPosition(columns: readonly StoredColumn[]): string {
-  const detail = asText(columnOfSource(columns, DETAIL_LOG_ID));
-  const log = asText(columnOfSource(columns, LOG_ID));
+function itemPositionSql(columns: readonly StoredColumn[]): string {
+  const detail = varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID));
+  const log = varcharSql(columnOfSourceSql(columns, LOG_ID));
   const suffix = `substr(${detail}, length(${log}) + 2)`;
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${suffix}, '^[0-9]+$') AS BIGINT) END`;
 }

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, systemError, transientError } from '../../base/errors.ts';
-import { identifier, literal } from '../../cells/types/sql.ts';
+import { identifier, literal } from '../../base/sql.ts';
 import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';

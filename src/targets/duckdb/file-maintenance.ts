@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
-import { identifier } from '../../cells/types/sql.ts';
+import { identifier } from '../../base/sql.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/conversions.ts';
@@ -17,7 +17,7 @@ import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tab
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import { readFileState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
-import { OWN_TYPES_IN_DUCKDB, rowsOfDays } from './row-tables.ts';
+import { OWN_TYPES_IN_DUCKDB, rowsOfDaysSql } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -49,7 +49,7 @@ async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pr
   if (days.length === 0) return pruned;
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   await engine.transaction(async () => {
-    await engine.run(`DELETE FROM ${rowsOfDays(days)}`);
+    await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
     await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
   });
   await engine.joinRowGroups();

@@ -1,4 +1,4 @@
-import { identifier, literal } from '../../cells/types/sql.ts';
+import { identifier, literal } from '../../base/sql.ts';
 import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
 
 // The tables beside `events` with a row for each record of the state, and how records are read and stored.

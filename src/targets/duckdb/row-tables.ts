@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
-import { identifier, literal } from '../../cells/types/sql.ts';
-import { sqlWiden, TYPES } from '../../cells/types/types.ts';
+import { identifier, literal } from '../../base/sql.ts';
+import { TYPES, widenSql } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql, type TypedRows } from '../../engine/rows/files-query.ts';
@@ -74,7 +74,7 @@ export async function alterEvents(
     const type = typeSql(column, timezone);
     if (column.storedType === null) await engine.run(`ALTER TABLE ${EVENTS.name} ADD COLUMN ${name} ${type}`);
     if (!isWidened(column)) continue;
-    const value = sqlWiden(name, column.storedType, column.type, zoneOf(timezone));
+    const value = widenSql(name, column.storedType, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${EVENTS.name} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, EVENTS.name, plan, isAltered);
@@ -115,9 +115,10 @@ export async function insertRows(engine: Engine, { name, ownColumns }: Table, ro
 }
 
 /** `events` with a condition: the rows of these days. */
-export const rowsOfDays = (days: readonly Day[]): string => `${EVENTS.name} WHERE event_date IN (${days.map(dateSql)})`;
+export const rowsOfDaysSql = (days: readonly Day[]): string =>
+  `${EVENTS.name} WHERE event_date IN (${days.map(dateSql)})`;
 
-export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, rowsOfDays(days));
+export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, rowsOfDaysSql(days));
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {

@@ -9,7 +9,7 @@ import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
-import { anyOf, identifier } from '../../cells/types/sql.ts';
+import { anyOfSql, identifier } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql } from '../../engine/rows/files-query.ts';
@@ -35,7 +35,7 @@ import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterEvents, countRowsOfDays, insertRows, isAltered, makeTable, rowsOfDays } from './row-tables.ts';
+import { alterEvents, countRowsOfDays, insertRows, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
@@ -195,7 +195,7 @@ async function storeBatch(
     unchanged,
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${rowsOfDays(days)})`),
+    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${rowsOfDaysSql(days)})`),
     progress,
     changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
   });
@@ -215,7 +215,7 @@ async function changeColumns(engine: Engine, state: PlaceState, plan: readonly P
 /** Removes the rows of the days of a batch, and adds the new ones. `touchedDays`: also neighbours that lost rows. */
 async function replaceDays(engine: Engine, planned: PlannedBatch) {
   const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsOfDays(days)}`);
+  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
   await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
   const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, planned.columns);
@@ -226,7 +226,7 @@ async function replaceDays(engine: Engine, planned: PlannedBatch) {
 async function daysToWiden(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
   const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
   return new Set(
-    hasValue.length === 0 ? [] : (await rowsByDay(engine, `${EVENTS.name} WHERE ${anyOf(hasValue)}`)).keys(),
+    hasValue.length === 0 ? [] : (await rowsByDay(engine, `${EVENTS.name} WHERE ${anyOfSql(hasValue)}`)).keys(),
   );
 }
 

@@ -1,9 +1,9 @@
 import { addDays, type Day } from '../../base/days.ts';
+import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
-import { anyOf, identifier } from '../../cells/types/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
-import { checkRowCount, rowsIn, selectRows, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkRowCount, rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredProfiles } from '../../table/place-state.ts';
@@ -65,7 +65,7 @@ export class BatchFiles {
       const filled = new Set(typed.columns.map(({ key }) => key));
       const isInFile = ({ key, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(key);
       const ownColumns = format.columnsOf({ columns: [], timezone });
-      const query = selectRows(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
+      const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await this.#place.write(query, rows, this.#receiptOf(plannedDay, rows), profiles);
     });
     checkRowCount([plannedDay], file?.rows ?? 0, address);
@@ -76,7 +76,7 @@ export class BatchFiles {
   async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
-    const isShared = this.#isAlsoIn(await this.#place.fetchColumns(next, this.#idColumns));
+    const isShared = this.#isAlsoInSql(await this.#place.fetchColumns(next, this.#idColumns));
     const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
     if (rowsLost === 0) return file;
     const rows = file.rows - rowsLost;
@@ -89,7 +89,7 @@ export class BatchFiles {
   async #previousWithout(newFile: NewFile, receipts: Receipts) {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
-    const isLeaving = this.#isAlsoIn(newFile.local);
+    const isLeaving = this.#isAlsoInSql(newFile.local);
     const stored = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${isLeaving}`);
     if (rowsLost === 0) return undefined;
@@ -105,7 +105,7 @@ export class BatchFiles {
   }
 
   /** SQL that is TRUE for a row which another file also has, else FALSE. */
-  #isAlsoIn(path: string): string {
+  #isAlsoInSql(path: string): string {
     const id = sharedRowIdSql(this.#planned.columns);
     return `coalesce(${id} IN (SELECT ${id} FROM ${readParquet([path])}), false)`;
   }
@@ -135,7 +135,7 @@ export class BatchFiles {
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const events = withColumn.length === 0 ? undefined : await this.#place.eventsRelation(withColumn);
     if (events === undefined) return { files, widenedDays: new Set<Day>() };
-    const hasValue = anyOf(names.map((name) => `${identifier(name)} IS NOT NULL`));
+    const hasValue = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
     const widenedDays = new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValue}`)).keys());
     const ofOtherDays = this.#place.format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
     for (const file of ofOtherDays) {

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { literal, pathLiteral } from '../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../base/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { makeFolders } from '../../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
-import { identifier, literal } from '../../cells/types/sql.ts';
+import { identifier, literal } from '../../base/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';

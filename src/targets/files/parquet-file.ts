@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type Day, isDay } from '../../base/days.ts';
+import { identifier, literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
 import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/codec.ts';
-import { identifier, literal, pathLiteral } from '../../cells/types/sql.ts';
-import { sqlWiden, TYPES } from '../../cells/types/types.ts';
+import { TYPES, widenSql } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { castToColumn, type DescribedColumn, describe } from '../../engine/conversions.ts';
+import { castToColumnSql, type DescribedColumn, describe } from '../../engine/conversions.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -189,8 +189,8 @@ export function selectConformed(
   const stored = new Map(inFile.map(({ name, type }) => [name, columnTypeOf(type)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
-    const value = before === undefined ? 'NULL' : sqlWiden(identifier(name), before, type, zone);
-    return `${castToColumn(value, type, zone)} AS ${identifier(name)}`;
+    const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
+    return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
   });
   return `SELECT ${[...FILE_COLUMNS, ...values].join(', ')} FROM ${readParquet([path])}`;
 }

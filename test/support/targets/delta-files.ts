@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { literal } from '../../../src/cells/types/sql.ts';
+import { literal } from '../../../src/base/sql.ts';
 import { query } from './query.ts';
 
 interface Action {

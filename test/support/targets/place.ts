@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
-import { literal } from '../../../src/cells/types/sql.ts';
+import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { basename, extname } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { identifier, literal } from '../../../src/cells/types/sql.ts';
+import { identifier, literal } from '../../../src/base/sql.ts';
 
 /** One instance for all tests of a worker: making one takes far longer than most queries. Files are rewritten in place: no cache. */
 let shared: Promise<DuckDBConnection> | undefined;

@@ -1,9 +1,9 @@
 import { configError } from '../../../base/errors.ts';
+import { identifier, literal } from '../../../base/sql.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/columns/groups.ts';
 import type { ColumnType } from '../../../cells/types/codec.ts';
-import { identifier, literal } from '../../../cells/types/sql.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
-import { localTime, occurredAt, valueSql } from '../../../engine/column-sql.ts';
+import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { foldName } from '../../../table/names.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
@@ -156,7 +156,7 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
   const logColumns = typedColumns(columns);
   const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
   const eventName = valueSql(logColumns, EVENT_NAME, 'string', zone);
-  const properties = filledNames(logColumns.filter(isProperty).map(({ name }) => name));
+  const properties = filledNamesSql(logColumns.filter(isProperty).map(({ name }) => name));
   const events = valuesSql(logColumns, EVENT_VALUES, zone);
   const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), 'item_position'];
   return new Map([
@@ -172,13 +172,13 @@ function valuesSql(
   values: readonly ModelValue[],
   zone: Zone | undefined,
 ): readonly string[] {
-  const eventAt = occurredAt(columns, zone);
+  const eventAt = occurredAtSql(columns, zone);
   return [
     ...[...COMMON_VALUES, ...values].map(
       ({ name, source, type }) => `${valueSql(columns, source, type, zone)} AS ${name}`,
     ),
     `${eventAt} AS event_at`,
-    `CAST(${localTime(eventAt, zone)} AS DATE) AS day`,
+    `CAST(${localTimeSql(eventAt, zone)} AS DATE) AS day`,
   ];
 }
 
@@ -186,7 +186,7 @@ const isProperty = ({ group }: StoredColumn): boolean =>
   !isItemGroup(group) && group !== 'unified_id' && group !== 'system';
 
 /** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
-function filledNames(names: readonly string[]): string {
+function filledNamesSql(names: readonly string[]): string {
   if (names.length === 0) return 'CAST([] AS VARCHAR[])';
   const nameIfFilled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
   return `list_filter([${nameIfFilled.join(', ')}], lambda name: name IS NOT NULL)`;

@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { literal, pathLiteral } from '../../../../cells/types/sql.ts';
+import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFiles } from './entry.ts';

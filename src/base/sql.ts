@@ -1,3 +1,5 @@
+// Parts of SQL in DuckDB's dialect. A function whose name ends in `Sql` gives SQL, here and everywhere.
+
 /** Quotes a text as a literal; U+0000, which would end the statement, is written as a function call. */
 export function literal(text: string): string {
   if (!text.includes('\0')) return `'${text.replaceAll("'", "''")}'`;
@@ -5,21 +7,18 @@ export function literal(text: string): string {
 }
 
 /** SQL of a list of these expressions. */
-export const listOf = (expressions: readonly string[]): string => `[${expressions.join(', ')}]`;
+export const listSql = (expressions: readonly string[]): string => `[${expressions.join(', ')}]`;
 
 /** SQL that is TRUE if the whole text matches an RE2 pattern. */
-export function matches(expr: string, pattern: string): string {
+export function matchesSql(expr: string, pattern: string): string {
   return `regexp_full_match(${expr}, ${literal(pattern)})`;
 }
 
 /** SQL of the text that DuckDB gives a value. */
-export const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
+export const varcharSql = (expr: string): string => castSql(expr, 'VARCHAR');
 
-/** Returns a function that gives SQL which casts to a type of DuckDB; the SQL fails for a value that does not fit. */
-export const castTo =
-  (type: string) =>
-  (expr: string): string =>
-    `CAST(${expr} AS ${type})`;
+/** SQL that casts a value to a type; it fails for a value that does not fit. */
+export const castSql = (expr: string, type: string): string => `CAST(${expr} AS ${type})`;
 
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -31,9 +30,9 @@ export function pathLiteral(path: string): string {
 }
 
 /** `a OR b OR …` of any length, as a balanced tree: the parser's depth is bounded. */
-export function anyOf(conditions: readonly string[]): string {
+export function anyOfSql(conditions: readonly string[]): string {
   if (conditions.length === 0) return 'false';
   if (conditions.length === 1) return conditions[0];
   const half = conditions.length >> 1;
-  return `(${anyOf(conditions.slice(0, half))} OR ${anyOf(conditions.slice(half))})`;
+  return `(${anyOfSql(conditions.slice(0, half))} OR ${anyOfSql(conditions.slice(half))})`;
 }
