@@ -5,7 +5,7 @@ import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
 import { copyBytes, writeString } from '../../cells/types/json-text.ts';
 import { cellFits, formsOf } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { CHECKED, COPY, type Encoding, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
+import { CHECKED, COPY, type Encoding, OFFSETS_ONLY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
@@ -68,89 +68,103 @@ export class RecordEncoder {
   readonly #room: number;
   readonly #mismatches: number[] = [];
   readonly #text = new CellText();
+  readonly #lines: Lines;
 
-  /** `emittedAt` is in ms since 1970. */
-  constructor(plan: RecordPlan, emittedAt: number) {
+  /** `emittedAt` is in ms since 1970; `lines` get the records. */
+  constructor(plan: RecordPlan, emittedAt: number, lines: Lines) {
     this.plan = plan;
+    this.#lines = lines;
     this.rescuedCells = new Float64Array(plan.columns.length);
     this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${plan.stream}","emitted_at":${emittedAt},"data":`);
     // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-    const names = plan.columns.map(({ label, rescuedAs }) => 2 * label.length + Buffer.byteLength(rescuedAs));
+    const names = plan.columns.map((c) => (c === undefined ? 0 : 2 * c.label.length + Buffer.byteLength(c.rescuedAs)));
     this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Appends the tokenizer's last row. `occurrence` counts, from 1, the rows of the day with its key. */
-  write(bytes: Buffer, tokenizer: RowTokenizer, key: RowKey, occurrence: number, lines: Lines): void {
-    const plan = this.plan;
-    const { cells, used, contentEnd } = tokenizer;
+  /** Appends the tokenizer's last row, which has this key. */
+  write(bytes: Buffer, { cells, used, contentEnd }: RowTokenizer, key: RowKey): void {
+    const { plan } = this;
+    const lines = this.#lines;
     const length = used === 0 ? 0 : contentEnd - cells[1];
     lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
-    if (plan.hasKey) writeKey(KEY_LABEL, key, occurrence, lines);
-    for (let k = 0; k < used; k += STRIDE) this.#writeCell(bytes, cells, k, lines);
-    // A row that names no event is an event of its own: its key replaces the log id.
-    if (key.event === undefined && plan.hasLogId && plan.stream === 'event_logs')
-      writeKey(LOG_ID_LABEL, key, occurrence, lines);
-    if (plan.hasPosition && key.positionEnd > key.positionStart) writePosition(key, lines);
+    if (plan.hasKey) this.#writeKey(KEY_LABEL, key);
+    for (let k = 0; k < used; k += STRIDE) this.#writeCell(bytes, cells, k);
+    if (plan.hasKeyAsLogId && key.event === undefined) this.#writeKey(LOG_ID_LABEL, key);
+    if (plan.hasPosition && key.positionEnd > key.positionStart) {
+      lines.append(POSITION_LABEL);
+      lines.at = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.at);
+    }
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
     lines.at = Math.max(lines.at, dataStart + 1);
-    if (this.#mismatches.length > 0) this.#writeMismatches(bytes, cells, lines);
+    if (this.#mismatches.length > 0) this.#writeMismatches(bytes, cells);
     else lines.append(END);
     this.recordCount++;
   }
 
-  /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
-  #writeCell(bytes: Buffer, cells: Int32Array, k: number, lines: Lines): void {
-    const { encoding, label } = this.plan.columns[cells[k] >> COLUMN_SHIFT];
-    if (encoding === SKIP) return;
+  /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
+  #writeCell(bytes: Buffer, cells: Int32Array, k: number): void {
+    const column = this.plan.columns[cells[k] >> COLUMN_SHIFT];
+    if (column === undefined) return;
+    const lines = this.#lines;
     const start = lines.at;
-    lines.append(label);
-    if (encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
-    else if (encoding === TEXT) this.#writeText(bytes, cells, k, lines);
-    else if (!this.#writeTyped(bytes, cells, k, lines)) lines.at = start;
+    lines.append(column.label);
+    if (column.encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
+    else if (column.encoding === TEXT) this.#writeText(bytes, cells, k);
+    else if (!this.#writeTyped(column, bytes, cells, k)) lines.at = start;
   }
 
   /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
-  #writeText(bytes: Buffer, cells: Int32Array, k: number, lines: Lines): void {
+  #writeText(bytes: Buffer, cells: Int32Array, k: number): void {
     const text = this.#text;
     text.read(bytes, cells, k);
-    lines.at = writeString(text.bytes, text.start, text.end, lines.bytes, lines.at);
+    this.#lines.at = writeString(text.bytes, text.start, text.end, this.#lines.bytes, this.#lines.at);
   }
 
   /** Writes a cell of any type; false if it is absent. */
-  #writeTyped(row: Buffer, cells: Int32Array, k: number, lines: Lines): boolean {
+  #writeTyped({ codec, zone, encoding }: RecordColumn, row: Buffer, cells: Int32Array, k: number): boolean {
+    const lines = this.#lines;
     this.#text.read(row, cells, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
-    const column = cells[k] >> COLUMN_SHIFT;
-    const { codec, zone, encoding } = this.plan.columns[column];
     if (codec !== undefined && fits(this.#text, codec, zone, encoding)) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at, zone);
     } else {
       this.#mismatches.push(k);
-      this.rescuedCells[column]++;
+      this.rescuedCells[cells[k] >> COLUMN_SHIFT]++;
       lines.append(NULL_JSON);
     }
     return true;
   }
 
+  /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
+  #writeKey(label: Uint8Array, { id, occurrence }: RowKey): void {
+    const lines = this.#lines;
+    lines.append(label);
+    lines.at = writeString(id.bytes, id.start, id.end, lines.bytes, lines.at);
+    if (occurrence === 1) return;
+    lines.bytes[lines.at - 1] = NUMBER_SIGN;
+    lines.append(Buffer.from(`${occurrence}`));
+    lines.bytes[lines.at++] = QUOTE;
+  }
+
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
-  #writeMismatches(bytes: Buffer, cells: Int32Array, lines: Lines): void {
-    const { hasRescued, columns } = this.plan;
+  #writeMismatches(bytes: Buffer, cells: Int32Array): void {
+    const lines = this.#lines;
     const mismatches = this.#mismatches.splice(0);
-    if (hasRescued) {
+    const columnAt = (k: number) => this.plan.columns[cells[k] >> COLUMN_SHIFT];
+    if (this.plan.hasRescued) {
       for (const [i, k] of mismatches.entries()) {
-        lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columns[cells[k] >> COLUMN_SHIFT].rescuedAs}:`));
-        this.#writeText(bytes, cells, k, lines);
+        lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columnAt(k)?.rescuedAs}:`));
+        this.#writeText(bytes, cells, k);
       }
       lines.append(Buffer.from('}'));
     }
-    const changes = mismatches.map((k) => {
-      const { field } = columns[cells[k] >> COLUMN_SHIFT];
-      return `{"field":${field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
-    });
+    const changes = mismatches.map(
+      (k) => `{"field":${columnAt(k)?.field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`,
+    );
     lines.append(Buffer.from(`},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
 }
@@ -160,19 +174,4 @@ function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone
   if (encoding !== OFFSETS_ONLY) return true;
   const form = formsOf(bytes, start, end, zone);
   return (form & DATETIME_OFFSET) !== 0 && (form & DATETIME_BEYOND) === 0;
-}
-
-/** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
-function writeKey(label: Uint8Array, { id }: RowKey, occurrence: number, lines: Lines): void {
-  lines.append(label);
-  lines.at = writeString(id.bytes, id.start, id.end, lines.bytes, lines.at);
-  if (occurrence === 1) return;
-  lines.bytes[lines.at - 1] = NUMBER_SIGN;
-  lines.append(Buffer.from(`${occurrence}`));
-  lines.bytes[lines.at++] = QUOTE;
-}
-
-function writePosition({ id, positionStart, positionEnd }: RowKey, lines: Lines): void {
-  lines.append(POSITION_LABEL);
-  lines.at = copyBytes(id.bytes, positionStart, positionEnd, lines.bytes, lines.at);
 }

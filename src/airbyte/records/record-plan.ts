@@ -1,5 +1,5 @@
 import { isObject } from '../../base/json.ts';
-import { type HeaderColumn, headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
+import { headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import { fitsWholly, TYPES } from '../../cells/types/types.ts';
@@ -7,8 +7,8 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { configuredNames } from './property-names.ts';
-import { KEY, RESCUED, type StreamName } from './streams.ts';
+import { configuredNames, type PropertyName } from './property-names.ts';
+import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {
@@ -31,8 +31,6 @@ export const recordStream = (
 
 // The ways in which a column's cells are written. One is chosen for a whole file, by the forms of all cells.
 
-/** No cell is written. */
-export const SKIP = 0;
 /** Each cell is a text. */
 export const TEXT = 1;
 /** The bytes of each cell are its JSON. */
@@ -44,10 +42,10 @@ export const CHECKED = 4;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 5;
 
-export type Encoding = typeof SKIP | typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED | typeof OFFSETS_ONLY;
+export type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED | typeof OFFSETS_ONLY;
 
 /** How the cells of one column become a property of the records. */
-interface RecordColumn {
+export interface RecordColumn {
   readonly encoding: Encoding;
   /** Undefined if no cell can fit. */
   readonly codec: ColumnCodec | undefined;
@@ -61,25 +59,17 @@ interface RecordColumn {
   readonly rescuedAs: string;
 }
 
-const SKIPPED: RecordColumn = {
-  encoding: SKIP,
-  codec: undefined,
-  zone: undefined,
-  label: Buffer.of(),
-  field: '',
-  rescuedAs: '',
-};
-
 /** How the rows of one file become records of one stream. */
 export interface RecordPlan {
   readonly stream: StreamName;
-  /** By column of the header. */
-  readonly columns: readonly RecordColumn[];
-  /** Whether the records have `_key`, `df_event_log_id`, `_rescued` and `item_position`. */
+  /** By column of the header; undefined for a column that is not sent. */
+  readonly columns: readonly (RecordColumn | undefined)[];
+  /** Whether the records have `_key`, `_rescued` and `item_position`. */
   readonly hasKey: boolean;
-  readonly hasLogId: boolean;
   readonly hasRescued: boolean;
   readonly hasPosition: boolean;
+  /** Whether `df_event_log_id` is the key of a row that names no event: it is an event of its own. */
+  readonly hasKeyAsLogId: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsentColumns: readonly string[];
 }
@@ -93,32 +83,35 @@ export function planRecords(
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
   timezone: string | undefined,
 ): RecordPlan {
-  const headerNames = headerColumns(header);
   const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
-  const names = configuredNames(stream.name, headerNames, catalog);
+  const properties = configuredNames(stream.name, headerColumns(header), catalog);
   const zone = zoneOf(timezone);
-  const recordColumn = ({ name: column, occurrence }: HeaderColumn, i: number): RecordColumn => {
-    const name = names[i];
-    if (name === undefined || !catalog.has(name)) return SKIPPED;
+  const recordColumn = (property: PropertyName | undefined, i: number): RecordColumn | undefined => {
+    if (property === undefined || !catalog.has(property.name)) return undefined;
+    const { name, column } = property;
     const field = JSON.stringify(name);
-    const property = propertyType(stream.properties[name]);
+    const { type, asInstants } = propertyType(stream.properties[name]);
     return {
-      encoding: encodingOf(property, columns[i].forms, zone !== undefined),
-      codec: property.type && TYPES[property.type],
-      zone: property.asInstants ? (zone ?? zoneOf('UTC')) : undefined,
+      encoding: encodingOf({ type, asInstants }, columns[i].forms, zone !== undefined),
+      codec: type && TYPES[type],
+      zone: asInstants ? (zone ?? zoneOf('UTC')) : undefined,
       label: Buffer.from(`,${field}:`),
       field,
-      rescuedAs: occurrence === 1 ? JSON.stringify(column) : field,
+      rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
     };
   };
+  const { rows, ownProperties } = STREAMS[stream.name];
+  const hasOwn = (name: string) => Object.hasOwn(ownProperties, name) && catalog.has(name);
   return {
     stream: stream.name,
-    columns: headerNames.map(recordColumn),
-    hasKey: stream.name !== 'event_logs' && catalog.has(KEY),
-    hasLogId: catalog.has(LOG_ID),
+    columns: properties.map(recordColumn),
+    hasKey: hasOwn(KEY),
     hasRescued: hasRescued(stream),
-    hasPosition: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
-    unsentColumns: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
+    hasPosition: hasOwn(ITEM_POSITION),
+    hasKeyAsLogId: rows === 'events' && catalog.has(LOG_ID),
+    unsentColumns: properties.flatMap((property) =>
+      property === undefined || catalog.has(property.name) ? [] : [property.name],
+    ),
   };
 }
 

@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 import { COLON, NINE, ZERO } from '../../base/ascii.ts';
-import { DETAIL_LOG_ID, type HeaderColumn, LOG_ID } from '../../cells/columns/groups.ts';
+import { type HeaderColumn, LOG_ID } from '../../cells/columns/groups.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
 
-/** The ids of one row. One object serves all rows of a file. */
+/** The key of one row. One object serves all rows of a file. */
 export class RowKey {
-  /** The base of `_key`: the cell of the id column, or without one `hash:` and a digest. */
+  /** The cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
+  /** Counts, from 1, the rows of the day with this id. */
+  occurrence = 1;
   /** The id of the event; undefined for a row without one. */
   event: CellText | undefined;
   /** Digits of the item position in the bytes of `id`, without leading zeros; an empty range if there is none. */
@@ -19,12 +21,15 @@ export class RowKey {
   readonly #logColumn: number;
   readonly #logText = new CellText();
   readonly #digest: RowDigest;
+  readonly #rowsById: Map<string, number> | undefined;
 
-  constructor(header: readonly HeaderColumn[], idColumn: string = DETAIL_LOG_ID) {
+  /** `rowsById` counts the rows of all files of the day; undefined: no id occurs twice. */
+  constructor(header: readonly HeaderColumn[], idColumn: string, rowsById?: Map<string, number>) {
     const sources = header.map((column) => column.source);
     this.#idColumn = sources.indexOf(idColumn);
     this.#logColumn = sources.indexOf(LOG_ID);
     this.#digest = new RowDigest(sources);
+    this.#rowsById = rowsById;
   }
 
   read(bytes: Buffer, { cells, used }: RowTokenizer): void {
@@ -40,6 +45,10 @@ export class RowKey {
     if (logCell >= 0) this.#logText.read(bytes, cells, logCell);
     this.event = logCell >= 0 ? this.#logText : undefined;
     this.#readPosition(idCell >= 0 ? this.event : undefined);
+    if (this.#rowsById === undefined) return;
+    const id = this.id.latin1;
+    this.occurrence = (this.#rowsById.get(id) ?? 0) + 1;
+    this.#rowsById.set(id, this.occurrence);
   }
 
   /** The item position as a number, or -1; beyond 2^53 it is rounded. */

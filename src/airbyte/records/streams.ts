@@ -1,11 +1,83 @@
-/** The streams of events, in the order in which `discover` lists them. */
-export const EVENT_STREAMS = ['events', 'event_logs', 'event_items'] as const;
-/** The stream of the export of profiles. */
-export const PROFILE_STREAM = 'user_profiles';
-type EventStreamName = (typeof EVENT_STREAMS)[number];
-export type StreamName = EventStreamName | typeof PROFILE_STREAM;
-
-export const isEventStream = (name: string): name is EventStreamName => EVENT_STREAMS.some((stream) => stream === name);
+import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
+import { TYPES } from '../../cells/types/types.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
+import type { AirbyteStream } from '../protocol/messages.ts';
 
 export const KEY = '_key';
 export const RESCUED = '_rescued';
+
+export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
+
+/** What a stream of this source is, whatever its configuration. */
+interface StreamDefinition {
+  /**
+   * The rows of the export that it has, and their columns: all; one row an event, without the columns of items; or the
+   * rows with an item, with these columns and those of the system.
+   */
+  readonly rows: 'all' | 'events' | 'items';
+  /** The column of the export whose cells are the keys of rows. */
+  readonly idColumn: string;
+  readonly primaryKey: string;
+  /** The properties that are no column of the export, with their schemas. */
+  readonly ownProperties: Readonly<Record<string, object>>;
+  /** How it is read: by days with a cursor, or as a snapshot, whole. */
+  readonly sync: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
+}
+
+const rescued = {
+  [RESCUED]: {
+    type: ['object', 'null'],
+    additionalProperties: true,
+    description: 'Raw text of the cells that did not fit their type, by the name of their column.',
+  },
+};
+
+const keyAndRescued = (id: string) => ({
+  [KEY]: { ...TYPES.string.jsonSchema(false), description: `Key of the row: its ${id}, numbered where that repeats.` },
+  ...rescued,
+});
+
+const position = { ...TYPES.long.jsonSchema(false), description: 'Position of the item in its event, as exported.' };
+
+const byDays: StreamDefinition['sync'] = {
+  supported_sync_modes: ['full_refresh', 'incremental'],
+  source_defined_cursor: true,
+  default_cursor_field: [SERVER_DATETIME],
+  is_resumable: true,
+};
+
+/** The streams in the order in which `discover` lists them. */
+export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
+  events: {
+    rows: 'all',
+    idColumn: DETAIL_LOG_ID,
+    primaryKey: KEY,
+    ownProperties: keyAndRescued('detail log id'),
+    sync: byDays,
+  },
+  event_logs: {
+    rows: 'events',
+    idColumn: DETAIL_LOG_ID,
+    primaryKey: LOG_ID,
+    ownProperties: rescued,
+    sync: byDays,
+  },
+  event_items: {
+    rows: 'items',
+    idColumn: DETAIL_LOG_ID,
+    primaryKey: KEY,
+    ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: position },
+    sync: byDays,
+  },
+  user_profiles: {
+    rows: 'all',
+    idColumn: UNIFIED_ID,
+    primaryKey: UNIFIED_ID,
+    ownProperties: keyAndRescued('unified id'),
+    sync: { supported_sync_modes: ['full_refresh'], is_resumable: false },
+  },
+};
+
+/** The stream of the export of profiles; the others are streams of events. */
+export const PROFILE_STREAM = 'user_profiles';
+export const EVENT_STREAMS: readonly StreamName[] = ['events', 'event_logs', 'event_items'];

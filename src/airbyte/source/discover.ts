@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts';
-import { EXTERNAL_ID, headerColumns, LOG_ID, nfc, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
+import { EXTERNAL_ID, headerColumns, nfc, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
 import { TYPES } from '../../cells/types/types.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
@@ -7,12 +7,11 @@ import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
-import { ITEM_POSITION } from '../../table/names.ts';
 import type { DiscoverVerb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 import { openConfig } from '../protocol/open-config.ts';
-import { discoveredNames } from '../records/property-names.ts';
-import { EVENT_STREAMS, KEY, PROFILE_STREAM, RESCUED, type StreamName } from '../records/streams.ts';
+import { discoveredNames, type PropertyName } from '../records/property-names.ts';
+import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
 /** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
 const MAX_WAIT_MS = 30_000;
@@ -25,9 +24,11 @@ export const discover: DiscoverVerb = async (rawConfig, context) => {
   try {
     const deps = extractDeps(config, service, context);
     const hasZone = config.timezone !== undefined;
-    const streams = eventStreams(await discoverColumns(config, deps), hasZone);
+    const columns = await discoverColumns(config, deps);
+    const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, hasZone));
     if (config.userProfiles) {
-      streams.push(profileStream(await discoverProfileColumns(config, service, deps), hasZone));
+      const profileColumns = await discoverProfileColumns(config, service, deps);
+      streams.push(discoveredStream(PROFILE_STREAM, profileColumns, hasZone));
     }
     return { type: 'CATALOG', catalog: { streams } };
   } finally {
@@ -82,36 +83,13 @@ async function discoverProfileColumns(
   return ID_COLUMNS;
 }
 
-const PRIMARY_KEY = {
-  events: KEY,
-  event_logs: LOG_ID,
-  event_items: KEY,
-  user_profiles: UNIFIED_ID,
-} as const satisfies Record<StreamName, string>;
-
-/** The streams of events with these columns. `hasZone`: datetimes are instants. */
-export function eventStreams(columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream[] {
-  return EVENT_STREAMS.map((name) => ({
-    ...streamOf(name, columns, hasZone),
-    supported_sync_modes: ['full_refresh', 'incremental'],
-    source_defined_cursor: true,
-    default_cursor_field: [SERVER_DATETIME],
-    is_resumable: true,
-  }));
-}
-
-/** The stream of profiles with these columns: a snapshot, which each sync sends whole. */
-const profileStream = (columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream => ({
-  ...streamOf(PROFILE_STREAM, columns, hasZone),
-  supported_sync_modes: ['full_refresh'],
-  is_resumable: false,
-});
-
-function streamOf(name: StreamName, columns: readonly TypedColumn[], hasZone: boolean) {
+/** A stream of an export with these columns. `hasZone`: datetimes are instants. */
+export function discoveredStream(name: StreamName, columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream {
+  const { ownProperties, primaryKey, sync } = STREAMS[name];
   const names = discoveredNames(name, headerColumns(columns.map((column) => column.source)));
   const properties = columns.flatMap((column, i) => {
     const property = names[i];
-    return property === undefined ? [] : [[property.name, schemaOf(column, property.isHashed, hasZone)]];
+    return property === undefined ? [] : [[property.name, schemaOf(column, property, hasZone)]];
   });
   return {
     name,
@@ -119,34 +97,17 @@ function streamOf(name: StreamName, columns: readonly TypedColumn[], hasZone: bo
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
       additionalProperties: true,
-      properties: Object.fromEntries([...ownProperties(name), ...properties]),
+      properties: { ...ownProperties, ...Object.fromEntries(properties) },
     },
-    source_defined_primary_key: [[PRIMARY_KEY[name]]],
+    source_defined_primary_key: [[primaryKey]],
+    ...sync,
   };
 }
 
 /** The schema of a property. If its name got a hash, a description names the column of the export. */
-function schemaOf({ source, type }: TypedColumn, isHashed: boolean, hasZone: boolean): object {
+function schemaOf({ source, type }: TypedColumn, { name, plainName }: PropertyName, hasZone: boolean): object {
   const schema = TYPES[type].jsonSchema(hasZone);
-  if (!isHashed) return schema;
+  if (name === plainName) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };
-}
-
-function ownProperties(stream: StreamName): [string, object][] {
-  const rescued: [string, object] = [
-    RESCUED,
-    {
-      type: ['object', 'null'],
-      additionalProperties: true,
-      description: 'Raw text of the cells that did not fit their type, by the name of their column.',
-    },
-  ];
-  if (stream === 'event_logs') return [rescued];
-  const id = stream === PROFILE_STREAM ? 'unified id' : 'detail log id';
-  const description = `Key of the row: its ${id}, numbered where that repeats.`;
-  const key: [string, object] = [KEY, { ...TYPES.string.jsonSchema(false), description }];
-  if (stream === 'events' || stream === PROFILE_STREAM) return [key, rescued];
-  const position = 'Position of the item in its event, as exported.';
-  return [key, rescued, [ITEM_POSITION, { ...TYPES.long.jsonSchema(false), description: position }]];
 }

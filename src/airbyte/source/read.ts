@@ -1,4 +1,3 @@
-import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
@@ -51,7 +50,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const { config, writer, clock, signal, heartbeat } = deps;
   const write = async (snapshot: DayDownload) => {
     await output.writeStatus('RUNNING');
-    const options = { timezone: config.timezone, emittedAt: clock.now(), signal, idColumn: UNIFIED_ID };
+    const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
     const streams = [recordStream(PROFILE_STREAM, output.configured)];
     const { recordCounts } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
     const { requested_at, filters } = snapshot.receipt;

@@ -6,7 +6,7 @@ import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/
 import { NO_PRIOR_LOADS, type PriorReceipt } from '../../extract/receipt.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { EVENT_STREAMS, isEventStream, type StreamName } from '../records/streams.ts';
+import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
 import { receiptsIn, stateOfJob, withoutTransientKeys } from './stream-state.ts';
 
 export interface StreamPlan {
@@ -35,10 +35,11 @@ export function planStream(
   return { name, plan, keepsRepetition: ofSameSync };
 }
 
-function streamName({ descriptor: { name, namespace }, syncMode }: ConfiguredStream): StreamName {
-  if (namespace !== undefined || !isEventStream(name)) {
+function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
+  const name = EVENT_STREAMS.find((stream) => stream === descriptor.name);
+  if (name === undefined || descriptor.namespace !== undefined) {
     throw configError(
-      `The configured stream ${JSON.stringify(name)} does not exist here; ` +
+      `The configured stream ${JSON.stringify(descriptor.name)} does not exist here; ` +
         `there are ${EVENT_STREAMS.join(', ')}: refresh the source's schema.`,
     );
   }

@@ -28,8 +28,8 @@ describe('a column of records', () => {
     for (const asInstants of [false, true]) {
       const stream = { name: 'events', properties: { a: TYPES[type].jsonSchema(asInstants) }, keys: [] } as const;
       const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants ? 'UTC' : undefined);
-      const [{ codec, zone }] = plan.columns;
-      expect([codec?.type, zone !== undefined]).toEqual([type, type === 'datetime' && asInstants]);
+      const [column] = plan.columns;
+      expect([column?.codec?.type, column?.zone !== undefined]).toEqual([type, type === 'datetime' && asInstants]);
     }
   });
 

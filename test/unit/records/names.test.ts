@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { eventStreams } from '../../../src/airbyte/source/discover.ts';
+import type { StreamName } from '../../../src/airbyte/records/streams.ts';
+import { discoveredStream } from '../../../src/airbyte/source/discover.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -12,12 +13,9 @@ const nameWithHash = (name: string, source: string): string =>
 const withHash = (name: string): string => nameWithHash(name, name);
 
 /** The properties of a stream in the catalog that `discover` prints for these columns. */
-function propertiesOf(stream: string, columns: readonly string[]): string[] {
-  const streams = eventStreams(
-    columns.map((source) => ({ source, type: 'string' })),
-    false,
-  );
-  return Object.keys(streams.find(({ name }) => name === stream)?.json_schema.properties ?? {});
+function propertiesOf(stream: StreamName, columns: readonly string[]): string[] {
+  const typed = columns.map((source) => ({ source, type: 'string' }) as const);
+  return Object.keys(discoveredStream(stream, typed, false).json_schema.properties ?? {});
 }
 
 describe('the properties of a discovered catalog', () => {
