@@ -1,17 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { CheckedFile } from './download/export-result.ts';
 import type { RunProgress } from './export-state.ts';
 import type { Receipt } from './receipt.ts';
-
-/** The results of a scan that readers of the file need. */
-export type FileScan = Pick<
-  ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'eventNames' | 'foundNames'
->;
+import type { CheckedFile } from './spool.ts';
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
-export interface SpoolFile extends FileScan {
+export interface SpoolFile extends Omit<ScanResult, 'tail'> {
   readonly path: string;
 }
 

@@ -3,8 +3,7 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from './checked-day.ts';
 import { implausible } from './doubtful-days.ts';
-import type { DayResult } from './download/day.ts';
-import type { ServiceBehaviour } from './download/service-behaviour.ts';
+import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import type { RunProgress } from './export-state.ts';
 import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
@@ -27,7 +26,7 @@ export class DaysOutcome {
   #hasLoaded = false;
   /** Days that are over and have no rows. */
   readonly #empty: Day[] = [];
-  /** Days answered without data while nothing proves that the service exports days, and the answers. */
+  /** Days answered without data while nothing proves that the service exports days, and the clauses of the answers. */
   readonly #unproven = new Map<Day, string>();
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #shortened: Day[] = [];
@@ -52,10 +51,10 @@ export class DaysOutcome {
         return this.#loaded(result.download);
       case 'empty': {
         if (!exportsDays) {
-          this.#unproven.set(day, result.answeredWith);
+          this.#unproven.set(day, result.answer.clause);
           return undefined;
         }
-        const message = `${day} is answered with ${result.answeredWith}, twice: it counts as a day without rows.`;
+        const message = `${day}: ${result.answer.clause}, twice. It counts as a day without rows.`;
         logger.warn('day.empty_answer', message, { day });
         return this.#loaded(result.download);
       }
@@ -152,10 +151,10 @@ export class DaysOutcome {
   }
 
   #unprovenError(): UserError | undefined {
-    const [answer] = this.#unproven.values();
-    if (answer === undefined) return undefined;
+    const [clause] = this.#unproven.values();
+    if (clause === undefined) return undefined;
     return transientError(
-      `${nameDays([...this.#unproven.keys()])}: answered with ${answer} before the service exported any day as CSV. ` +
+      `${nameDays([...this.#unproven.keys()])}: ${clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }

@@ -13,10 +13,9 @@ import {
 } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { downloadChecked } from '../service/export/download.ts';
+import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { firstToday, lastDayOver, oldestDay } from './calendar.ts';
-import { refusalError } from './download/export-result.ts';
 import { filtersOf, isFilter } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
@@ -129,11 +128,11 @@ async function scanSample(
   let start = first;
   let result = await scan(start);
   for (const from of shorter) {
-    if (!['retry_or_split', 'invalid', 'gone'].includes(result.kind)) break;
+    if (!['too_large', 'invalid', 'gone'].includes(result.kind)) break;
     start = from;
     result = await scan(start);
   }
   if (result.kind === 'checked') return result.scan.columns;
-  if (result.emptyAs !== undefined) return [];
-  throw refusalError(daysFrom(start), result);
+  if (result.kind === 'empty') return [];
+  throw downloadError(daysFrom(start), result);
 }

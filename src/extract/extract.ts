@@ -10,11 +10,11 @@ import { type Day, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
+import { NOT_FOUND } from '../service/export/outcomes.ts';
 import { lastDayOver } from './calendar.ts';
 import type { DayBatch, DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
-import { type DayResult, type DownloadDeps, downloadDay } from './download/day.ts';
-import { ServiceBehaviour } from './download/service-behaviour.ts';
+import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './download/day.ts';
 import type { RequestFingerprints } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt } from './receipt.ts';
@@ -143,14 +143,14 @@ export class Downloads {
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
   async #proveExports(days: readonly Day[]): Promise<void> {
-    const answers = new Set<string>();
+    const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.behaviour.exportsDays) return;
       const result = await this.#resultAlone(day);
       if (result.kind !== 'empty') return;
-      answers.add(result.answeredWith);
+      codes.add(result.answer.code);
     }
-    if (answers.size === 1 && answers.has('404'))
+    if (codes.size === 1 && codes.has(NOT_FOUND))
       throw configError(`The service knows no export under base_url (404) for ${nameDays(days)}: is base_url right?`);
   }
 

@@ -12,12 +12,11 @@ import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestDay } from './calendar.ts';
 import { type DayBatch, dayDownload } from './checked-day.ts';
 import { hashedColumnsOf } from './column-hashing.ts';
-import type { CheckedFile } from './download/export-result.ts';
 import { fingerprintsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import { editsOf } from './extract-deps.ts';
 import type { PriorReceipt } from './receipt.ts';
-import { Spool } from './spool.ts';
+import { type CheckedFile, Spool } from './spool.ts';
 
 // The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
 

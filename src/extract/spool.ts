@@ -3,12 +3,16 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { RunFolder } from '../fs/run-folder.ts';
-import type { CheckedOutput } from '../service/export/checked-body.ts';
+import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
+import type { DownloadFailure } from '../service/export/download.ts';
 
 /** A file in the spool, while it is written. */
 export interface FileOutput extends Required<CheckedOutput> {
   readonly path: string;
 }
+
+/** A checked body that lies in a file. */
+export type CheckedFile = CheckedBody<FileOutput>;
 
 /** The downloads of one run, as files in a temporary folder of its own. */
 export class Spool {
@@ -51,3 +55,7 @@ export class Spool {
 export async function removeFiles(files: readonly { readonly path: string }[]): Promise<void> {
   for (const { path } of files) await unlink(path).catch(() => {});
 }
+
+/** Removes the files of results that have one. */
+export const discard = (...results: readonly (CheckedFile | DownloadFailure)[]): Promise<void> =>
+  removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

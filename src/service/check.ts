@@ -10,6 +10,7 @@ import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
+import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -111,36 +112,36 @@ async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
       return { isUsable: false, kind: 'retry', code: error.fault, message: `${error.message} Try again later.` };
     if (!(error instanceof MalformedCsv)) throw error;
     return error.reason === 'empty_body'
-      ? noEvents('data', error.reason, 'nothing at all')
+      ? noEvents(error.reason, `${host} answered with no byte`)
       : notAnExport(error.reason, error.sentence);
   } finally {
     await body.close();
   }
 }
 
-const noEvents = (kind: Finding['kind'], code: string, answer: string): Finding => {
-  const message = `The service accepts token and service, and answers with ${answer}: there seem to be no events yet.`;
-  return { isUsable: true, kind, code, message, mayBeDueToEvent: true };
+const noEvents = (code: string, clause: string): Finding => {
+  const message = `${clause}, and accepts token and service: there seem to be no events yet.`;
+  return { isUsable: true, kind: 'empty', code, message, mayBeDueToEvent: true };
 };
 
 function findingInRefusal(
-  { kind, code, clause, status, emptyAs, isPage, limits }: ExportRefusal & Pick<ExportAnswer, 'limits'>,
+  { kind, code, clause, status, limits }: ExportRefusal & Pick<ExportAnswer, 'limits'>,
   { host, serviceId, now }: AskedService,
 ): Finding {
-  if (isPage) return { isUsable: false, kind: 'config', code, message: `${clause}: is base_url right?` };
+  const wrongAddress: Finding = { isUsable: false, kind: 'config', code, message: `${clause}: is base_url right?` };
+  if (code === HTML_PAGE) return wrongAddress;
   switch (kind) {
+    case 'empty':
+      return code === NOT_FOUND ? { ...wrongAddress, mayBeDueToEvent: true } : noEvents(code, clause);
     case 'config':
-    case 'unsupported': {
-      const message = sentenceOf(clause);
-      return { isUsable: false, kind: 'config', code, message, mayBeDueToEvent: emptyAs !== undefined };
-    }
+    case 'unsupported':
+      return { isUsable: false, kind: 'config', code, message: sentenceOf(clause) };
     case 'invalid': {
       const message = `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`;
       return { isUsable: false, kind, code, message, mayBeDueToEvent: true };
     }
     case 'retry':
     case 'retry_or_split': {
-      if (emptyAs !== undefined) return noEvents(kind, code, emptyAs);
       const message = `${sentenceOf(clause)} Try again later.`;
       return { isUsable: false, kind, code, message, mayBeDueToEvent: status !== undefined };
     }

@@ -13,7 +13,7 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { acceptedBy, canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { FileScan } from '../extract/checked-day.ts';
+import type { SpoolFile } from '../extract/checked-day.ts';
 import { assignItemNames, assignNames, RESERVED_NAMES } from './names.ts';
 import { FIRST_COLUMNS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
@@ -65,7 +65,7 @@ interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
 /** The columns of some files by key, in the order of first occurrence. */
 export type IncomingColumns = ReadonlyMap<string, IncomingColumn>;
 
-export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
+export function incomingColumns(files: readonly SpoolFile[]): IncomingColumns {
   const columns = new Map<string, IncomingColumn>();
   for (const file of files) {
     for (const [index, { name: _name, ...column }] of headerColumns(file.header).entries()) {

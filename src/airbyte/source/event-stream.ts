@@ -1,8 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
-import type { DayResult } from '../../extract/download/day.ts';
-import type { ServiceBehaviour } from '../../extract/download/service-behaviour.ts';
+import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import type { Receipt } from '../../extract/receipt.ts';
 import type { Plan } from '../../extract/which-days.ts';

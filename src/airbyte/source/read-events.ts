@@ -1,6 +1,5 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
-import type { DayResult } from '../../extract/download/day.ts';
-import type { ServiceBehaviour } from '../../extract/download/service-behaviour.ts';
+import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import { Downloads, logPlan } from '../../extract/extract.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';

@@ -1,30 +1,47 @@
 // This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day.
 // `end-day.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
-// `service-behaviour.ts` holds what the answers show of the service.
+// `downloads.ts` downloads several days at once.
 
 import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
-import { downloadChecked } from '../../service/export/download.ts';
-import type { ExportRefusal } from '../../service/export/protocol.ts';
+import { type DownloadFailure, downloadChecked, downloadError } from '../../service/export/download.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type DayDownload, dayDownload } from '../checked-day.ts';
 import { toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { hasOtherFilters } from '../receipt.ts';
-import { removeFiles, type Spool } from '../spool.ts';
+import { type CheckedFile, removeFiles, type Spool } from '../spool.ts';
 import type { DownloadPlan } from '../which-days.ts';
-import { findEndDay } from './end-day.ts';
-import { type CheckedFile, type ExportResult, refusalError, type SendExport } from './export-result.ts';
+import { type ExportResult, findEndDay, type SendExport } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
-import type { ServiceBehaviour } from './service-behaviour.ts';
+
+/** How the service behaves, as far as its answers have shown. The first export of a run tells the others. */
+export class ServiceBehaviour {
+  /** Whether an export includes its `to_date`; undefined while it is not known. */
+  includesEnd: boolean | undefined;
+  /** False if files end without a line end; undefined while it is not known. */
+  finalNewline: boolean | undefined;
+  /** True once it has exported a day as CSV, in this run or an earlier one. */
+  exportsDays: boolean;
+  /** The newest day that it no longer exports: it exports none before it. */
+  goneThrough: Day | undefined;
+  /** Event names of all downloads. */
+  readonly eventNames = new Set<string>();
+
+  constructor({ state, receipts, includesEnd }: DownloadPlan) {
+    this.includesEnd = includesEnd;
+    this.finalNewline = state?.final_newline;
+    this.exportsDays = receipts.size > 0;
+  }
+}
 
 /** What became of one day of a plan. */
 export type DayResult =
   | { readonly kind: 'downloaded'; readonly day: Day; readonly download: DayDownload }
   /** It is over and was answered without data, twice: a day without rows, if the service exports other days. */
-  | { readonly kind: 'empty'; readonly day: Day; readonly download: DayDownload; readonly answeredWith: string }
+  | { readonly kind: 'empty'; readonly day: Day; readonly download: DayDownload; readonly answer: DownloadFailure }
   /** The service no longer exports it. */
   | { readonly kind: 'gone'; readonly day: Day }
   /** It is not over, and was not loaded: the next run reads it. */
@@ -117,31 +134,31 @@ class DayExport {
    *
    *   answer                     a day that is over                       a day that is not over
    *   a file                     its rows                                 its rows
-   *   without data               no rows, if it comes twice               left to the next run
-   *   retry_or_split             its parts                                left to the next run
+   *   empty                      no rows, if it comes twice               left to the next run
+   *   too_large                  its parts                                left to the next run
    *   gone                       gone                                     left to the next run
-   *   retry, wait                failed                                   left to the next run
+   *   failed                     failed                                   left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
   async #meaningOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
-    if (!this.#isOver) return { kind: 'not_over', day, error: refusalError(day, answer) };
-    if (answer.emptyAs !== undefined) return this.#confirmEmpty(answer.emptyAs);
+    if (!this.#isOver) return { kind: 'not_over', day, error: downloadError(day, answer) };
     switch (answer.kind) {
+      case 'empty':
+        return this.#confirmEmpty(answer);
+      case 'too_large':
+        return this.#inParts();
       case 'gone':
         return { kind: 'gone', day };
-      case 'retry_or_split':
-        return this.#inParts();
-      case 'retry':
-      case 'wait':
-        return this.#failed(refusalError(day, answer));
+      case 'failed':
+        return this.#failed(downloadError(day, answer));
       case 'unsupported':
         return this.#failed(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
-        throw refusalError(day, answer);
+        throw downloadError(day, answer);
     }
   }
 
@@ -150,19 +167,17 @@ class DayExport {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
-  async #confirmEmpty(answeredWith: string): Promise<DayResult> {
+  async #confirmEmpty(answer: DownloadFailure): Promise<DayResult> {
     const day = this.#day;
     const second = await this.#export();
-    if (second.kind === 'checked' || second.emptyAs === undefined) return this.#meaningOf(second);
-    if (second.emptyAs !== answeredWith) {
-      return this.#failed(
-        transientError(`${day} was answered with ${answeredWith}, then with ${second.emptyAs}.`, { where: { day } }),
-      );
-    }
-    const stored = this.#storedRows();
-    if (stored.rows === 0) return { kind: 'empty', day, download: this.#downloadOf([]), answeredWith };
-    const message = `${day} has ${plainCount(stored.rows, 'row')} and is now answered with ${answeredWith}: the stored rows stay. Run again later.`;
-    return this.#failed(transientError(message, { where: { day } }));
+    if (second.kind !== 'empty') return this.#meaningOf(second);
+    const { rows } = this.#storedRows();
+    const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
+    if (second.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${second.clause}.`);
+    if (rows === 0) return { kind: 'empty', day, download: this.#downloadOf([]), answer };
+    return fail(
+      `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
+    );
   }
 
   /** Requests a day that is too large in parts. */
@@ -234,7 +249,7 @@ class DayExport {
 }
 
 /** The failure of a body that no other download mends. */
-function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
+function unsupportedError(day: Day, { code, clause }: DownloadFailure): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${withoutDay(day)}`;

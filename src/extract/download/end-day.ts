@@ -2,8 +2,16 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import type { DownloadFailure } from '../../service/export/download.ts';
+import type { ExportRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
-import { discard, type ExportResult, type SendExport } from './export-result.ts';
+import { type CheckedFile, discard } from '../spool.ts';
+
+/** What the exports of one request came to: a checked file, or the reason why there is none. */
+export type ExportResult = CheckedFile | DownloadFailure;
+
+/** Exports the day at hand, or with these changes to its request. */
+export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -41,13 +49,12 @@ export async function findEndDay(
   return { answer: answerWithNext, includesEnd: isExcluded ? false : undefined };
 }
 
-/** True for a refusal that another `to_date` would not change. */
-const isFailure = (answer: ExportResult): boolean =>
-  answer.kind !== 'checked' && answer.emptyAs === undefined && !['invalid', 'retry_or_split'].includes(answer.kind);
+/** True for a failure that another `to_date` would not change. */
+const isFailure = ({ kind }: ExportResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
 
-/** True for an answer without any row; false for a refusal. */
+/** True for an answer without any row; false for another failure. */
 const hasNoRows = (answer: ExportResult): boolean =>
-  answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.emptyAs !== undefined;
+  answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
 
 /**
  * True if at least one datetime system column has values, and each that has some spans an hour. One column is not

@@ -1,8 +1,10 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
+import type { DownloadFailure } from '../../service/export/download.ts';
+import type { Filters } from '../../service/export/protocol.ts';
 import { isFilter } from '../export-request.ts';
-import { type CheckedFile, discard, type SendExport } from './export-result.ts';
+import { type CheckedFile, discard } from '../spool.ts';
+import type { SendExport } from './end-day.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -38,8 +40,8 @@ export async function fetchParts(
   const { events, eventsCondition } = filters;
   const files: CheckedFile[] = [];
   const included: string[] = [];
-  let refusal: ExportRefusal | undefined;
-  const fail = async (which: string, part: ExportRefusal) => {
+  let refusal: DownloadFailure | undefined;
+  const fail = async (which: string, part: DownloadFailure) => {
     await discard(...files);
     return tooLarge(day, which, part);
   };
@@ -51,7 +53,7 @@ export async function fetchParts(
       continue;
     }
     if (part.kind === 'checked') files.push(part);
-    else if (part.emptyAs === undefined) return fail(`named ${name}`, part);
+    else if (part.kind !== 'empty') return fail(`named ${name}`, part);
     included.push(name);
   }
   if (isFilter(events, eventsCondition) && eventsCondition === 'include') {
@@ -61,7 +63,7 @@ export async function fetchParts(
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
   const others = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (others.kind === 'checked') return [...files, others];
-  return others.emptyAs === undefined ? fail(`other than the ${excluded.length} known`, others) : files;
+  return others.kind === 'empty' ? files : fail(`other than the ${excluded.length} known`, others);
 }
 
 /** The names that parts may request within the user's filter. */
@@ -71,7 +73,7 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, { clause }: ExportRefusal): UserError {
+function tooLarge(day: Day, which: string, { clause }: DownloadFailure): UserError {
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,

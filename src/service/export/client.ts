@@ -131,8 +131,8 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', clause, emptyAs, isPage } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, clause: clause(traits), status: answer.status, emptyAs, isPage };
+    const { kind, code = reason ?? 'no_reason', clause } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, clause: clause(traits), status: answer.status };
   }
 
   /** The bytes of a body, whose errors become an InterruptedBody. Closes at the end. */

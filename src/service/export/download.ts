@@ -1,8 +1,10 @@
+import { nextTurn } from '../../base/clock.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import { configError } from '../../base/errors.ts';
+import { type Coordinates, configError, transientError, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
+import { type Backoff, jitteredPauses } from '../../base/retry.ts';
 import type { RunContext, Runtime } from '../../base/runtime.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
@@ -36,6 +38,19 @@ export interface DownloadCounts {
   clockWarnings: number;
 }
 
+/** Why an export gave no checked body, after all attempts. */
+export interface DownloadFailure {
+  /**
+   * `empty`, `config`, `gone`, `invalid`, `unsupported`: as in an `ExportRefusal`. `too_large`: fewer events must be
+   * requested. `failed`: the next run may succeed.
+   */
+  readonly kind: Exclude<ExportRefusal['kind'], 'retry' | 'retry_or_split' | 'wait'> | 'too_large' | 'failed';
+  readonly code: string;
+  readonly clause: string;
+  /** Row and byte of a body that came to its end and is broken. */
+  readonly where?: Coordinates | undefined;
+}
+
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 /** The 429 after which an export fails. */
 const MAX_QUOTA_REFUSALS = 50;
@@ -55,79 +70,111 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
 ]);
 
 /**
- * Sends an export, with pauses, until its answer is final. Then `retry_or_split` means that fewer events must be
- * requested, and `retry` and `wait` that the next run may succeed. Throws what `open` and its output throw, and
- * UserErrors of the quota.
+ * Sends an export, with pauses, until its answer is final. Throws what `open` and its output throw, and UserErrors of
+ * the quota.
  */
 export const downloadChecked = <Output extends CheckedOutput>(
-  download: DownloadRequest<Output>,
-): Promise<CheckedBody<Output> | ExportRefusal> => new Download(download).run();
+  request: DownloadRequest<Output>,
+): Promise<CheckedBody<Output> | DownloadFailure> => new Download(request).run();
+
+/** An answer that is not data, or a body that is none when it was read; `where` it is broken. */
+type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'clause'> & Pick<DownloadFailure, 'where'>;
 
 /**
  * The attempts at one export.
  *
  *   what came                                       what is done
  *   a body whose last line is whole                 it is the result
- *   wait                                            asked again, the quota holds the request back; the 50th is the result
+ *   wait                                            asked again, the quota holds the request back; the 50th fails
  *   a body that is broken as one before, or no CSV  fails
- *   retry_or_split                                  attempted again; the third is the result
+ *   retry_or_split                                  attempted again; the third is too large
  *   retry, a body that is broken or may be cut      attempted again; the fifth fails
  *   anything else, also what may be an empty day    it is the result
  */
 class Download<Output extends CheckedOutput> {
   readonly #request: DownloadRequest<Output>;
   /** What came of the attempts so far. */
-  readonly #refusals: ExportRefusal[] = [];
+  readonly #refusals: Refusal[] = [];
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #cutLengths = new Set<number>();
-  #waits = 0;
 
   constructor(request: DownloadRequest<Output>) {
     this.#request = request;
   }
 
-  async run(): Promise<CheckedBody<Output> | ExportRefusal> {
+  async run(): Promise<CheckedBody<Output> | DownloadFailure> {
     const { label, clock, random, signal } = this.#request;
-    const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const result = await retry(policy, (attempt) => this.#attempt(attempt));
-    if (result?.kind === 'checked') warnOfInvalidUtf8(result, this.#request);
-    if (result !== undefined) return result;
-    const last = this.#refusals[this.#refusals.length - 1];
-    const clause = `the export of ${label} failed ${this.#refusals.length} times, at last because ${withCode(last)}; nothing of it was stored`;
-    return { ...last, kind: 'retry', clause };
+    const pauses = jitteredPauses(BACKOFF, random);
+    for (let waits = 1; ; ) {
+      const answer = await this.#ask();
+      switch (answer.kind) {
+        case 'checked':
+          warnOfInvalidUtf8(answer, this.#request);
+          return answer;
+        case 'wait':
+          if (waits === MAX_QUOTA_REFUSALS) return failed(answer, `${label}: ${answer.clause}. Asked ${waits} times`);
+          waits++;
+          break;
+        case 'retry':
+        case 'retry_or_split': {
+          const pause: number | undefined = pauses.next().value;
+          const failure = this.#failureAfter(answer, pause);
+          if (failure !== undefined) return failure;
+          await clock.sleep(pause ?? 0, signal);
+          // A clock that never really sleeps must not keep others from their turn.
+          await nextTurn();
+          break;
+        }
+        default:
+          return { ...answer, kind: answer.kind };
+      }
+    }
   }
 
-  /** The result; undefined if another attempt may have a better one. */
-  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
+  /** Why no further attempt is made after a refusal; undefined if one is, after `pause` (ms). */
+  #failureAfter(refusal: Refusal, pause: number | undefined): DownloadFailure | undefined {
     const { label, logger } = this.#request;
-    const answer = await this.#askWithinQuota();
-    if (answer.kind === 'checked' || !isRepeatable(answer)) return answer;
-    const { code: cause, clause, where } = answer;
-    const isSame = (before: ExportRefusal) => before.code === cause && before.where?.row === where?.row;
-    if (where !== undefined && (REPEATED_FAULTS.has(cause) || this.#refusals.some(isSame))) {
-      const broken = `the export of ${label} is broken, and would be again: ${clause}. Nothing of it was stored`;
-      return { ...answer, kind: 'retry', clause: broken };
+    const { kind, code, clause, where } = refusal;
+    const isSame = (before: Refusal) => before.code === code && before.where?.row === where?.row;
+    if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame)))
+      return failed(
+        refusal,
+        `the export of ${label} is broken, and would be again: ${clause}. Nothing of it was stored`,
+      );
+    const attempt = this.#refusals.push(refusal);
+    const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
+    if (kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return { ...refusal, kind: 'too_large' };
+    // The code is there to search for.
+    const why = clause.endsWith(')') ? clause : `${clause} (${code})`;
+    if (pause === undefined) {
+      const times = `the export of ${label} failed ${attempt} times`;
+      return failed(refusal, `${times}, at last because ${why}; nothing of it was stored`);
     }
-    this.#refusals.push(answer);
-    const maybeTooLarge = this.#refusals.filter(({ kind }) => kind === 'retry_or_split').length;
-    if (answer.kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return answer;
-    if (pause === undefined) return undefined;
-    const line = `${label}, attempt ${number} of ${BACKOFF.attempts}: ${withCode(answer)}; again in ${formatDuration(pause)}.`;
+    const message = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
     // A service that never ends its files with a line end needs no warning each time.
-    const level = cause === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
-    logger[level]('export.retry', line, { attempt: number, cause, pause_ms: pause });
+    const level = code === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
+    logger[level]('export.retry', message, { attempt, cause: code, pause_ms: pause });
     return undefined;
   }
 
-  /** Asks until the limit of exports allows an answer. */
-  async #askWithinQuota(): Promise<CheckedBody<Output> | ExportRefusal> {
-    for (;;) {
-      const answer = await sendOnce(this.#request);
-      if (answer.kind === 'checked') return this.#withWholeEnd(answer);
-      if (answer.kind !== 'wait') return answer;
-      if (++this.#waits < MAX_QUOTA_REFUSALS) continue;
-      const clause = `${this.#request.label}: ${answer.clause}. Asked ${this.#waits} times`;
-      return { ...answer, clause };
+  /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
+  async #ask(): Promise<CheckedBody<Output> | Refusal> {
+    const { send, open, signal, counts } = this.#request;
+    signal.throwIfAborted();
+    const answer = await send(signal);
+    try {
+      if (counts !== undefined) {
+        if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
+        if (answer.serverTime !== undefined) checkClock(answer.serverTime, counts, this.#request);
+      }
+      if (answer.kind !== 'data') return answer;
+      const body = await checkBody(answer.bytes, await open(), this.#request);
+      return await this.#withWholeEnd(body);
+    } catch (error) {
+      signal.throwIfAborted();
+      return refusalOf(error);
+    } finally {
+      if (answer.kind === 'data') await answer.close();
     }
   }
 
@@ -136,7 +183,7 @@ class Download<Output extends CheckedOutput> {
    * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
    * line end.
    */
-  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
+  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | Refusal> {
     const { finalNewline = true, mayGrow = false } = this.#request;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     if (body.scan.finalNewline === finalNewline || isConfirmed) return body;
@@ -144,38 +191,11 @@ class Download<Output extends CheckedOutput> {
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);
     const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-    return { kind: 'retry', code: LAST_LINE, clause, status: 200 };
+    return { kind: 'retry', code: LAST_LINE, clause };
   }
 }
 
-const isRepeatable = ({ kind, emptyAs }: ExportRefusal): boolean =>
-  emptyAs === undefined && (kind === 'retry' || kind === 'retry_or_split');
-
-/** The clause of a refusal with its code, for which the user can search. */
-const withCode = ({ code, clause }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
-
-/** Sends one request and checks its body. A body that is broken or has no byte is a refusal with status 200. */
-async function sendOnce<Output extends CheckedOutput>(
-  download: DownloadRequest<Output>,
-): Promise<CheckedBody<Output> | ExportRefusal> {
-  const { send, open, signal, counts } = download;
-  signal.throwIfAborted();
-  const answer = await send(signal);
-  try {
-    if (counts !== undefined) {
-      if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
-      if (answer.serverTime !== undefined) checkClock(answer.serverTime, counts, download);
-    }
-    if (answer.kind !== 'data') return answer;
-    const output = await open();
-    return await checkBody(answer.bytes, output, download).catch((error: unknown) => {
-      signal.throwIfAborted();
-      return refusalOf(error);
-    });
-  } finally {
-    if (answer.kind === 'data') await answer.close();
-  }
-}
+const failed = ({ code, where }: Refusal, clause: string): DownloadFailure => ({ kind: 'failed', code, clause, where });
 
 /**
  * Compares the service's clock (ms) with that of this machine. Warns of the first difference of more than an hour. Above
@@ -207,19 +227,33 @@ function warnOfInvalidUtf8(
   logger.warn('export.invalid_utf8', message, { cells, ...first });
 }
 
-function refusalOf(error: unknown): ExportRefusal {
-  const status = 200;
+/** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
+function refusalOf(error: unknown): Refusal {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, expected, found } = error;
-    if (code === 'empty_body')
-      return { kind: 'retry', code, clause: 'its body has no byte', status, emptyAs: 'no byte' };
+    if (code === 'empty_body') return { kind: 'empty', code, clause: 'the service answered with no byte' };
     const clause = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
-    return { kind: 'retry', code, clause, status, where };
+    return { kind: 'retry', code, clause, where };
   }
   if (error instanceof UnusableCsv) {
     const clause = `the export has ${error.fault}: nothing of it was used, and it would be the same again`;
-    return { kind: 'unsupported', code: 'not_csv', clause, status };
+    return { kind: 'unsupported', code: 'not_csv', clause };
   }
-  if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, status);
+  if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, undefined);
   throw error;
+}
+
+/** The failure for a user; `label` names what was exported. */
+export function downloadError(label: string, { kind, code, clause, where }: DownloadFailure): UserError {
+  const details = { where: { ...where, day: label }, technical: code };
+  switch (kind) {
+    case 'empty':
+      return transientError(`${label}: ${clause}.`, details);
+    case 'failed':
+      return transientError(`${sentenceOf(clause)} Run again later.`, details);
+    case 'too_large':
+      return transientError(`The service does not export ${label}: ${clause}. Run again later.`, details);
+    default:
+      return configError(`The service does not export ${label}: ${sentenceOf(clause)}`, details);
+  }
 }

@@ -25,8 +25,9 @@ const hasReason =
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
-type ExportRow = OutcomeRow<AnswerTraits, ExportRefusal['kind']> &
-  Pick<ExportRefusal, 'emptyAs' | 'isPage'> & { readonly clause: (answer: AnswerTraits) => string };
+interface ExportRow extends OutcomeRow<AnswerTraits, ExportRefusal['kind']> {
+  readonly clause: (answer: AnswerTraits) => string;
+}
 
 const has200With =
   (expected: Content) =>
@@ -40,6 +41,10 @@ const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
   'token) replaces the old one';
 const CHECK_BASE_URL = 'is base_url right?';
+/** The code of a web page in place of CSV: `base_url` may be wrong. */
+export const HTML_PAGE = 'html_200';
+/** The code of a 404: a day without rows, or an address without exports. */
+export const NOT_FOUND = 'not_here';
 
 /**
  * Every answer but a 200 that begins like CSV or has no byte: that is for the scan to check. The clause of
@@ -72,10 +77,9 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   { when: hasReason('client_connection_closed'), kind: 'retry', clause: failed },
   {
     when: has200With('empty_list'),
-    kind: 'retry',
+    kind: 'empty',
     code: 'empty_list',
-    emptyAs: 'an empty list',
-    clause: ({ host }) => `${host} answered with an empty JSON list in place of CSV`,
+    clause: ({ host }) => `${host} answered with an empty list`,
   },
   {
     when: has200With('json'),
@@ -86,11 +90,10 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   {
     when: has200With('html'),
     kind: 'retry',
-    code: 'html_200',
-    isPage: true,
+    code: HTML_PAGE,
     clause: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
   },
-  { when: hasStatus(204), kind: 'retry', code: 'no_content', emptyAs: '204', clause: failed },
+  { when: hasStatus(204), kind: 'empty', code: 'no_content', clause: ({ host }) => `${host} answered with 204` },
   {
     when: hasStatusBetween(300, 399),
     kind: 'config',
@@ -112,13 +115,7 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     clause: (answer) =>
       `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
-  {
-    when: hasStatus(404),
-    kind: 'config',
-    code: 'not_here',
-    emptyAs: '404',
-    clause: ({ host }) => `${host} knows no export under base_url (404): ${CHECK_BASE_URL}`,
-  },
+  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND, clause: ({ host }) => `${host} answered with 404` },
   { when: hasPassingStatus, kind: 'retry', code: 'busy', clause: failed },
   // 504 and 524: a gateway gave up waiting for the service.
   { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: failed },

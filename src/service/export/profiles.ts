@@ -2,8 +2,9 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import type { CheckedBody, CheckedOutput } from './checked-body.ts';
-import { type DownloadRequest, downloadChecked } from './download.ts';
-import type { ExportRefusal, ExportService, ProfileRequest } from './protocol.ts';
+import { type DownloadFailure, type DownloadRequest, downloadChecked } from './download.ts';
+import { NOT_FOUND } from './outcomes.ts';
+import type { ExportService, ProfileRequest } from './protocol.ts';
 
 /** Asks for all attributes. */
 export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondition: 'all' };
@@ -49,12 +50,21 @@ export async function downloadProfiles<Output extends CheckedOutput>(
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
-function noSnapshot({ kind, clause, status, emptyAs }: ExportRefusal): NoSnapshot {
+function noSnapshot({ kind, code, clause }: DownloadFailure): NoSnapshot {
   const message = sentenceOf(clause);
-  if (kind === 'gone' || (kind === 'config' && status === 404)) return { kind: 'unavailable', message };
-  if (kind === 'config' || kind === 'unsupported') return { kind: 'refused', message };
-  if (kind === 'invalid') return { kind, message };
-  if (emptyAs !== undefined) return { kind: 'busy', message: `The export of profiles was answered with ${emptyAs}.` };
-  if (kind !== 'retry_or_split') return { kind: 'busy', message };
-  return { kind: 'busy', message: `The export of profiles failed again and again: ${clause}.` };
+  switch (kind) {
+    case 'gone':
+      return { kind: 'unavailable', message };
+    case 'config':
+    case 'unsupported':
+      return { kind: 'refused', message };
+    case 'invalid':
+      return { kind, message };
+    case 'empty':
+      return { kind: code === NOT_FOUND ? 'unavailable' : 'busy', message: `For the profiles ${clause}.` };
+    case 'too_large':
+      return { kind: 'busy', message: `The export of profiles failed again and again: ${clause}.` };
+    case 'failed':
+      return { kind: 'busy', message };
+  }
 }

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { type Coordinates, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { BodyFault } from '../../http/failures.ts';
@@ -31,22 +31,17 @@ export interface ExportBody {
 /** An answer that is not data, classified by the outcome table; `clause` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
-   * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
-   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
-   * service exports. `invalid`: the request, or a day that has not begun, is not accepted.
-   * `unsupported`: a body of another format, which another download would have as well.
+   * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
+   * after a pause. `retry_or_split`: the same again, and after a few times a smaller export. `wait`: nothing more is
+   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports. `invalid`: the
+   * request, or a day that has not begun, is not accepted. `unsupported`: a body of another format, which another
+   * download would have as well.
    */
-  readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
+  readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
   readonly status: number | undefined;
-  /** Set if some services answer a day without rows like this: `no byte`, `204`, `404` or `an empty list`. */
-  readonly emptyAs?: string | undefined;
-  /** True for a web page in place of CSV: `base_url` may be wrong. */
-  readonly isPage?: boolean | undefined;
-  /** Row and byte of a body that came to its end and is broken. */
-  readonly where?: Coordinates | undefined;
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {

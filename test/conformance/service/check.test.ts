@@ -57,7 +57,7 @@ describe('the verdict on one minimal export', () => {
       'data',
       true,
     ],
-    ['no byte', () => whole(200, ''), 'data', true],
+    ['no byte', () => whole(200, ''), 'empty', true],
     ['401', () => json(401, fail('unauthorized_token')), 'config', false],
     ['403', () => whole(403, '<html>'), 'config', false],
     ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'config', false],

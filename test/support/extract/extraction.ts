@@ -18,6 +18,7 @@ import {
 import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
+import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 
 export const HOUR = 3_600_000;
@@ -162,7 +163,7 @@ export class FakeService implements ExportService {
     const isEmpty = this.selected(request).length === 0;
     const { noRows } = this.settings;
     if (fault === undefined && isEmpty && noRows !== 'header' && noRows !== 'no byte')
-      return { ...common, kind: 'retry', code: noRows, clause: noRows, status: 200, emptyAs: noRows };
+      return { ...common, ...emptyAnswer(noRows) };
     const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
@@ -226,6 +227,13 @@ export class FakeService implements ExportService {
     return { kind: 'data' as const, close, bytes: chunks(text, close, end) };
   }
 }
+
+const emptyAnswer = (noRows: '204' | '404' | 'an empty list') => ({
+  kind: 'empty' as const,
+  code: noRows === '404' ? NOT_FOUND : noRows,
+  clause: `the fake answered with ${noRows}`,
+  status: 200,
+});
 
 async function* chunks(
   text: string | Uint8Array,

@@ -39,12 +39,10 @@ export class AgreementFixture extends DuckDbFixture {
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): DayDownload {
     const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false, gatheredBytes: 1 }), body, cuts);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
-    const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
     const day = addDays('2026-01-01', this.#exports);
-    return { ...this.ofCsv(day, [], { rows }), files: [file] };
+    return { ...this.ofCsv(day, [], { rows: result.rows }), files: [{ path, ...result }] };
   }
 
   /** The rows of a table after these days, by the header of the first. */

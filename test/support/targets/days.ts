@@ -121,7 +121,6 @@ export class Days {
     );
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
+    return { path, ...result };
   }
 }

@@ -47,8 +47,7 @@ export class RecordFixture {
     const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, eventNames };
+    return { path, ...result };
   }
 
   async write(
