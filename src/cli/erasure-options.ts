@@ -1,14 +1,13 @@
 import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { ErasureConfig } from '../config/erasure.ts';
 import type { ListRow } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/extract-deps.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
-import type { CliConfiguration } from './configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { refuseOtherTarget, targetNamed } from './place-arguments.ts';
 
@@ -29,8 +28,8 @@ export const PEOPLE_OPTIONS = {
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
 /** The places of the options, else of the configuration. */
-function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, erasure: ErasureConfig): StoredPlace[] {
-  const configured = erasure.places.map(({ target, place }) => [target, place] as const);
+function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, config: CommandConfig): StoredPlace[] {
+  const configured = config.places.map(({ target, place }) => [target, place] as const);
   const places = (pairs.length > 0 ? pairs : configured).map(([word, path]): StoredPlace => {
     const target = targetNamed(word, STATEFUL_TARGETS, '--in');
     refuseOtherTarget(target, path, '--in');
@@ -48,24 +47,23 @@ const MAX_QUOTA_WAIT_MS = 60_000;
 /** Gives `work` the search for people. With `suppressed` it takes the people of the suppression list alone. */
 export async function withSearch<T>(
   values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'> & { readonly suppressed?: boolean },
-  configuration: CliConfiguration,
+  config: CommandConfig,
   context: Context,
   work: (search: PeopleSearch) => Promise<T>,
 ): Promise<T> {
   const { byColumn, mapping, suppressed: isSuppressed = false } = values;
-  const erasure = configuration.erasure();
-  const { hashKey } = configuration.settingsNamed('columnsHash', 'hashKey');
+  const { hashKey } = requireKeys(config, 'hash_key');
   const search = {
-    places: placesOf(values, erasure),
+    places: placesOf(values, config),
     profiles: undefined,
-    column: isSuppressed ? undefined : (byColumn ?? erasure.byColumn),
+    column: isSuppressed ? undefined : (byColumn ?? config.byColumn),
     mapping: isSuppressed ? undefined : mapping,
     hashKey: hashKey && new HashKey(hashKey),
-    options: configuration.placeOptions(),
+    options: placeOptions(config, context),
   };
-  if (isSuppressed || !erasure.profiles || mapping !== undefined || !configuration.hasExportToken)
+  if (isSuppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
     return await work(search);
-  const profiles = openExportClient(configuration.source(), context, { maxWaitMs: MAX_QUOTA_WAIT_MS });
+  const profiles = openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS });
   try {
     return await work({ ...search, profiles });
   } finally {

@@ -7,7 +7,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { planSync } from './commands/plan.ts';
 import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
-import { CliConfiguration, openOptions } from './configuration.ts';
+import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
@@ -89,9 +89,9 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { configuration, context } = open(options);
-  const { target, place } = placeOf('sync', options, TARGETS, configuration);
-  const config = configuration.source();
+  const { config: incomplete, context } = open(options);
+  const { target, place } = placeOf('sync', options, TARGETS, incomplete);
+  const config = requireKeys(incomplete, ...EXPORT_KEYS);
   const run = { config, days: dayRange(options), maxWaitMs: options.maxWaitMs };
   const { summary, failure } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
   if (failure !== undefined) throw failure.error;
@@ -100,24 +100,24 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const { configuration, context } = open(options);
-  const named = optionalPlaceOf('plan', options, TARGETS, configuration);
-  return (await planSync(named, dayRange(options), configuration, context)).result;
+  const { config, context } = open(options);
+  const named = optionalPlaceOf('plan', options, TARGETS, config);
+  return (await planSync(named, dayRange(options), config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
-  const { configuration, context } = open(options);
-  return readStatus(placeOf('status', options, STATEFUL_TARGETS, configuration), configuration, context);
+  const { config, context } = open(options);
+  return readStatus(placeOf('status', options, STATEFUL_TARGETS, config), config, context);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
-  const { configuration } = open(options);
-  return verificationOf(placeOf('verify', options, STATEFUL_TARGETS, configuration), configuration);
+  const { config, context } = open(options);
+  return verificationOf(placeOf('verify', options, STATEFUL_TARGETS, config), config, context);
 }
 
-function open({ config, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {
+function open({ config: keys, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {
   const redactor = new Redactor();
   const context = {
     clock: systemClock,
@@ -128,7 +128,7 @@ function open({ config, log = () => {}, signal = new AbortController().signal }:
     terminal: { result() {}, note() {}, status() {}, interactive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
-  return { configuration: new CliConfiguration(config, context), context };
+  return { config: readConfiguration(keys, context), context };
 }
 
 const dayRange = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });

@@ -2,7 +2,7 @@ import { configError, type UserError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
-import { CliConfiguration } from './configuration.ts';
+import { type CommandConfig, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
@@ -30,8 +30,8 @@ export function configuredPlace<T extends Target>(
   targets: readonly T[],
   context: Context,
 ) {
-  const configuration = new CliConfiguration(words.config, context);
-  return { configuration, ...placeOf(command, words, targets, configuration) };
+  const config = readConfiguration(words.config, context);
+  return { config, ...placeOf(command, words, targets, config) };
 }
 
 /** The target and the place of a command. Throws a configuration failure where nothing names both. */
@@ -39,10 +39,10 @@ export function placeOf<T extends Target>(
   command: string,
   words: PlaceWords,
   targets: readonly T[],
-  configuration: CliConfiguration,
+  config: CommandConfig,
 ): NamedPlace<T> {
-  const named = optionalPlaceOf(command, words, targets, configuration);
-  if (named === undefined) throw missingPlace(command, targets, configuration);
+  const named = optionalPlaceOf(command, words, targets, config);
+  if (named === undefined) throw missingPlace(command, targets, config);
   return named;
 }
 
@@ -51,18 +51,18 @@ export function optionalPlaceOf<T extends Target>(
   command: string,
   words: PlaceWords,
   targets: readonly T[],
-  configuration: CliConfiguration,
+  config: CommandConfig,
 ): NamedPlace<T> | undefined {
-  const { target: word, place } = words.target === undefined ? configuration.local() : words;
+  const { target: word, place } = words.target === undefined ? config : words;
   if (word === undefined) return undefined;
   // The word may be the place alone, and no known one.
-  if (place === undefined) throw missingPlace(command, targets, configuration);
+  if (place === undefined) throw missingPlace(command, targets, config);
   const target = targetNamed(word, targets, command);
   refuseOtherTarget(target, place, command);
   return { target, place };
 }
 
-function missingPlace(command: string, targets: readonly Target[], { shownFile }: CliConfiguration): UserError {
+function missingPlace(command: string, targets: readonly Target[], { shownFile }: CommandConfig): UserError {
   const forms = placeWords(targets);
   return configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
 }

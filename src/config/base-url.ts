@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import type { Problem } from './problems.ts';
 
 /** True for names and addresses that never leave this machine. */
 export function isLoopback(hostname: string): boolean {
@@ -9,15 +8,13 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /** The problem with a base URL, if any: https anywhere, plain http on loopback alone, no query, no credentials. */
-export function baseUrlProblem(text: string): Problem | undefined {
-  const problem = (why: string): Problem => ({ key: 'base_url', text: `base_url ${why}` });
-  if (!URL.canParse(text)) return problem(`is not an address, wanted https://host`);
+export function baseUrlProblem(text: string): string | undefined {
+  if (!URL.canParse(text)) return 'base_url is not an address, wanted https://host';
   const url = new URL(text);
-  if (url.search !== '' || url.hash !== '') return problem('carries a query or a fragment, wanted https://host');
+  if (url.search !== '' || url.hash !== '') return 'base_url carries a query or a fragment, wanted https://host';
   if (url.username !== '' || url.password !== '')
-    return problem('carries a user name or password, wanted https://host');
-  if (!isPrivate(url)) return problem('is not https: plain http is accepted on loopback alone');
-  return undefined;
+    return 'base_url carries a user name or password, wanted https://host';
+  return isPrivate(url) ? undefined : 'base_url is not https: plain http is accepted on loopback alone';
 }
 
 /** Whether nobody can read on the way what is sent to an address: https anywhere, plain http on loopback alone. */

@@ -2,7 +2,7 @@ import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from '../base/nearest.ts';
-import { type Problem, throwProblems } from './problems.ts';
+import type { Problem } from './problems.ts';
 
 export interface Property {
   readonly type?: string;
@@ -24,8 +24,14 @@ const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
 
 export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
-/** Each configuration key as an environment variable, `DFINERY_` and the key in capitals. */
-export const variablesOf = ({ properties }: ConfigSchema) =>
+/** A configuration key as an environment variable, `DFINERY_` and the key in capitals. */
+interface Variable {
+  readonly name: string;
+  readonly key: string;
+  readonly property: Property;
+}
+
+export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
   Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
@@ -50,45 +56,25 @@ function knownVariables(schemas: readonly ConfigSchema[]): string[] {
 }
 
 /**
- * Reads every key of the schema that the environment has. `names`: the variables that gave them. An empty variable
- * counts as not set.
+ * The values of those variables that are set, by key. `names`: the variables that gave them. `problems`: those that
+ * cannot be used. An empty variable counts as not set.
  */
-export function readEnvironment(schema: ConfigSchema, env: Env) {
+export function readVariables(variables: readonly Variable[], env: Env) {
   const values: Record<string, unknown> = {};
   const names = new Map<string, string>();
   const problems: Problem[] = [];
-  for (const { name, key, property } of variablesOf(schema)) {
-    addProblem(problems, key, () => {
+  for (const { name, key, property } of variables) {
+    try {
       const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
-      if (variable?.text === undefined) return;
+      if (variable?.text === undefined) continue;
       values[key] = typedValue(variable.text, variable.name, property.type);
       names.set(key, variable.name);
-    });
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problems.push({ key, text: error.message.replace(/\.$/, '') });
+    }
   }
-  throwProblems('the environment is not usable', problems);
-  return { values, names };
-}
-
-/** Calls `read`. A UserError of it becomes a problem of the key. */
-function addProblem(problems: Problem[], key: string, read: () => void): void {
-  try {
-    read();
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    problems.push({ key, text: error.message.replace(/\.$/, '') });
-  }
-}
-
-/** Adds the secrets that a configuration lacks and the environment has. Returns the problems with those variables. */
-export function addSecrets(values: Record<string, unknown>, schema: ConfigSchema, env: Env): readonly Problem[] {
-  const problems: Problem[] = [];
-  for (const { name, key, property } of variablesOf(schema)) {
-    if (property.airbyte_secret !== true || values[key] !== undefined) continue;
-    addProblem(problems, key, () => {
-      values[key] = secretFrom(env, name)?.text;
-    });
-  }
-  return problems;
+  return { values, names, problems };
 }
 
 /** The forms that a variable of each type may have. */

@@ -8,7 +8,7 @@ import type { SchemaError, Validator } from '../base/validator.ts';
 export interface Problem {
   readonly key: string;
   readonly text: string;
-  /** True if the key is required, and not there. */
+  /** True if the key is not there. Some commands do without. */
   readonly isMissing?: boolean;
 }
 
@@ -38,12 +38,8 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   // problem of a key is the most exact.
   const byKey = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
-    const isMissing = error.keyword === 'required';
-    return {
-      key,
-      isMissing,
-      text: isMissing ? `${key} is missing` : `${key} is not usable, wanted ${expectationOf(error)}`,
-    };
+    if (error.keyword !== 'required') return { key, text: `${key} is not usable, wanted ${expectationOf(error)}` };
+    return { key, text: `${key} is missing`, isMissing: !key.includes('.') };
   });
 }
 

@@ -7,8 +7,7 @@ import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { KNOWN_COLUMNS, nfc } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
-import { cleanBaseUrl } from './base-url.ts';
-import { camelCase, type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
+import { parseConfig, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
@@ -16,14 +15,7 @@ export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.defau
 export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze';
 
-/** Converts what the schema cannot express: types narrower than a text, and values that become others. */
-function settingsOf({
-  baseUrl: _url,
-  exportToken: _token,
-  eventsConditionType,
-  propertiesConditionType,
-  ...values
-}: ValuesOf<typeof schema>) {
+function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
   const types = Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   const columnTypes: ReadonlyMap<string, ColumnType> = new Map(types);
   return {
@@ -39,44 +31,18 @@ function settingsOf({
   };
 }
 
-const configOf = (values: ValuesOf<typeof schema>) => ({
-  ...settingsOf(values),
-  baseUrl: cleanBaseUrl(values.baseUrl),
-  exportToken: values.exportToken,
-});
-
 const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
 
 const conditionOf = (conditionType: string | undefined, names: readonly string[]): NameCondition =>
   (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
+/** The keys of the Airbyte source, which the command line has, too. */
+export const SOURCE = { schema, validate, configOf, problems };
+
+export const parseSourceConfig = (value: unknown, env: Env) => parseConfig(SOURCE, value, env);
+
 /** The source's configuration: frozen, every default values in. */
-export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
-/** All of it but the way to the service. */
-export type SourceSettings = Readonly<ReturnType<typeof settingsOf>>;
-
-export const parseSourceConfig = (
-  value: unknown,
-  env: Env,
-  names?: ReadonlyMap<string, string>,
-): ParsedConfig<SourceConfig> => parseConfig({ schema, validate, configOf, problems }, value, { env, names });
-
-/** The settings for a command that sends nothing; address and token may be missing. */
-export const parseSourceSettings = (value: unknown, names: ReadonlyMap<string, string>): ParsedConfig<SourceSettings> =>
-  parseConfig({ schema, validate, configOf: settingsOf, problems, required: ['service_id'] }, value, { names });
-
-export type SettingKey = Exclude<keyof SourceSettings & keyof ValuesOf<typeof schema>, 'serviceId'>;
-
-/** The settings that a command needs: the others may be missing or wrong. */
-export function parseSourceKeys<K extends SettingKey>(
-  keys: readonly K[],
-  values: Readonly<Record<string, unknown>>,
-  names: ReadonlyMap<string, string>,
-): ParsedConfig<Pick<SourceSettings, K>> {
-  const wantedKeys = new Set<string>(keys);
-  const wantedValues = Object.fromEntries(Object.entries(values).filter(([key]) => wantedKeys.has(camelCase(key))));
-  return parseConfig({ schema, validate, configOf: settingsOf, problems, required: [] }, wantedValues, { names });
-}
+export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
 
 export const timezoneProblem = (zone: string): string | undefined =>
   isZoneName(zone) ? undefined : 'is no IANA name such as Asia/Seoul';
@@ -86,7 +52,6 @@ type Values = Readonly<Record<string, unknown>>;
 
 function problems(values: Values): Problem[] {
   return [
-    ...serviceProblems(values, 'export_token'),
     ...zoneProblems(values),
     ...dateProblems(values),
     ...typeProblems(values),
@@ -127,7 +92,7 @@ function conditionProblems(values: Values, key: 'events' | 'properties'): Proble
 
 const suppressionProblems = ({ suppression_file: file, suppression_key: key }: Values): Problem[] =>
   file !== undefined && key === undefined
-    ? [problemOf('suppression_key', '(DFINERY_SUPPRESSION_KEY) is missing beside suppression_file')]
+    ? [{ ...problemOf('suppression_key', 'is missing beside suppression_file'), isMissing: true }]
     : [];
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
@@ -174,13 +139,12 @@ function columnListProblems(values: Values): Problem[] {
 }
 
 /** A list to hash needs a key that nobody can guess. */
-function hashKeyProblems({ columns_hash: hash, hash_key: key = '' }: Values): Problem[] {
-  if (columnNamesIn(hash).length === 0 || typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return [];
-  const why =
-    key === ''
-      ? 'is missing beside columns_hash'
-      : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
-  return [{ key: 'hash_key', text: `hash_key (DFINERY_HASH_KEY) ${why}` }];
+function hashKeyProblems({ columns_hash: hash, hash_key: key }: Values): Problem[] {
+  if (columnNamesIn(hash).length === 0) return [];
+  if (key === undefined) return [{ ...problemOf('hash_key', 'is missing beside columns_hash'), isMissing: true }];
+  if (typeof key !== 'string' || key.length >= MIN_KEY_LENGTH) return [];
+  const text = `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
+  return [problemOf('hash_key', text)];
 }
 
 const columnNamesIn = (list: unknown): string[] =>

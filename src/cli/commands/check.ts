@@ -2,7 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
 /** The exit code of a verdict: `later` where another attempt may succeed. */
@@ -16,7 +16,7 @@ export const command = defineCommand({
   examples: ['check', 'check --config staging.json'],
   docsPage: 'configuration.md',
   async run({ config: path }, context) {
-    const config = new CliConfiguration(path, context).source();
+    const config = requireKeys(readConfiguration(path, context), ...EXPORT_KEYS);
     const { verdict, exit } = await checkSource(config, context);
     return { result: verdict, lines: [verdict.message], exit };
   },

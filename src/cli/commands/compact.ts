@@ -1,6 +1,7 @@
 import { count, formatBytes } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { defineCommand } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 
@@ -9,9 +10,9 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { configuration, place } = configuredPlace('compact', values, [duckdb], context);
+    const { config, place } = configuredPlace('compact', values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = () => compactDuckDb(place, configuration.placeOptions());
+    const work = () => compactDuckDb(place, placeOptions(config, context));
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

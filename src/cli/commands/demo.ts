@@ -1,13 +1,12 @@
 import { addDays, dayAt } from '../../base/days.ts';
-import { type LocalConfig, parseLocalConfig } from '../../config/local.ts';
-import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
+import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import type { PlaceOptions } from '../../targets/place-options.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
-import { openOptions, placeOptions } from '../configuration.ts';
+import { EXPORT_KEYS, openOptions, placeOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/report-page.ts';
 import type { Summary } from '../results.ts';
@@ -74,11 +73,10 @@ export const command = defineCommand({
     };
     say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
     terminal.result('');
-    const { config: local } = parseLocalConfig({}, new Map());
-    const summary = await loadDemo(file, local, context);
+    const summary = await loadDemo(file, context);
     say(describeSummary(summary, file));
     terminal.result('');
-    const place = placeOptions(local, context);
+    const place = placeOptions(readConfiguration({}, context), context);
     for (const line of queryLines(await queryDemo(file, place), terminal.columns)) terminal.result(line);
     const output = await writeDemoReport(file, place, context.clock.now());
     say(`A page about it, to be opened in a browser: ${output}`);
@@ -88,7 +86,7 @@ export const command = defineCommand({
   },
 });
 
-async function loadDemo(file: string, local: LocalConfig, context: Context): Promise<Summary> {
+async function loadDemo(file: string, context: Context): Promise<Summary> {
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
@@ -101,8 +99,7 @@ async function loadDemo(file: string, local: LocalConfig, context: Context): Pro
       on_gap: 'warn',
       user_profiles: true,
     };
-    const { config: source } = parseSourceConfig(keys, () => undefined);
-    const config = { ...source, ...local };
+    const config = requireKeys(readConfiguration(keys, context), ...EXPORT_KEYS);
     const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
     const { summary, failure } = await runSync(run, () => duckdb.open(file, openOptions(config, context)), context);
     if (failure !== undefined) throw failure.error;

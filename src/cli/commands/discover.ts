@@ -1,7 +1,7 @@
 import { discoverColumns } from '../../extract/discover.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { defineCommand, duration } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 
 export const command = defineCommand({
   options: {
@@ -10,7 +10,7 @@ export const command = defineCommand({
   examples: ['discover > schema.json', 'discover --max-wait 10m'],
   docsPage: 'days-and-types.md',
   async run(values, context) {
-    const config = new CliConfiguration(values.config, context).source();
+    const config = requireKeys(readConfiguration(values.config, context), ...EXPORT_KEYS);
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
       const columns = await discoverColumns(config, extractDeps(config, service, context));

@@ -21,7 +21,7 @@ import {
   text,
   whole,
 } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
@@ -100,16 +100,14 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   const { clock, random, logger, signal, env } = context;
   const { confirm, suppressed, purgeOnly, again, reason } = values;
   const isPurgeOnly = purgeOnly || suppressed;
-  const configuration = new CliConfiguration(values.config, context);
-  const erasure = configuration.erasure();
-  const service = configuration.service();
-  const importToken = isPurgeOnly ? undefined : configuration.importToken();
-  const settings = { ...erasure, ...service, onRejected: 'continue' as const, reason };
-  return await withSearch(values, configuration, context, async (search) => {
-    const purge = purgeOf(values, search, configuration);
+  const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
+  const { importToken } = isPurgeOnly ? { importToken: undefined } : requireKeys(config, 'import_token');
+  const settings = { ...config, onRejected: 'continue' as const, reason };
+  return await withSearch(values, config, context, async (search) => {
+    const purge = purgeOf(values, search, config);
     if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
-    const rows = suppressed ? undefined : listRowsOf(values, erasure.requestedAtField);
-    const deleter = importToken && new DeletionClient({ ...erasure, ...service, importToken, clock, env });
+    const rows = suppressed ? undefined : listRowsOf(values, config.requestedAtField);
+    const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const work = () =>
       runErasure({
         settings,
@@ -134,18 +132,10 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   });
 }
 
-function purgeOf(
-  values: ForgetValues,
-  search: PeopleSearch,
-  configuration: CliConfiguration,
-): ErasurePurgeOptions | undefined {
+function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): ErasurePurgeOptions | undefined {
   if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
-  const { ledgerDir } = configuration;
-  const suppression = suppressionFileOf({
-    ...configuration.settingsNamed('suppressionFile', 'suppressionKey'),
-    ledgerDir,
-  });
+  const suppression = suppressionFileOf(requireKeys(config, 'suppression_key'));
   if (suppression === undefined) {
     throw configError(
       'A case with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
@@ -190,7 +180,7 @@ function erasureResult(
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
-  const { ledgerKey } = new CliConfiguration(values.config, context).erasure();
+  const { ledgerKey } = readConfiguration(values.config, context);
   const verdict = await verifyLedger(openLedger(path, ledgerKey), { head: values.head });
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
@@ -204,15 +194,18 @@ async function verdictOn(path: string, values: ForgetValues, context: Context): 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
 async function proofOf(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
-  const configuration = new CliConfiguration(values.config, context);
-  const erasure = configuration.erasure();
-  const service = configuration.service();
-  if (erasure.ledgerDir === undefined)
+  const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
+  if (config.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = new IdList();
   const names = { id: '--proof', file: '--proof-file' };
   for await (const row of listRowsOf({ id, file: proofFile, column }, undefined, names)) list.add(row);
-  const proof = await proveErasure(list.ids(), { folder: erasure.ledgerDir, key: erasure.ledgerKey, service, head });
+  const proof = await proveErasure(list.ids(), {
+    folder: config.ledgerDir,
+    key: config.ledgerKey,
+    service: config,
+    head,
+  });
   const exit = exitOfProof(proof);
   const isList = id === undefined;
   if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };

@@ -2,12 +2,19 @@ import { existsSync } from 'node:fs';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { parseSourceConfig, timezoneProblem } from '../../config/source.ts';
+import { timezoneProblem } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { addressWithCredentials, CONFIG_FILE, hasCredentials } from '../configuration.ts';
+import {
+  addressWithCredentials,
+  CONFIG_FILE,
+  EXPORT_KEYS,
+  hasCredentials,
+  readConfiguration,
+  requireKeys,
+} from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
 import { placeWords, targetNamed } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
@@ -39,7 +46,7 @@ async function askService(prompts: Prompts, context: Context) {
   let service_id = context.env('DFINERY_SERVICE_ID') || undefined;
   let token = secretOf('DFINERY_EXPORT_TOKEN', context);
   for (;;) {
-    base_url = await prompts.text('Address of the Open API', base_url, (answer) => baseUrlProblem(answer)?.text);
+    base_url = await prompts.text('Address of the Open API', base_url, baseUrlProblem);
     service_id = await prompts.text('Service ID', service_id);
     token ??= new Secret(await prompts.secret('Export API token (not shown, not written to the file)'));
     context.redactor.add(token);
@@ -56,7 +63,7 @@ async function askService(prompts: Prompts, context: Context) {
 /** What becomes of the answers: as `check` says, or why they cannot be sent. */
 async function tryAnswers(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
   try {
-    const { config } = parseSourceConfig(answers, () => undefined);
+    const config = requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS);
     return (await checkSource(config, context)).verdict;
   } catch (error) {
     if (error instanceof UserError && error.kind === 'config') return { usable: false, message: error.message };

@@ -10,7 +10,7 @@ import { fitsWholly } from '../../cells/types/types.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { readConfiguration, requireKeys } from '../configuration.ts';
 import { pinnedTypes } from '../pinned-schema.ts';
 import { percent, tableLines } from '../text-layout.ts';
 
@@ -21,16 +21,10 @@ export const command = defineCommand({
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   docsPage: 'days-and-types.md',
-  async run({ file, schema, config }, context) {
-    const configuration = new CliConfiguration(config, context);
-    const { timezone, columnTypes, ...edited } = configuration.settingsNamed(
-      'timezone',
-      'columnsDrop',
-      'columnsHash',
-      'hashKey',
-      'columnTypes',
-    );
-    const edits = editsOf(edited);
+  async run({ file, schema, config: path }, context) {
+    const config = requireKeys(readConfiguration(path, context), 'hash_key');
+    const { timezone, columnTypes } = config;
+    const edits = editsOf(config);
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);

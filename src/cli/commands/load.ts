@@ -6,7 +6,8 @@ import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
-import { type CommandSettings, openOptions } from '../configuration.ts';
+import { type CommandConfig, openOptions, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
+
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
@@ -25,10 +26,10 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { configuration, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
-    const config = configuration.settings();
+    const { config: incomplete, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
+    const config = requireKeys(incomplete, ...PLAN_KEYS);
     const maintenance = await target.maintenance();
-    if ((await maintenance.readState(place, configuration.placeOptions()))?.exportState === undefined)
+    if ((await maintenance.readState(place, placeOptions(config, context)))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(place, openOptions(config, context));
     const work = async () => ({
@@ -46,7 +47,7 @@ async function loadDay(
   sink: Sink,
   file: string,
   day: Day,
-  config: CommandSettings,
+  config: CommandConfig & { readonly serviceId: string },
   { clock, signal }: Context,
 ): Promise<Summary> {
   const suppression = suppressionOf(config);

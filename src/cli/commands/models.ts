@@ -1,6 +1,7 @@
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { defineCommand } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 
 export const command = defineCommand({
@@ -8,9 +9,9 @@ export const command = defineCommand({
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { configuration, target, place } = configuredPlace('models', values, [duckdb], context);
+    const { config, target, place } = configuredPlace('models', values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
-    const names = await writeModels(place, configuration.placeOptions());
+    const names = await writeModels(place, placeOptions(config, context));
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );

@@ -5,7 +5,7 @@ import { showPeople } from '../../erasure/show-people.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { readConfiguration, requireKeys } from '../configuration.ts';
 import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
 
 export const command = defineCommand({
@@ -19,10 +19,9 @@ export const command = defineCommand({
   ],
   docsPage: 'erasure.md',
   async run(values, context) {
-    const configuration = new CliConfiguration(values.config, context);
-    const erasure = configuration.erasure();
-    const ledger = erasure.ledgerDir === undefined ? undefined : { ...erasure, ...configuration.service() };
-    const { ids, rows } = await withSearch(values, configuration, context, async (search) => {
+    const config = readConfiguration(values.config, context);
+    const ledger = config.ledgerDir === undefined ? undefined : requireKeys(config, 'base_url', 'service_id');
+    const { ids, rows } = await withSearch(values, config, context, async (search) => {
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
       const list = listRowsOf(values, undefined);

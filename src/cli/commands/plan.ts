@@ -6,7 +6,7 @@ import { type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';
-import { CliConfiguration } from '../configuration.ts';
+import { type CommandConfig, PLAN_KEYS, placeOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import type { PlanResult } from '../results.ts';
@@ -21,9 +21,8 @@ export const command = defineCommand({
   examples: ['plan duckdb events.duckdb', 'plan --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'days-and-types.md',
   async run(values, context) {
-    const configuration = new CliConfiguration(values.config, context);
-    const place = optionalPlaceOf('plan', values, TARGETS, configuration);
-    return await planSync(place, values, configuration, context);
+    const config = readConfiguration(values.config, context);
+    return await planSync(optionalPlaceOf('plan', values, TARGETS, config), values, config, context);
   },
 });
 
@@ -33,13 +32,13 @@ type DayValues = OptionValues<typeof DAY_OPTIONS>;
 export async function planSync(
   named: NamedPlace | undefined,
   values: DayValues,
-  configuration: CliConfiguration,
+  incomplete: CommandConfig,
   context: Context,
 ) {
-  const config = configuration.settings();
+  const config = requireKeys(incomplete, ...PLAN_KEYS);
   const stateful = STATEFUL_TARGETS.find((target) => target === named?.target);
   const maintenance = await stateful?.maintenance();
-  const state = await maintenance?.readState(named?.place ?? '', configuration.placeOptions());
+  const state = await maintenance?.readState(named?.place ?? '', placeOptions(config, context));
   const now = context.clock.now();
   const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
   const hasProfiles = config.userProfiles && (named === undefined || stateful !== undefined);

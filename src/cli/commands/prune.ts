@@ -2,6 +2,7 @@ import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 
@@ -29,10 +30,10 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { configuration, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
+    const { config, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
-    const options = { ...configuration.placeOptions(), execute };
+    const options = { ...placeOptions(config, context), execute };
     const work = () => maintenance.prune(place, before, options);
     const { days, rows } = await during(`Pruning ${place}`, work, context);
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;

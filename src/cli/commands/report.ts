@@ -2,6 +2,7 @@ import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
+import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
@@ -14,13 +15,16 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { configuration, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
+    const { config, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const { historyDays } = configuration.settingsNamed('historyDays');
     const maintenance = await target.maintenance();
-    const work = () => maintenance.report(place, configuration.placeOptions());
+    const work = () => maintenance.report(place, placeOptions(config, context));
     const report = await during(`Reading ${place}`, work, context);
-    const page = reportPage(report, { place: `${target.name} ${place}`, now: context.clock.now(), historyDays });
+    const page = reportPage(report, {
+      place: `${target.name} ${place}`,
+      now: context.clock.now(),
+      historyDays: config.historyDays,
+    });
     const result = { v: 1, target: target.name, place, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     await writeNamedFile(output, page, `the report ${output}`);

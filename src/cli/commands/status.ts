@@ -9,7 +9,7 @@ import { countStoredRows } from '../../table/receipts.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import type { CliConfiguration } from '../configuration.ts';
+import { type CommandConfig, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
@@ -20,8 +20,8 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { configuration, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
-    const result = await readStatus(named, configuration, context);
+    const { config, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
+    const result = await readStatus(named, config, context);
     return { result, lines: linesOf(result) };
   },
 });
@@ -29,13 +29,12 @@ export const command = defineCommand({
 /** Reads what a place holds, without its rows. */
 export async function readStatus(
   { target, place }: NamedPlace<StatefulTarget>,
-  configuration: CliConfiguration,
-  { clock }: Pick<Context, 'clock'>,
+  config: CommandConfig,
+  context: Context,
 ): Promise<Status> {
   const maintenance = await target.maintenance();
-  const state = await maintenance.readState(place, configuration.placeOptions());
+  const state = await maintenance.readState(place, placeOptions(config, context));
   if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
-  const { historyDays } = configuration.settingsNamed('historyDays');
   const { receipts, exportState, timezone, profiles } = state;
   const cursor = exportState?.from_date ?? null;
   const days = [...receipts.keys()];
@@ -58,7 +57,7 @@ export async function readStatus(
     pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
     other_filters_days: daysOfOtherFilters(state),
     implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
-    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays),
+    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
     last_run: lastRunOf(state),
   };
 }

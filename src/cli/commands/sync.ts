@@ -2,7 +2,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
-import { CliConfiguration, openOptions } from '../configuration.ts';
+import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { pinnedTypes } from '../pinned-schema.ts';
 import {
@@ -30,10 +30,10 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
-    const { configuration, target, place } = configuredPlace('sync', values, TARGETS, context);
-    if (values.dryRun) return await planSync({ target, place }, values, configuration, context);
+    const { config: incomplete, target, place } = configuredPlace('sync', values, TARGETS, context);
+    if (values.dryRun) return await planSync({ target, place }, values, incomplete, context);
     const url = notifyAddress(values.notify, context);
-    const config = configuration.source();
+    const config = requireKeys(incomplete, ...EXPORT_KEYS);
     const { from, to, fullRefresh, schema, maxWait: maxWaitMs } = values;
     const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
     const run = { config, days: { from, to, fullRefresh }, maxWaitMs };
@@ -63,7 +63,7 @@ function namedPlaceIfReadable(
   context: Context,
 ): NamedPlace | undefined {
   try {
-    return optionalPlaceOf('sync', words, TARGETS, new CliConfiguration(config, context));
+    return optionalPlaceOf('sync', words, TARGETS, readConfiguration(config, context));
   } catch {
     return undefined;
   }

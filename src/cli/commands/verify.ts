@@ -2,7 +2,8 @@ import { EXIT } from '../../base/errors.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import type { CliConfiguration } from '../configuration.ts';
+import { type CommandConfig, placeOptions } from '../configuration.ts';
+import type { Context } from '../context.ts';
 import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 import type { Verification } from '../results.ts';
@@ -12,9 +13,9 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { configuration, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
+    const { config, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
     const { place } = named;
-    const result = await during(`Verifying ${place}`, () => verificationOf(named, configuration), context);
+    const result = await during(`Verifying ${place}`, () => verificationOf(named, config, context), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
@@ -27,9 +28,10 @@ export const command = defineCommand({
 /** Compares what a place holds with its receipts. */
 export async function verificationOf(
   { target, place }: NamedPlace<StatefulTarget>,
-  configuration: CliConfiguration,
+  config: CommandConfig,
+  context: Context,
 ): Promise<Verification> {
   const maintenance = await target.maintenance();
-  const { differences, warnings } = await maintenance.verify(place, configuration.placeOptions());
+  const { differences, warnings } = await maintenance.verify(place, placeOptions(config, context));
   return { v: 1, target: target.name, place, differences, warnings };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
-import { CliConfiguration } from '../../../src/cli/configuration.ts';
+import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
@@ -35,17 +35,15 @@ function write(value: unknown, name = 'some/dfinery.json'): string {
   return join(folder, name);
 }
 
-const refusal = (value: unknown) => refusalOf(() => new CliConfiguration(write(value), contextFor()).source());
+const refusal = (value: unknown) =>
+  refusalOf(() => requireKeys(readConfiguration(write(value), contextFor()), ...EXPORT_KEYS));
 
 describe('the configuration of the command line', () => {
   it('comes from the file, over which the environment wins', () => {
     const file = write({ ...SERVICE, timezone: null, lock_wait: '5m' });
-    const config = new CliConfiguration(
-      file,
-      contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }),
-    ).source();
+    const config = readConfiguration(file, contextFor({ DFINERY_SERVICE_ID: 'from-environment', DFINERY_EVENTS: 'a' }));
     expect(config).toMatchObject({ serviceId: 'from-environment', events: ['a'], lockWaitMs: 300_000 });
-    expect(new CliConfiguration(undefined, contextFor(REQUIRED)).source().serviceId).toBe('from-environment');
+    expect(readConfiguration(undefined, contextFor(REQUIRED)).serviceId).toBe('from-environment');
   });
 
   it('takes relative paths as relative to the file', () => {
@@ -54,8 +52,8 @@ describe('the configuration of the command line', () => {
       { target: 'delta', place: 's3://bucket/x' },
     ];
     const file = write({ ...SERVICE, spool_dir: 'spool', erasure: { ledger_dir: '../ledger', places } });
-    expect(new CliConfiguration(file, contextFor()).local().spoolDir).toBe(join(folder, 'some/spool'));
-    expect(new CliConfiguration(file, contextFor()).erasure()).toMatchObject({
+    expect(readConfiguration(file, contextFor())).toMatchObject({
+      spoolDir: join(folder, 'some/spool'),
       ledgerDir: join(folder, 'ledger'),
       places: [
         { target: 'duckdb', place: join(folder, 'some/events.duckdb') },
@@ -66,8 +64,8 @@ describe('the configuration of the command line', () => {
 
   it('has the place of commands that name none, and of erasures without places', async () => {
     const config = (value: object, env?: Record<string, string>) => {
-      const configuration = new CliConfiguration(write({ target: 'duckdb', ...value }), contextFor(env));
-      return { place: configuration.local().place, places: configuration.erasure().places };
+      const { place, places } = readConfiguration(write({ target: 'duckdb', ...value }), contextFor(env));
+      return { place, places };
     };
     const place = join(folder, 'some/e.duckdb');
     expect(config({ place: 'e.duckdb' })).toEqual({ place, places: [{ target: 'duckdb', place }] });
@@ -83,7 +81,7 @@ describe('the configuration of the command line', () => {
 
   it('names a key that is missing with its variable and the file that was tried', async () => {
     const missing =
-      'base_url, export_token are missing: set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN (or …_FILE), or write';
+      'base_url is missing, export_token is missing: set DFINERY_BASE_URL, DFINERY_EXPORT_TOKEN (or …_FILE), or write';
     expect((await run({ DFINERY_SERVICE_ID: 'x' }, 'sync duckdb x.duckdb')).stderr).toContain(
       `${missing} them into dfinery.json, which is not here (dfinery-elt init makes it).`,
     );
@@ -150,7 +148,7 @@ describe('the configuration of the command line', () => {
 
   it('refuses a file that is not UTF-8', () => {
     writeFileSync(join(folder, 'cp949.json'), Buffer.from('{"service_id":"\xb0\xa1"}', 'latin1'));
-    expect(refusalOf(() => new CliConfiguration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
+    expect(refusalOf(() => readConfiguration('cp949.json', contextFor()))).toContain('cp949.json is not UTF-8');
   });
 
   it.each(['plan', 'verify duckdb x'])('refuses a misspelt variable first: %s', async (line) => {

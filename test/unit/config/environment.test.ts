@@ -7,22 +7,24 @@ import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_SCHEMAS } from '../../../src/cli/configuration.ts';
 import { formOf } from '../../../src/cli/help.ts';
-import {
-  type ConfigSchema,
-  readEnvironment,
-  refuseUnknownNames,
-  variablesOf,
-} from '../../../src/config/environment.ts';
-import { parseLocalConfig } from '../../../src/config/local.ts';
-import { parseSourceConfig } from '../../../src/config/source.ts';
+import { type ConfigSchema, readVariables, refuseUnknownNames, variablesOf } from '../../../src/config/environment.ts';
+import { ERASURE, LOCAL } from '../../../src/config/local.ts';
+import { parsePart } from '../../../src/config/parse.ts';
+import type { Problem } from '../../../src/config/problems.ts';
+import { parseSourceConfig, SOURCE } from '../../../src/config/source.ts';
 import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
+
+type Values = Readonly<Record<string, unknown>>;
+type Names = ReadonlyMap<string, string>;
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-env-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const refusal = (given: Record<string, string>, schema: ConfigSchema = source) =>
-  refusalOf(() => readEnvironment(schema, envOf(given)));
+const refusal = (given: Record<string, string>) =>
+  readVariables(variablesOf(source), envOf(given))
+    .problems.map(({ text }) => text)
+    .join();
 
 /** A text that is right for each type and key. */
 const EXAMPLES: Readonly<Record<string, string>> = {
@@ -41,18 +43,18 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 const OF_TYPE: Readonly<Record<string, string>> = { integer: '7', array: 'a,b', object: '{}', boolean: 'false' };
 
 describe('the environment as a configuration', () => {
-  it.each<[string, ConfigSchema, (value: unknown) => { readonly unknown: readonly string[] }]>([
-    ['source', source, (value) => parseSourceConfig(value, () => undefined)],
-    ['command line', local, (value) => parseLocalConfig(value, new Map())],
-    ['erasure', erasure, () => ({ unknown: [] })],
+  it.each<[string, ConfigSchema, (...given: [Values, Names]) => { readonly missing: readonly Problem[] }]>([
+    ['source', source, (...given) => parsePart(SOURCE, ...given)],
+    ['command line', local, (...given) => parsePart(LOCAL, ...given)],
+    ['erasure', erasure, (...given) => parsePart(ERASURE, ...given)],
   ])('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, property }) => {
       const example = EXAMPLES[key] ?? property.enum?.at(-1) ?? OF_TYPE[property.type ?? ''];
       return [name, String(example ?? 'a text that is longer than 32 characters')];
     });
-    const { values } = readEnvironment(schema, envOf(Object.fromEntries(given)));
+    const { values, names } = readVariables(variablesOf(schema), envOf(Object.fromEntries(given)));
     expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
-    expect(parse(values).unknown).toEqual([]);
+    expect(parse(values, names).missing).toEqual([]);
   });
 
   it('parses lists with commas or as JSON, objects as JSON, and numbers; an empty variable is not set', () => {
@@ -63,7 +65,7 @@ describe('the environment as a configuration', () => {
       DFINERY_LOOKBACK_DAYS: '3',
       DFINERY_TIMEZONE: '',
     };
-    expect(readEnvironment(source, envOf(given)).values).toEqual({
+    expect(readVariables(variablesOf(source), envOf(given)).values).toEqual({
       events: ['one', 'two', '세 번째'],
       properties: ['with, comma', 'b'],
       column_types: { zip: 'string' },
@@ -101,13 +103,13 @@ describe('the environment as a configuration', () => {
     const broken = () => {
       throw defect;
     };
-    expect(() => readEnvironment(source, broken)).toThrow(defect);
+    expect(() => readVariables(variablesOf(source), broken)).toThrow(defect);
   });
 
   it.each(['\n', '\r\n', ''])('reads a secret from the file in NAME_FILE, whose line ends with %j', (end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `a token${end}`);
-    const { values, names } = readEnvironment(source, envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
+    const { values, names } = readVariables(variablesOf(source), envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
     expect([values, names.get('export_token')]).toEqual([{ export_token: 'a token' }, 'DFINERY_EXPORT_TOKEN_FILE']);
     const both = { DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: path };
     expect(refusal(both)).toContain('are both set, wanted one of them');
