@@ -117,10 +117,11 @@ interface ErasurePlan {
 async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const { settings, io, consent, deleter, purgeOptions, isAgain = false } = options;
   const began = io.clock.now();
-  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined });
   const list = new IdList();
   await options.read(list);
   const ids = list.ids();
+  const ledgerOptions = { clock: io.clock, isPlan: consent === undefined, ids: ids.map(({ id }) => id) };
+  const ledger = await Ledger.open(settings, ledgerOptions);
   const isSuppressed = purgeOptions?.isSuppressed === true;
   const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
   const hasPeople = ids.length > 0 || isSuppressed;
@@ -149,13 +150,14 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
-  const memory = ledger.remembered(id);
-  if (memory?.outcome !== 'done') return false;
+  const history = ledger.historyOf(id);
+  const verdict = history?.lastVerdict;
+  if (verdict?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
   const isNewRequest =
     requestedAt !== undefined &&
-    requestedAt >= memory.at &&
-    requestedAt > (memory.requestedAt ?? Number.NEGATIVE_INFINITY);
+    requestedAt >= Date.parse(verdict.at) &&
+    requestedAt > (history?.requestedAt ?? Number.NEGATIVE_INFINITY);
   return !isNewRequest;
 }
 
@@ -167,7 +169,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   if (doneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = spanOf(doneBefore.map(({ id }) => ledger.remembered(id)?.at ?? 0));
+  const days = spanOf(doneBefore.flatMap(({ id }) => ledger.historyOf(id)?.lastVerdict?.at.slice(0, 10) ?? []));
   return [
     `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${days}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -185,16 +187,15 @@ function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, pu
 }
 
 /** `2026-01-15`, `2026-01-15 to 2026-01-17` */
-function spanOf(times: readonly number[]): string {
-  const first = times.reduce((a, b) => Math.min(a, b));
-  const last = times.reduce((a, b) => Math.max(a, b));
-  const [from, to] = [first, last].map((at) => new Date(at).toISOString().slice(0, 10));
+function spanOf(days: readonly string[]): string {
+  const sorted = days.toSorted();
+  const [from = '', to = ''] = [sorted.at(0), sorted.at(-1)];
   return from === to ? from : `${from} to ${to}`;
 }
 
 /** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
 function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: limit }: ErasureSettings) {
-  const n = ids.filter(({ id }) => ledger.remembered(id)?.outcome !== 'rejected').length;
+  const n = ids.filter(({ id }) => ledger.historyOf(id)?.lastVerdict?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
     `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +

@@ -1,24 +1,52 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { lstatSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
 import { GROUP_AND_OTHERS, isOpenTo, isTrustedOwner } from '../fs/permissions.ts';
 
-// The keys of the ledger and of the suppression list. A configuration gives them, or a run makes them once, each in a
-// file beside what it protects.
+/** A file whose lines are keyed hashes: the ledger, and the suppression list. */
+export interface KeyedFile {
+  readonly path: string;
+  /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
+  readonly keyName: string;
+  readonly configured: Secret | undefined;
+  /** The option that gives the key. */
+  readonly option: string;
+  /** What to tell if the key is lost, as sentences. */
+  readonly lostKey: string;
+}
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
-/** The configured key, else the one in a file; undefined if there is neither. `name`: the option that gives it. */
-export function configuredOrStored(configured: Secret | undefined, path: string, name: string): Secret | undefined {
-  if (configured === undefined) return storedKey(path);
-  if (configured.reveal().length >= MIN_KEY_LENGTH) return configured;
-  throw configError(
-    `${name} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
-  );
+/** The configured key, else the stored one; undefined for a new file, whose key is still to be made. */
+export function keyOf(file: KeyedFile): Secret | undefined {
+  const { path, configured, option, lostKey } = file;
+  if (configured !== undefined && configured.reveal().length < MIN_KEY_LENGTH) {
+    throw configError(
+      `${option} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
+    );
+  }
+  const key = configured ?? storedKey(keyPathOf(file));
+  const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
+  if (key === undefined && !isNew) throw configError(lostKey);
+  return key;
 }
+
+/**
+ * Makes the key of a new file; one that is there all the same stays. The caller holds the lock of the file. Without it,
+ * two processes could each put a key there on a file system without hard links.
+ */
+export async function makeKey(file: KeyedFile): Promise<Secret> {
+  const path = keyPathOf(file);
+  await createFile(path, `${randomKey().reveal()}\n`, { mayRename: true });
+  const key = storedKey(path);
+  if (key === undefined) throw configError(`The key ${path} was taken away while it was made.`);
+  return key;
+}
+
+const keyPathOf = ({ path, keyName }: KeyedFile): string => join(dirname(path), keyName);
 
 /** Refuses a key that others can read: with it, ids can be guessed. */
 function storedKey(path: string): Secret | undefined {
@@ -42,15 +70,4 @@ function storedKey(path: string): Secret | undefined {
     if (error instanceof UserError) throw error;
     throw configError(`The key file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
-}
-
-/**
- * Makes a random key in a file; one that is there all the same stays. The caller holds the lock of what the key
- * protects. Without it, two processes could each put a key there on a file system without hard links.
- */
-export async function makeKey(path: string): Promise<Secret> {
-  await createFile(path, `${randomKey().reveal()}\n`, { mayRename: true });
-  const secret = storedKey(path);
-  if (secret === undefined) throw configError(`The key ${path} was taken away while it was made.`);
-  return secret;
 }

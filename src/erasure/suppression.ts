@@ -15,7 +15,7 @@ import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { probeWritable } from '../fs/writability.ts';
-import { configuredOrStored, makeKey, randomKey } from './keys.ts';
+import { type KeyedFile, keyOf, makeKey, randomKey } from './keys.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -131,7 +131,8 @@ export class SuppressionList {
       makeFolders(dirname(path));
       const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
       this.#content = await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-        const key = listKeyOf(this.#file) ?? new HashKey(await makeKey(keyFileOf(path)), KEY_LABEL);
+        const keyed = keyedList(this.#file);
+        const key = new HashKey(keyOf(keyed) ?? (await makeKey(keyed)), KEY_LABEL);
         const entries = people
           .filter(({ text }) => !isPlaceholder(text))
           .map(({ text, hashKey }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: hashKey }));
@@ -206,22 +207,20 @@ function readWhole(file: SuppressionFile): ListContent {
 const readForPurge = (file: SuppressionFile): ListContent => contentOf(wholeLines(fileText(file.path)), file);
 
 function contentOf(text: string, file: SuppressionFile): ListContent {
-  const key = listKeyOf(file) ?? new HashKey(randomKey(), KEY_LABEL);
+  const key = new HashKey(keyOf(keyedList(file)) ?? randomKey(), KEY_LABEL);
   return { key, entries: entriesIn(text, file.path, key) };
 }
 
 const KEY_LABEL = 'dfinery-elt suppression key check v1';
 const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
-const keyFileOf = (path: string): string => join(dirname(path), 'suppressed.key');
-
-/** The key of a list; undefined if it is still to be made. Throws UserError if it is lost. */
-function listKeyOf({ path, key: configured }: SuppressionFile): HashKey | undefined {
-  const key = configuredOrStored(configured, keyFileOf(path), 'suppression_key');
-  if (key !== undefined) return new HashKey(key, KEY_LABEL);
-  if (fileText(path).trim() === '') return undefined;
-  throw configError(`The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`);
-}
+const keyedList = ({ path, key }: SuppressionFile): KeyedFile => ({
+  path,
+  keyName: 'suppressed.key',
+  configured: key,
+  option: 'suppression_key',
+  lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
+});
 
 /** The text of a file; an empty one for a file that is not there. */
 const fileText = (path: string): string =>

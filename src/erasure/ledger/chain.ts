@@ -1,10 +1,12 @@
 import { isUtf8 } from 'node:buffer';
+import { hkdfSync } from 'node:crypto';
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import type { Secret } from '../../base/secrets.ts';
-import { type LedgerKey, requireLedgerKey } from './key.ts';
+import { Secret } from '../../base/secrets.ts';
+import { HashKey } from '../../cells/columns/hash-key.ts';
+import { type KeyedFile, keyOf, randomKey } from '../keys.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -67,15 +69,38 @@ export interface ServiceAddress {
   readonly serviceId: string;
 }
 
-/** True for the first line of a run on this service. */
-export const isOfService = (line: LineOf<'open'>, { baseUrl, serviceId }: ServiceAddress): boolean =>
-  line.base_url === baseUrl && line.service_id === serviceId;
-
 /** A clear answer of the service. */
 export type Verdict = 'done' | 'rejected';
 
-export const hasVerdict = (line: LineOf<'after'>): line is LineOf<'after'> & { readonly outcome: Verdict } =>
-  line.outcome === 'done' || line.outcome === 'rejected';
+/** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
+export class LedgerKey {
+  readonly #ids: HashKey;
+  readonly #lines: HashKey;
+
+  constructor(secret: Secret) {
+    this.#ids = derived(secret, 'id');
+    this.#lines = derived(secret, 'chain');
+  }
+
+  /** Tells whether two ledgers share a key, without saying anything of it. */
+  get check(): string {
+    return this.#lines.check;
+  }
+
+  idHash(id: string): string {
+    return this.#ids.hashOf(id);
+  }
+
+  /** Code of a line's text for the chain. */
+  mac(text: string): string {
+    return this.#lines.hashOf(text);
+  }
+}
+
+function derived(secret: Secret, purpose: string): HashKey {
+  const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
+  return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
+}
 
 /** The text of lines that follow the line with the code `head`; and the code of the last of them. */
 export function signLines(
@@ -107,86 +132,85 @@ export function verifyLine(text: string, key: LedgerKey): { readonly line: Chain
   return line.v === 1 ? { line } : { problem: 'was written by a later version' };
 }
 
-/** The one file of a ledger in its folder. */
-export const LEDGER_FILE = 'ledger.jsonl';
+/** The file of the ledger in a folder. */
+export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
-/** A ledger that was read to its end, or to its first problem. */
-interface ReadChain {
-  readonly lines: number;
-  /** Code of the last whole line. */
-  readonly head: string;
-  /** Bytes after the last line end, as a crash during a write leaves them. They are no line, whatever they hold. */
-  readonly tornBytes: number;
-  /** The first problem, as a sentence. */
-  readonly problem?: string;
-}
+export const keyedLedger = (path: string, configured: Secret | undefined): KeyedFile => ({
+  path,
+  keyName: 'ledger.key',
+  configured,
+  option: 'ledger_key (DFINERY_LEDGER_KEY)',
+  lostKey:
+    `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
+    'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
+});
 
-/**
- * Reads a ledger, checks every line and its place in the chain, and shows each good line to `see`. A file that is not
- * there is an empty ledger. Memory: one line.
- */
-export async function readLedger(
-  path: string,
-  key: LedgerKey,
-  see: (line: Chained, number: number) => void,
-): Promise<ReadChain> {
-  let chain: ReadChain = { lines: 0, head: GENESIS, tornBytes: 0 };
-  if (!existsSync(path)) return chain;
-  const file = createReadStream(path);
-  let end = 0;
-  const brokenBy = (problem: string): ReadChain => ({
-    ...chain,
-    problem: `${basename(path)}, line ${chain.lines + 1} ${problem}.`,
-  });
-  for await (const lines of linesOf(file)) {
-    for (const bytes of lines) {
-      end += bytes.length + 1;
-      // A crash has cut this line: the file ends before its line end.
-      if (end > file.bytesRead) return { ...chain, tornBytes: bytes.length };
-      const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
-      if ('problem' in read) return brokenBy(read.problem);
-      if (read.line.prev !== chain.head) return brokenBy('does not follow the line before it');
-      chain = { ...chain, lines: chain.lines + 1, head: read.line.mac };
-      see(read.line, chain.lines);
-    }
-  }
-  return chain;
-}
-
+/** A ledger to read, and the key under which its lines are written. */
 interface OpenedLedger {
-  readonly file: string;
+  readonly path: string;
   readonly key: LedgerKey;
 }
 
-/** The file of a ledger and its key. `path` is the file or its folder. Throws UserError if there is neither. */
-export function openLedger(path: string, key: Secret | undefined): OpenedLedger {
-  if (!existsSync(path)) throw configError(`There is no ledger at ${path}.`);
-  const file = statSync(path).isDirectory() ? join(path, LEDGER_FILE) : path;
-  return { file, key: requireLedgerKey(dirname(file), key) };
+/** Opens the ledger in a file, or in a folder. Throws UserError if it is not there, or has lost its key. */
+export function openLedger(fileOrFolder: string, configured: Secret | undefined): OpenedLedger {
+  if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
+  const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
+  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configured)) ?? randomKey()) };
+}
+
+interface VerifyOptions {
+  /** The code of a line that must be there, as a run printed it: so a tail that was cut off is found, too. */
+  readonly head?: string | undefined;
+  /** Is shown each good line. */
+  readonly see?: (line: Chained, number: number) => void;
 }
 
 /**
- * Verifies a ledger; with `head`, the code that a run printed, it also finds a tail that was cut off. The result is
- * schemas/ledger-verdict.json.
+ * Checks every line of a ledger and its place in the chain, up to the first problem. A file that is not there is an
+ * empty ledger. The result is schemas/ledger-verdict.json. Memory: one line.
  */
-export async function verifyLedger(
-  { file, key }: OpenedLedger,
-  {
-    head,
-    see = () => {},
-  }: { readonly head?: string | undefined; readonly see?: (line: Chained, number: number) => void } = {},
-) {
-  const expected = head?.trim().toLowerCase();
-  let isFound = expected === undefined || expected === GENESIS;
-  const chain = await readLedger(file, key, (line, number) => {
-    if (line.mac === expected) isFound = true;
-    see(line, number);
-  });
-  const problems = chain.problem === undefined ? [] : [chain.problem];
-  if (problems.length === 0 && !isFound) {
+export async function verifyLedger({ path, key }: OpenedLedger, { head: expected, see }: VerifyOptions = {}) {
+  const expectedHead = expected?.trim().toLowerCase() ?? GENESIS;
+  let head = GENESIS;
+  let lineCount = 0;
+  let isHeadSeen = expectedHead === GENESIS;
+  const take = (bytes: Buffer): string | undefined => {
+    const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
+    if ('problem' in read) return read.problem;
+    if (read.line.prev !== head) return 'does not follow the line before it';
+    head = read.line.mac;
+    isHeadSeen ||= head === expectedHead;
+    lineCount++;
+    see?.(read.line, lineCount);
+    return undefined;
+  };
+  const { tornBytes, problem } = await takeLines(path, take);
+  const problems = problem === undefined ? [] : [`${basename(path)}, line ${lineCount + 1} ${problem}.`];
+  if (problem === undefined && !isHeadSeen) {
     problems.push('The head given is the code of no line: lines were cut off at the end, or it is of another ledger.');
   }
-  const ok = problems.length === 0;
-  const { lines, tornBytes: torn_bytes } = chain;
-  return { v: 1, kind: 'ledger_verdict', ok, file, lines, torn_bytes, problems, head: chain.head } as const;
+  const counts = { lines: lineCount, torn_bytes: tornBytes };
+  return { v: 1, kind: 'ledger_verdict', ok: problems.length === 0, file: path, ...counts, problems, head } as const;
+}
+
+/**
+ * Gives each whole line to `take`, until that returns a problem. `tornBytes`: those after the last line end, as a crash
+ * during a write leaves them. They are no line, whatever they hold.
+ */
+async function takeLines(
+  path: string,
+  take: (line: Buffer) => string | undefined,
+): Promise<{ readonly tornBytes: number; readonly problem?: string | undefined }> {
+  if (!existsSync(path)) return { tornBytes: 0 };
+  const file = createReadStream(path);
+  let end = 0;
+  for await (const lines of linesOf(file)) {
+    for (const line of lines) {
+      end += line.length + 1;
+      if (end > file.bytesRead) return { tornBytes: line.length };
+      const problem = take(line);
+      if (problem !== undefined) return { tornBytes: 0, problem };
+    }
+  }
+  return { tornBytes: 0 };
 }

@@ -1,9 +1,9 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes lines, and `memory.ts` remembers ids. `key.ts` has the keys. `chain.ts` has the lines, and verifies
-// their chain. `proof.ts` finds out what the lines prove, and `proof-text.ts` says it in words.
+// `ledger.ts` writes lines. `chain.ts` has the lines and their keys, and verifies their chain. `history.ts` finds out
+// what the lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -14,19 +14,21 @@ import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { isOpenTo, isTrustedOwner, OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { probeWritable } from '../../fs/writability.ts';
+import { keyOf, makeKey, randomKey } from '../keys.ts';
 import {
   GENESIS,
-  LEDGER_FILE,
+  keyedLedger,
   type LedgerContent,
+  LedgerKey,
   type LedgerLine,
   type LineOf,
-  readLedger,
+  ledgerPathIn,
   type ServiceAddress,
   signLines,
+  verifyLedger,
   verifyLine,
 } from './chain.ts';
-import { type LedgerKey, ledgerKeyOf, makeLedgerKey, requireLedgerKey, temporaryKey } from './key.ts';
-import { LedgerMemory, type Remembered } from './memory.ts';
+import { type IdHistory, LedgerHistory } from './history.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
@@ -35,9 +37,11 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-interface OpenOptions {
+interface LedgerOptions {
   readonly clock: Clock;
   readonly isPlan: boolean;
+  /** The ids that it is asked about. */
+  readonly ids?: readonly string[];
 }
 
 /** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
@@ -57,7 +61,9 @@ export class Ledger {
   readonly #folder: string | undefined;
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
-  readonly #memory: LedgerMemory;
+  /** What the runs before this one wrote. */
+  readonly #history: LedgerHistory;
+  #hasConfirmed = false;
   #head = GENESIS;
   /** Size of the file after the last write of this run; undefined before the first (bytes). */
   #size: number | undefined;
@@ -66,27 +72,34 @@ export class Ledger {
   #writes: Promise<void> = Promise.resolve();
   #failure: UserError | undefined;
 
-  private constructor(folder: string | undefined, key: LedgerKey, settings: LedgerSettings, clock: Clock) {
-    this.#folder = folder;
+  private constructor(settings: LedgerSettings, key: LedgerKey, { clock, ids = [] }: LedgerOptions) {
+    this.#folder = settings.ledgerDir;
     this.key = key;
     this.#settings = settings;
     this.#clock = clock;
-    this.#memory = new LedgerMemory(settings);
+    this.#history = new LedgerHistory(
+      settings,
+      ids.map((id) => key.idHash(id)),
+    );
   }
 
   /**
-   * Verifies the whole ledger, and reads what it remembers. A plan changes nothing: it makes no folder and no key.
-   * Throws UserError for a ledger that is broken or cannot be written.
+   * Verifies the whole ledger, and reads what it says of the ids. A plan changes nothing: it makes no folder and no
+   * key. Throws UserError for a ledger that is broken or cannot be written.
    */
-  static async open(settings: LedgerSettings, { clock, isPlan }: OpenOptions): Promise<Ledger> {
+  static async open(settings: LedgerSettings, options: LedgerOptions): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;
-    if (folder === undefined) return new Ledger(undefined, temporaryKey(), settings, clock);
+    const { clock, isPlan } = options;
+    if (folder === undefined) return new Ledger(settings, new LedgerKey(randomKey()), options);
     try {
-      if (isPlan) await probeWritable(join(folder, LEDGER_FILE));
+      const path = ledgerPathIn(folder);
+      if (isPlan) await probeWritable(path);
       else makeFolders(folder);
-      if (existsSync(folder)) refuseForeignFolder(folder);
-      const ledger = new Ledger(folder, await keyForRun(folder, ledgerKey, { clock, isPlan }), settings, clock);
-      await ledger.#read(join(folder, LEDGER_FILE));
+      refuseForeignFolder(folder);
+      const file = keyedLedger(path, ledgerKey);
+      const make = () => (isPlan ? randomKey() : whileLocked(folder, clock, () => makeKey(file)));
+      const ledger = new Ledger(settings, new LedgerKey(keyOf(file) ?? (await make())), options);
+      await ledger.#read(path);
       return ledger;
     } catch (error) {
       throw ledgerError(error, folder);
@@ -105,16 +118,17 @@ export class Ledger {
 
   /** True if this service has confirmed a deletion, in this run or an earlier one. */
   get hasConfirmed(): boolean {
-    return this.#memory.hasConfirmed;
+    return this.#hasConfirmed;
   }
 
   /** Number of people on the suppression list at the last purge. */
   get suppressionLength(): number {
-    return this.#memory.suppressionLength;
+    return this.#history.suppressionLength;
   }
 
-  remembered(id: string): Remembered | undefined {
-    return this.#memory.remembered(this.key.idHash(id));
+  /** What earlier runs wrote of an id; undefined for nothing. */
+  historyOf(id: string): IdHistory | undefined {
+    return this.#history.of(this.key.idHash(id));
   }
 
   /** Writes the first line of the run. */
@@ -131,9 +145,7 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
-    if (contents.some((content) => content.kind === 'after' && content.outcome === 'done')) {
-      this.#memory.noteConfirmed();
-    }
+    this.#hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
@@ -159,7 +171,7 @@ export class Ledger {
   }
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
-    const file = await open(join(folder, LEDGER_FILE), 'a+', OWNER_FILE_MODE);
+    const file = await open(ledgerPathIn(folder), 'a+', OWNER_FILE_MODE);
     try {
       if (this.#size === undefined) await syncFolder(folder);
       let { size } = await file.stat();
@@ -207,9 +219,11 @@ export class Ledger {
   }
 
   async #read(path: string): Promise<void> {
-    const { head, problem } = await readLedger(path, this.key, (line) => this.#memory.see(line));
-    if (problem !== undefined) throw brokenError(problem);
+    const see = this.#history.see.bind(this.#history);
+    const { head, problems } = await verifyLedger({ path, key: this.key }, { see });
+    if (problems.length > 0) throw brokenError(problems.join(' '));
     this.#head = head;
+    this.#hasConfirmed = this.#history.hasConfirmed;
   }
 }
 
@@ -217,19 +231,6 @@ const brokenError = (problem: string): UserError =>
   configError(`The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`, {
     exitCode: EXIT.failed,
   });
-
-/** The key of a ledger. A run makes one for a new ledger alone: an old one has lost its key. */
-async function keyForRun(
-  folder: string,
-  configured: Secret | undefined,
-  { clock, isPlan }: OpenOptions,
-): Promise<LedgerKey> {
-  const isNew = (statSync(join(folder, LEDGER_FILE), { throwIfNoEntry: false })?.size ?? 0) === 0;
-  if (!isNew) return requireLedgerKey(folder, configured);
-  const key = ledgerKeyOf(folder, configured);
-  if (key !== undefined) return key;
-  return isPlan ? temporaryKey() : whileLocked(folder, clock, () => makeLedgerKey(folder));
-}
 
 /** Runs work while no other run writes to the ledger. */
 const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>
@@ -243,7 +244,8 @@ const OTHERS_MAY_WRITE = 0o022;
 
 /** Refuses a folder whose files others could take away or replace. */
 function refuseForeignFolder(folder: string): void {
-  const { uid, mode } = statSync(folder);
+  const { uid, mode } = statSync(folder, { throwIfNoEntry: false }) ?? {};
+  if (uid === undefined || mode === undefined) return;
   if (isTrustedOwner(uid) && !isOpenTo(OTHERS_MAY_WRITE, mode, folder)) return;
   throw configError(
     `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,

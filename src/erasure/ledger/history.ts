@@ -1,0 +1,159 @@
+import type { Chained, LineOf, ServiceAddress, Verdict } from './chain.ts';
+
+export interface Answer {
+  readonly at: string;
+  readonly outcome: Verdict;
+  readonly code: string;
+  readonly line: number;
+}
+
+interface Removal {
+  /** The run that counted the rows. */
+  readonly run: string;
+  /** When the rows were found, right before their removal. */
+  readonly at: string;
+  readonly place: string;
+  readonly rows: number;
+  /** By when the removal was done; null if no line says so. */
+  removed_at: string | null;
+  readonly line: number;
+}
+
+export interface Access {
+  readonly at: string;
+  readonly rows: number;
+  readonly ways: readonly string[];
+  readonly places: readonly string[];
+}
+
+/** What the lines say of an id in one word; `not_asked`: its rows were purged without a request. */
+export type IdState = 'confirmed' | 'rejected' | 'open' | 'not_asked' | 'shown' | 'unknown';
+
+/** What the lines of a ledger say of one id. */
+export class IdHistory {
+  readonly answers: Answer[] = [];
+  readonly removals: Removal[] = [];
+  /** When somebody was shown what places held of the person. */
+  readonly shown: Access[] = [];
+  readonly runs = new Set<string>();
+  /** When the newest deletion was asked for that was answered (ms since 1970), if its list said so. */
+  requestedAt: number | undefined;
+  /** When the requests were sent that no clear answer has followed yet. */
+  readonly openRequests: string[] = [];
+  /** True if a run was to ask the service for it. */
+  isToBeAsked = false;
+
+  get state(): IdState {
+    if (this.openRequests.length > 0 || (this.isToBeAsked && this.answers.length === 0)) return 'open';
+    const { lastVerdict } = this;
+    if (lastVerdict !== undefined) return lastVerdict.outcome === 'done' ? 'confirmed' : 'rejected';
+    if (this.removals.length > 0) return 'not_asked';
+    return this.shown.length > 0 ? 'shown' : 'unknown';
+  }
+
+  /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
+  get lastVerdict(): Answer | undefined {
+    return this.answers.findLast(({ outcome }) => outcome === 'done') ?? this.answers.at(-1);
+  }
+}
+
+/**
+ * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
+ * Memory: what the lines say of these ids.
+ */
+export class LedgerHistory {
+  /** The first lines of the runs on this service. */
+  readonly runs = new Map<string, LineOf<'open'>>();
+  /** The newest purge that was done, by place. */
+  readonly purges = new Map<string, LineOf<'purged'>>();
+  /** True if the service has confirmed a deletion, of whichever id. */
+  hasConfirmed = false;
+  /** Number of people on the suppression list at the last purge, for whichever service. */
+  suppressionLength = 0;
+  readonly #service: ServiceAddress;
+  readonly #idHashes: ReadonlySet<string>;
+  readonly #ids = new Map<string, IdHistory>();
+  /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
+  readonly #counted = new Map<string, Set<IdHistory>>();
+
+  constructor(service: ServiceAddress, idHashes: Iterable<string>) {
+    this.#service = service;
+    this.#idHashes = new Set(idHashes);
+  }
+
+  of(idHash: string): IdHistory | undefined {
+    return this.#ids.get(idHash);
+  }
+
+  /** Takes the next line of the ledger. `number`: 1 for the first. */
+  see(line: Chained, number: number): void {
+    if (line.kind === 'purged') this.suppressionLength = line.listed;
+    if (line.kind === 'open') {
+      const { baseUrl, serviceId } = this.#service;
+      if (line.base_url === baseUrl && line.service_id === serviceId) this.runs.set(line.run, line);
+      return;
+    }
+    const run = this.runs.get(line.run);
+    if (run === undefined) return;
+    if (line.kind === 'purged') {
+      this.#noteRemoved(line);
+      return;
+    }
+    if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
+    if (line.id === null || !this.#idHashes.has(line.id)) return;
+    const history = this.of(line.id) ?? new IdHistory();
+    this.#ids.set(line.id, history);
+    history.runs.add(line.run);
+    const { at } = line;
+    switch (line.kind) {
+      case 'access':
+        history.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
+        return;
+      case 'purge':
+        history.isToBeAsked ||= run.requests;
+        this.#noteCounted(history, line, number);
+        return;
+      case 'before':
+        history.isToBeAsked = true;
+        history.openRequests.push(at);
+        return;
+      case 'after':
+        if (line.outcome === 'not_sent') history.openRequests.pop();
+        if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
+        history.openRequests.length = 0;
+        history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
+        if (line.requested_at !== undefined) {
+          history.requestedAt = Math.max(
+            Date.parse(line.requested_at),
+            history.requestedAt ?? Number.NEGATIVE_INFINITY,
+          );
+        }
+    }
+  }
+
+  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
+    const purge = `${run} ${place}`;
+    this.#counted.set(purge, (this.#counted.get(purge) ?? new Set()).add(history));
+    const { removals } = history;
+    const index = removals.findIndex((removal) => removal.place === place && removal.removed_at === null);
+    if (index !== -1) {
+      const unfinished = removals[index];
+      // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
+      if (unfinished.run !== run && unfinished.rows > rows) return;
+      // The same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
+      removals.splice(index, 1);
+    }
+    removals.push({ run, at, place, rows, removed_at: null, line });
+  }
+
+  /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
+  #noteRemoved(line: LineOf<'purged'>): void {
+    const { run, at, place } = line;
+    this.purges.set(place, line);
+    const purge = `${run} ${place}`;
+    for (const { removals } of this.#counted.get(purge) ?? []) {
+      for (const removal of removals) if (removal.place === place) removal.removed_at ??= at;
+    }
+    this.#counted.delete(purge);
+  }
+}
